@@ -1,0 +1,1 @@
+//! Speech recognition: Whisper, one shared model, a pool of states.

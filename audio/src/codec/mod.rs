@@ -1,0 +1,1 @@
+//! Packet codecs: PCM16 and Opus.

@@ -1,0 +1,15 @@
+//! The one unit of sound inside the gateway.
+
+/// Sample rate of everything the gateway listens to, in hertz.
+pub const RATE_HZ: u32 = 16_000;
+
+/// Samples in one 20 ms frame at [`RATE_HZ`].
+pub const FRAME_SAMPLES: usize = 320;
+
+/// Duration of one frame in microseconds.
+pub const FRAME_US: u64 = 20_000;
+
+/// Microseconds that `samples` last at `rate_hz`.
+pub fn samples_to_us(samples: u64, rate_hz: u32) -> u64 {
+    samples * 1_000_000 / u64::from(rate_hz)
+}

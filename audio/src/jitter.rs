@@ -1,0 +1,1 @@
+//! Jitter buffer: order, gaps, late packets.

@@ -1,0 +1,18 @@
+//! Signal and speech, synchronous: from a microphone packet to voice facts and text, from text to
+//! paced packets for the ear. No sockets, no runtime, no clock: time is an argument.
+
+pub mod codec;
+pub mod frame;
+pub mod jitter;
+pub mod listener;
+pub mod models;
+pub mod preroll;
+pub mod resample;
+pub mod speaker;
+#[cfg(feature = "vad")]
+pub mod vad;
+
+#[cfg(feature = "asr")]
+pub mod asr;
+#[cfg(feature = "tts")]
+pub mod tts;

@@ -1,0 +1,1 @@
+//! Front half: packets in, voice facts and utterances out.

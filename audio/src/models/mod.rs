@@ -1,0 +1,1 @@
+//! Model files: catalogue, fetching by package name, verification, conversion.

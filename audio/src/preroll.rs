@@ -1,0 +1,1 @@
+//! Ring of the most recent sound.

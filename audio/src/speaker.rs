@@ -1,0 +1,1 @@
+//! Back half: clauses in, paced packets out.

@@ -1,0 +1,1 @@
+//! Speech synthesis: Hibari, with its text front end.

@@ -1,0 +1,1 @@
+//! Voice activity: webrtc-vad as gate, Silero to decide.

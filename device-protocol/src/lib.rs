@@ -1,0 +1,2 @@
+//! What travels between smart glasses and the gateway.
+#![no_std]

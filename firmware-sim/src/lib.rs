@@ -1,0 +1,1 @@
+//! Glasses without glass: a simulator that shares no logic with the gateway.

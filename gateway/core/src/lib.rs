@@ -1,0 +1,2 @@
+//! Every decision of the gateway, as pure state machines.
+#![no_std]

@@ -1,0 +1,1 @@
+//! The shell: transports, device tasks, effects, store, control socket; the lorgnette binary.

@@ -1,0 +1,2 @@
+//! The `lorgnette` binary.
+fn main() {}

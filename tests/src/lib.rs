@@ -1,0 +1,1 @@
+//! The whole house: simulated world, end-to-end, foreign clients, tidy.

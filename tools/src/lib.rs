@@ -1,0 +1,1 @@
+//! What a model may call: definitions, registry, executor, built-ins.
