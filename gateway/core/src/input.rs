@@ -1,0 +1,164 @@
+//! Everything that can happen to a [`Conversation`](crate::conversation) or a [`User`](crate::user).
+
+use alloc::{string::String, vec::Vec};
+
+use crate::vocab::{
+    Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript,
+    Turn, VoiceFact,
+};
+
+/// What happens to one device's conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The device has proven who it is; the session begins, or goes on when `resumed`.
+    Connected { device: DeviceInfo, resumed: bool },
+    /// The link broke without a goodbye; the device may come back and resume.
+    LinkLost,
+    /// Any frame arrived: the device is alive.
+    Alive,
+    /// The listener noticed something.
+    Voice(VoiceFact),
+    /// A decode that was asked for by `Transcribe` is there.
+    Transcript(Transcript),
+    /// A decode that was asked for failed or was not accepted.
+    TranscriptFailed { utterance: u32, revision: u16 },
+    /// The wearer typed instead of speaking; always meant for the assistant.
+    Text(String),
+    /// The user's machine gives this device the turn that it asked for.
+    Granted { turn: Turn, history: Vec<Message> },
+    /// The model streams.
+    Model { turn: Turn, event: ModelEvent },
+    /// A tool call came to its one result.
+    Tool {
+        turn: Turn,
+        call_id: String,
+        result: ToolResult,
+    },
+    /// The first sound of a clause is on its way to the device; `duration_us` is the clause's length.
+    Spoken {
+        speech: u32,
+        clause: u16,
+        duration_us: u64,
+    },
+    /// A clause could not be synthesised.
+    SpeechFailed { speech: u32, clause: u16 },
+    /// The device really played the speech up to here; `clauses_done` clauses are fully played and
+    /// `clause_part` (0 to 1) of the next one.
+    Played {
+        speech: u32,
+        clauses_done: u16,
+        clause_part: f32,
+        finished: bool,
+    },
+    /// A button or touch gesture.
+    Button(Button),
+    /// The wearer or the device switched the microphone off or on.
+    Mute(bool),
+    /// The executor needs the wearer's consent.
+    ApprovalAsked(Approval),
+    /// Answered by tap or by an operator; spoken answers arrive as transcripts.
+    ApprovalAnswered { id: u64, choice: ApprovalChoice },
+    /// The user's machine has something to tell the wearer.
+    Announce(Announcement),
+    /// The gateway is stopping.
+    Shutdown,
+}
+
+/// What the wearer did with a finger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Button {
+    /// Short press: open the ear, or stop what is being said.
+    Press,
+    /// Long press: mute or unmute.
+    LongPress,
+}
+
+/// Something that was not asked for: a reminder or a timer that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Announcement {
+    /// Entry that it belongs to.
+    pub id: u64,
+    /// What to say.
+    pub say: String,
+    /// What to show.
+    pub show: Content,
+}
+
+/// What happens to the machine that outlives connections.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserInput {
+    /// What the store held at start-up. Comes first, once.
+    Restored {
+        history: Vec<Message>,
+        schedule: Vec<ScheduleEntry>,
+        next_id: u64,
+    },
+    /// A device of this user connected.
+    DeviceJoined { device: String },
+    /// It is gone.
+    DeviceLeft { device: String },
+    /// A device wants a turn; turns of one user are serialised.
+    TurnRequested { device: String, turn: Turn },
+    /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
+    /// there is, when the turn was cancelled or never granted.
+    TurnDone {
+        device: String,
+        turn: Turn,
+        messages: Vec<Message>,
+    },
+    /// A tool wants an entry kept. Answered by `Scheduled` only after it is stored.
+    ScheduleAdd {
+        request: u64,
+        due: Due,
+        kind: ScheduleKind,
+        text: String,
+    },
+    /// A tool wants an entry gone. Answered by `Unscheduled` only after that is stored.
+    ScheduleRemove { request: u64, id: u64 },
+    /// The store has kept what `Persist` with this ticket asked for.
+    Persisted { ticket: u64 },
+    /// It could not.
+    PersistFailed { ticket: u64, reason: String },
+    /// A device said or showed an announcement to its end, or could not.
+    Announced {
+        device: String,
+        id: u64,
+        heard: bool,
+    },
+    /// Forget the conversation.
+    ClearHistory,
+}
+
+/// When an entry is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// After this much time has passed, whatever the wall clock does: a timer.
+    In { duration_ms: u64 },
+    /// When the wall clock shows this: a reminder.
+    At { wall_ms: i64 },
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleKind {
+    /// A countdown.
+    Timer,
+    /// A reminder.
+    Reminder,
+}
+
+/// An entry of the schedule, as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScheduleEntry {
+    /// Unique within the user.
+    pub id: u64,
+    /// Timer or reminder.
+    pub kind: ScheduleKind,
+    /// Timer: its name or empty. Reminder: what to be reminded of.
+    pub text: String,
+    /// Wall time when it is due, in milliseconds since the Unix epoch; a timer's is what was
+    /// expected when it was set, and counts only after a restart.
+    pub due_wall_ms: i64,
+    /// Length of a timer; 0 for reminders.
+    pub duration_ms: u64,
+}

@@ -1,0 +1,46 @@
+//! What the core knows of a pair of glasses.
+
+use alloc::string::String;
+
+/// Facts from the device's hello, after identity was proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Name of the device in the store (key fingerprint).
+    pub id: String,
+    /// The user that it belongs to.
+    pub user: String,
+    /// Present when it can draw.
+    pub display: Option<DisplaySize>,
+    /// Whether it can play speech.
+    pub speaker: bool,
+    /// Whether its microphone is free of its own speaker's sound, so that a voice during playback
+    /// is the wearer's.
+    pub echo_cancelled: bool,
+}
+
+/// Characters that fit on the display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DisplaySize {
+    /// Characters in a line.
+    pub columns: u16,
+    /// Lines.
+    pub rows: u16,
+}
+
+/// What the glasses' listening sign shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListeningState {
+    /// Waiting for a wake word.
+    #[default]
+    Idle,
+    /// The ear is open: what is said next is meant for the assistant.
+    Attentive,
+    /// Hearing speech.
+    Hearing,
+    /// Working on an answer.
+    Thinking,
+    /// Speaking.
+    Speaking,
+    /// The microphone is off.
+    Muted,
+}

@@ -1,0 +1,62 @@
+//! The canonical conversation: the only stored form.
+
+use alloc::{string::String, vec, vec::Vec};
+use serde::{Deserialize, Serialize};
+
+use super::tool::{ToolCall, ToolResult};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Standing instructions.
+    System,
+    /// The wearer.
+    User,
+    /// The assistant, its tool calls included.
+    Assistant,
+    /// Results of tools.
+    Tool,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text { text: String },
+    /// The assistant wants a tool to run.
+    ToolCall { call: ToolCall },
+    /// What came of it.
+    ToolResult { call_id: String, result: ToolResult },
+}
+
+/// One message of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// In order.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// A message of one text part.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self {
+            role,
+            parts: vec![Part::Text { text: text.into() }],
+        }
+    }
+
+    /// All text parts, joined.
+    pub fn plain_text(&self) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            if let Part::Text { text } = part {
+                out.push_str(text);
+            }
+        }
+        out
+    }
+}

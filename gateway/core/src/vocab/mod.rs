@@ -1,0 +1,21 @@
+//! The one language of core, tools and chat models.
+
+mod approval;
+mod device;
+mod display;
+mod message;
+mod model;
+mod time;
+mod tool;
+mod turn;
+mod voice;
+
+pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
+pub use device::{DeviceInfo, DisplaySize, ListeningState};
+pub use display::{Content, DisplayCommand, Priority, View};
+pub use message::{Message, Part, Role};
+pub use model::{FailureKind, ModelEvent, StopReason, Usage};
+pub use time::Timestamp;
+pub use tool::{ErrorCode, Phrases, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec};
+pub use turn::Turn;
+pub use voice::{Transcript, TranscriptKind, VoiceFact};

@@ -1,0 +1,56 @@
+//! What a chat model streams back.
+
+use alloc::string::String;
+use serde::{Deserialize, Serialize};
+
+use super::tool::ToolCall;
+
+/// One event of a model's answer. `Done` or `Failed` comes last, exactly once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelEvent {
+    /// More text of the answer.
+    Text(String),
+    /// A complete tool call.
+    ToolCall(ToolCall),
+    /// The answer is complete.
+    Done { stop: StopReason, usage: Usage },
+    /// It will not be completed.
+    Failed { kind: FailureKind, message: String },
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// It was done.
+    End,
+    /// It waits for tool results.
+    ToolCalls,
+    /// It ran into its length limit.
+    Length,
+    /// A filter stopped it.
+    Filtered,
+}
+
+/// Kinds of failure that the agent acts on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureKind {
+    /// May go away by itself: network, overload.
+    Transient,
+    /// Too many requests or no budget left.
+    Limited,
+    /// The model will not answer this.
+    Refused,
+    /// Key missing or wrong.
+    Auth,
+    /// The request or the answer was malformed.
+    Bug,
+}
+
+/// Tokens used, as the provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of the request.
+    pub input: u32,
+    /// Tokens of the answer.
+    pub output: u32,
+}

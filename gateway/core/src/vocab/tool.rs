@@ -1,0 +1,176 @@
+//! Tools as the whole house sees them.
+
+use alloc::{string::String, vec::Vec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::display::Content;
+
+/// Everything that a tool declares about itself.
+///
+/// The offline intent engine needs no more than this: a tool that is registered at run time with
+/// phrases can be spoken to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Full name, for example `timer.set`. Never parsed: names contain dots.
+    pub name: String,
+    /// What it does, for a model.
+    pub description: String,
+    /// JSON Schema of type object.
+    pub input_schema: Value,
+    /// Sentence templates per language.
+    #[serde(default)]
+    pub phrases: Vec<Phrases>,
+    /// How to say the result when it has no `say` of its own: text with `{property}` of its data.
+    #[serde(default)]
+    pub reply: Option<String>,
+    /// Advice for a model, added only while the tool is offered.
+    #[serde(default)]
+    pub guidance: Option<String>,
+    /// What it may do and needs.
+    #[serde(default)]
+    pub flags: ToolFlags,
+    /// Longest time a call may take, in milliseconds; the executor's default where absent.
+    #[serde(default)]
+    pub timeout_ms: Option<u32>,
+}
+
+/// Sentence templates in one language.
+///
+/// Template syntax: words; `[optional]`; `(this|that)`; `{property}` or `{property:type}`, a slot
+/// bound to a property of the input schema. Types: `text` (free, the default of string
+/// properties), `number` (the default of number and integer properties), `duration` (whole seconds),
+/// `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local date and time, `YYYY-MM-DDTHH:MM`),
+/// `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
+/// the property.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Phrases {
+    /// BCP 47 tag, for example `en`.
+    pub language: String,
+    /// The templates, most specific first.
+    pub templates: Vec<String>,
+}
+
+/// What a tool may do and needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolFlags {
+    /// Changes nothing: may be repeated, cancelled and run beside others.
+    pub read_only: bool,
+    /// Destroys something that cannot be brought back.
+    pub destructive: bool,
+    /// The wearer is asked before every call.
+    pub requires_approval: bool,
+    /// Offered with every request, never routed.
+    pub always: bool,
+    /// Its calls are recorded in the ledger.
+    pub persistent: bool,
+    /// Draws on the display.
+    pub requires_display: bool,
+}
+
+/// A model's wish to run a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Canonical and unique within the conversation.
+    pub id: String,
+    /// Full name.
+    pub name: String,
+    /// JSON object.
+    pub arguments: Value,
+}
+
+/// The one result type, whatever kind of tool it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// For the model.
+    pub content: String,
+    /// The same, structured.
+    #[serde(default)]
+    pub data: Option<Value>,
+    /// What to say to the wearer; a model may use its own words instead.
+    #[serde(default)]
+    pub say: Option<String>,
+    /// What to show to the wearer.
+    #[serde(default)]
+    pub show: Option<Content>,
+    /// The tool draws and speaks for itself: the assistant stays silent.
+    #[serde(default)]
+    pub handled_display: bool,
+    /// Sentences that the wearer might say next.
+    #[serde(default)]
+    pub follow_ups: Vec<String>,
+    /// Present when it failed.
+    #[serde(default)]
+    pub error: Option<ToolError>,
+}
+
+impl ToolResult {
+    /// A success that is spoken as it is told to the model.
+    pub fn said(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            content: text.clone(),
+            say: Some(text),
+            ..Self::default()
+        }
+    }
+
+    /// A failure.
+    pub fn failed(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
+        let message = message.into();
+        Self {
+            content: message.clone(),
+            error: Some(ToolError {
+                code,
+                message,
+                retryable,
+            }),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it failed.
+    pub fn is_error(&self) -> bool {
+        self.error.is_some()
+    }
+}
+
+/// Why a call failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolError {
+    /// Kind of failure.
+    pub code: ErrorCode,
+    /// In words, for the model.
+    pub message: String,
+    /// Whether the same call may succeed later and is safe to repeat.
+    pub retryable: bool,
+}
+
+/// Kinds of failure of a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ErrorCode {
+    /// No tool of that name is offered.
+    ToolNotFound,
+    /// The arguments do not fit the schema.
+    InvalidArguments,
+    /// This caller may not use the tool.
+    PermissionDenied,
+    /// Too many calls.
+    RateLimited,
+    /// The wearer said no.
+    ApprovalDenied,
+    /// The wearer did not answer in time.
+    ApprovalExpired,
+    /// The app or device behind the tool is not there.
+    AppNotAvailable,
+    /// The app answered with an error status.
+    HttpError,
+    /// No answer in time.
+    Timeout,
+    /// The turn was interrupted.
+    Cancelled,
+    /// The tool itself failed.
+    ExecutionError,
+}

@@ -1,0 +1,54 @@
+//! Facts about sound: all that the core ever learns of it.
+
+use alloc::string::String;
+
+/// What the listener noticed. Times are capture times in microseconds on the session's clock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum VoiceFact {
+    /// A voice began; opens the utterance.
+    SpeechStarted { utterance: u32, at_us: u64 },
+    /// First sign of a pause; `at_us` is the last voiced sample.
+    Paused {
+        utterance: u32,
+        at_us: u64,
+        silence_us: u64,
+    },
+    /// Voice again before the utterance was closed.
+    Resumed { utterance: u32, at_us: u64 },
+    /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the
+    /// speaker is done, where an end-of-turn model is at hand.
+    Silence {
+        utterance: u32,
+        at_us: u64,
+        silence_us: u64,
+        score: Option<f32>,
+    },
+    /// The longest utterance allowed has been reached.
+    TooLong { utterance: u32 },
+}
+
+/// Why a transcript was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranscriptKind {
+    /// While the wearer still speaks; may be dropped when no worker is free.
+    Partial,
+    /// At the first sign of a pause, in the hope that it is the end.
+    Speculative,
+    /// The turn has ended.
+    Final,
+}
+
+/// What was understood of one utterance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transcript {
+    /// The utterance that was decoded.
+    pub utterance: u32,
+    /// The core's own number of the request, to tell stale answers.
+    pub revision: u16,
+    /// Why it was asked for.
+    pub kind: TranscriptKind,
+    /// The text; empty when nothing was said.
+    pub text: String,
+    /// Mean probability of the tokens, 0 to 1.
+    pub confidence: f32,
+}
