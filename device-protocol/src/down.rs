@@ -1,0 +1,274 @@
+//! From the gateway to the device.
+
+use crate::limits::{
+    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
+    NAME_BYTES_MAX, TEXT_BYTES_MAX,
+};
+pub use crate::link::{
+    Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome,
+};
+use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View};
+
+direction! {
+    /// Every message from the gateway to the device.
+    pub enum Down<'a>, owned DownOwned, down true {
+        /// The gateway proves who it is.
+        0x8001 "challenge" Challenge(Challenge, Challenge),
+        /// Pairing is open.
+        0x8002 "pairing_code" PairingCode(PairingCode, PairingCode),
+        /// The session is open.
+        0x8003 "welcome" Welcome(Welcome<'a>, WelcomeOwned),
+        /// The handshake is refused.
+        0x8004 "reject" Reject(Reject<'a>, RejectOwned),
+        /// Sign of life.
+        0x8005 "heartbeat" Heartbeat(Heartbeat, Heartbeat),
+        /// What arrived.
+        0x8006 "ack" Ack(Ack, Ack),
+        /// End of the session.
+        0x8007 "goodbye" Goodbye(Goodbye<'a>, GoodbyeOwned),
+        /// Where the conversation stands.
+        0x9001 "listening" Listening(Listening, Listening),
+        /// What was understood.
+        0x9002 "transcript" Transcript(Transcript<'a>, TranscriptOwned),
+        /// What to show.
+        0x9003 "display" Display(Display<'a>, DisplayOwned),
+        /// A speech begins.
+        0x9004 "speech_start" SpeechStart(SpeechStart<'a>, SpeechStartOwned),
+        /// A speech is complete.
+        0x9005 "speech_end" SpeechEnd(SpeechEnd, SpeechEnd),
+        /// Stop speaking now.
+        0x9006 "hush" Hush(Hush, Hush),
+        /// A tool at work.
+        0x9007 "tool_activity" ToolActivity(ToolActivity<'a>, ToolActivityOwned),
+        /// A question to the wearer.
+        0x9008 "approval_request" ApprovalRequest(ApprovalRequest<'a>, ApprovalRequestOwned),
+        /// The question is settled.
+        0x9009 "approval_settled" ApprovalSettled(ApprovalSettled, ApprovalSettled),
+        /// Run a device tool.
+        0x900a "tool_call" ToolCall(ToolCall<'a>, ToolCallOwned),
+        /// Stop a device tool.
+        0x900b "tool_cancel" ToolCancel(ToolCancel, ToolCancel),
+        /// Make a short sound.
+        0x900c "chime" Chime(Chime, Chime),
+        /// Sound of a speech.
+        0xa001 "speech_chunk" SpeechChunk(SpeechChunk<'a>, SpeechChunkOwned),
+    }
+}
+
+message! {
+    /// Where the conversation stands.
+    pub struct Listening {
+        /// The state.
+        state: ListeningState,
+    }
+}
+
+message! {
+    /// What was understood so far; a higher revision of the same utterance replaces a lower one.
+    pub struct Transcript<'a>, owned TranscriptOwned {
+        /// Number of the utterance in this session.
+        utterance: u32,
+        /// Counts up within the utterance.
+        revision: u32,
+        /// True: the last revision.
+        is_final: bool,
+        /// True where the gateway takes it as said to it.
+        addressed: bool,
+        /// The text.
+        text: text[TEXT_BYTES_MAX],
+    }
+}
+
+message! {
+    /// What to show. A view shows the content of highest priority; equal ones: the latest.
+    pub struct Display<'a>, owned DisplayOwned {
+        /// What to do.
+        action: DisplayAction,
+        /// In which view.
+        view: View,
+        /// 0 to 255, more is more urgent.
+        priority: u8,
+        /// Milliseconds to show it; 0: until it is replaced or cleared.
+        duration_ms: u32,
+        /// Counts up within the view: lower than shown is stale and ignored.
+        revision: u32,
+        /// What is shown.
+        content: record[Content<'a>, ContentOwned],
+    }
+}
+
+message! {
+    /// Texts and their layout. A device that does not know the layout shows `first` and below it `second`.
+    pub struct Content<'a>, owned ContentOwned {
+        /// How the texts are laid out.
+        layout: Layout,
+        /// First text, by the layout.
+        first: text[DISPLAY_TEXT_BYTES_MAX],
+        /// Second text, by the layout.
+        second: text[DISPLAY_TEXT_BYTES_MAX],
+        /// Progress in thousandths.
+        permille: u16,
+    }
+}
+
+impl<'a> Content<'a> {
+    /// Nothing: what goes with [`DisplayAction::Clear`].
+    pub const EMPTY: Self = Self::text_wall("");
+
+    const fn new(layout: Layout, first: &'a str, second: &'a str) -> Self {
+        Self {
+            layout,
+            first,
+            second,
+            permille: 0,
+        }
+    }
+
+    /// One text that fills the view.
+    pub const fn text_wall(text: &'a str) -> Self {
+        Self::new(Layout::TextWall, text, "")
+    }
+
+    /// A title and a text.
+    pub const fn reference_card(title: &'a str, text: &'a str) -> Self {
+        Self::new(Layout::ReferenceCard, title, text)
+    }
+
+    /// Two texts of the same rank.
+    pub const fn double_text(top: &'a str, bottom: &'a str) -> Self {
+        Self::new(Layout::DoubleText, top, bottom)
+    }
+
+    /// Left and right.
+    pub const fn dashboard(left: &'a str, right: &'a str) -> Self {
+        Self::new(Layout::Dashboard, left, right)
+    }
+
+    /// A label and a bar of `permille` thousandths.
+    pub const fn progress(label: &'a str, permille: u16) -> Self {
+        Self {
+            layout: Layout::Progress,
+            first: label,
+            second: "",
+            permille,
+        }
+    }
+}
+
+message! {
+    /// A speech begins; the stamp has the planned playout time of its first sample.
+    pub struct SpeechStart<'a>, owned SpeechStartOwned {
+        /// Number of the speech in this session, from 1.
+        speech: u32,
+        /// Codec of all its chunks.
+        codec: Codec,
+        /// Sample rate of all its chunks in hertz.
+        rate_hz: u32,
+        /// What is said, as far as known; empty: not known.
+        text: text[TEXT_BYTES_MAX],
+    }
+}
+
+message! {
+    /// One packet of a speech; the stamp has its planned playout time.
+    pub struct SpeechChunk<'a>, owned SpeechChunkOwned {
+        /// The speech.
+        speech: u32,
+        /// Clause that the packet belongs to, from 0.
+        clause: u16,
+        /// Microseconds from the beginning of the speech to the first sample of this packet.
+        position_us: u64,
+        /// Length in microseconds, at most [`PACKET_DURATION_US_MAX`](crate::limits::PACKET_DURATION_US_MAX).
+        duration_us: u32,
+        /// The packet.
+        payload: bytes[AUDIO_PACKET_BYTES_MAX],
+    }
+}
+
+message! {
+    /// The speech is complete: no chunk follows.
+    pub struct SpeechEnd {
+        /// The speech.
+        speech: u32,
+        /// Sequence of its last chunk, which may still be under way on QUIC; 0: there was none.
+        last_audio_sequence: u32,
+        /// Length of the whole speech in microseconds.
+        duration_us: u64,
+    }
+}
+
+message! {
+    /// Stop a speech at once; later chunks of it are dropped.
+    pub struct Hush {
+        /// The speech; 0: all.
+        speech: u32,
+        /// Milliseconds of the fade to silence.
+        fade_ms: u16,
+    }
+}
+
+message! {
+    /// A tool at work, for a hint on the display.
+    pub struct ToolActivity<'a>, owned ToolActivityOwned {
+        /// The call.
+        call: u32,
+        /// What the wearer reads.
+        label: text[LABEL_BYTES_MAX],
+        /// Where it stands.
+        state: ToolState,
+    }
+}
+
+message! {
+    /// A question that the wearer answers with yes or no, by button, touch or voice.
+    pub struct ApprovalRequest<'a>, owned ApprovalRequestOwned {
+        /// Number of the approval in this session.
+        approval: u32,
+        /// One line.
+        title: text[LABEL_BYTES_MAX],
+        /// What would be done.
+        message: text[DISPLAY_TEXT_BYTES_MAX],
+        /// Milliseconds until it counts as no.
+        expires_ms: u32,
+    }
+}
+
+message! {
+    /// The question is settled, by this device, by voice, by another device or by time: take it off the display.
+    pub struct ApprovalSettled {
+        /// Which.
+        approval: u32,
+        /// How.
+        choice: Choice,
+    }
+}
+
+message! {
+    /// Run a device tool and answer with one ToolResult.
+    pub struct ToolCall<'a>, owned ToolCallOwned {
+        /// Number of the call in this session.
+        call: u32,
+        /// Name as offered.
+        name: text[NAME_BYTES_MAX],
+        /// JSON object that fits the schema.
+        arguments: text[ARGUMENTS_BYTES_MAX],
+        /// Milliseconds from arrival after which nobody waits any more.
+        deadline_ms: u32,
+    }
+}
+
+message! {
+    /// Stop a device tool if that is safe; its ToolResult is sent all the same.
+    pub struct ToolCancel {
+        /// The call.
+        call: u32,
+    }
+}
+
+message! {
+    /// Make a short sound.
+    pub struct Chime {
+        /// Which.
+        sound: Sound,
+    }
+}

@@ -1,0 +1,117 @@
+//! Every maximum of the protocol, each with its reason. PROTOCOL.md repeats them in its tables.
+
+/// Bytes of the envelope header: version, flags, kind, length.
+pub const HEADER_BYTES: usize = 8;
+
+/// Bytes of one whole envelope, header included. A tool list with its schemas is the largest message; a microcontroller
+/// can still keep one such buffer.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of the body of one envelope.
+pub const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - HEADER_BYTES;
+
+/// Bytes of one encoded packet of sound: 40 ms of PCM16 at 48 kHz are 3,840.
+pub const AUDIO_PACKET_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of one whole envelope that carries sound: the packet, the header and at most 64 bytes of other fields.
+pub const AUDIO_FRAME_BYTES_MAX: usize = AUDIO_PACKET_BYTES_MAX + HEADER_BYTES + 64;
+
+/// Microseconds of sound in one packet: the longest Opus packet has 120 ms.
+pub const PACKET_DURATION_US_MAX: u32 = 120_000;
+
+/// Bytes of a running text (transcript, caption, tool result): about ten minutes of speech in one turn.
+pub const TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes of one text of a display content: no display of today shows more than a thousand characters.
+pub const DISPLAY_TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of a title or label: one line of a display.
+pub const LABEL_BYTES_MAX: usize = 256;
+
+/// Bytes of a device id, model, firmware version, or the name of a gateway, a user or a tool: more fits no list on a screen.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Bytes of a language tag: RFC 5646 section 4.4.1 asks for 35.
+pub const LANGUAGE_BYTES_MAX: usize = 35;
+
+/// Bytes of a media type such as `image/jpeg`.
+pub const MIME_BYTES_MAX: usize = 64;
+
+/// Bytes of an error code of a tool.
+pub const CODE_BYTES_MAX: usize = 64;
+
+/// Bytes of a resume token: 32 random bytes are enough, the rest is room for a sealed one.
+pub const TOKEN_BYTES_MAX: usize = 64;
+
+/// Tools that one device offers: a model reads all of them on every turn.
+pub const TOOLS_MAX: usize = 32;
+
+/// Bytes of the description of a device tool.
+pub const DESCRIPTION_BYTES_MAX: usize = 1024;
+
+/// Bytes of the JSON schema of a tool's arguments.
+pub const SCHEMA_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the JSON with the sentences that call a tool.
+pub const PHRASES_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the sentence that is spoken after a tool has run.
+pub const REPLY_TEMPLATE_BYTES_MAX: usize = 512;
+
+/// Bytes of the JSON arguments of one tool call.
+pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of the JSON data of one tool result.
+pub const DATA_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of one piece of a photo: on a link of 1 Mbit/s it holds up the sound for an eighth of a second.
+pub const PHOTO_CHUNK_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of a whole photo: a 12 megapixel JPEG is about 4 MiB.
+pub const PHOTO_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes of one text message of the JSON form: bytes grow by a third in base64, and JSON escapes of text by up to six.
+pub const JSON_BYTES_MAX: usize = 6 * FRAME_BYTES_MAX;
+
+/// Nesting of JSON inside one message: three levels are used.
+pub const RECORD_DEPTH_MAX: usize = 4;
+
+/// Control frames that a sender keeps for a replay until they are acknowledged.
+pub const REPLAY_CONTROL_FRAMES_MAX: usize = 256;
+
+/// Bytes of those control frames. A device may keep less (see PROTOCOL.md, resume).
+pub const REPLAY_CONTROL_BYTES_MAX: usize = 256 * 1024;
+
+/// Microseconds of sound that a sender keeps for a replay: a roaming Wi-Fi station is back within five seconds.
+pub const REPLAY_AUDIO_US_MAX: u64 = 5_000_000;
+
+/// Milliseconds for which the gateway keeps the session of a lost link: a walk through a lift or a cellar.
+pub const RESUME_MS_MAX: u32 = 120_000;
+
+/// Milliseconds between two heartbeats, if the Welcome names no other.
+pub const HEARTBEAT_MS_DEFAULT: u32 = 5_000;
+
+/// Heartbeats without any frame from the peer after which the link counts as lost.
+pub const HEARTBEATS_MISSED_MAX: u32 = 3;
+
+/// Milliseconds from the opened connection to the Welcome, the pairing excepted.
+pub const HANDSHAKE_MS_MAX: u32 = 10_000;
+
+/// Milliseconds of sound that the gateway sends ahead of what is played: hides a Wi-Fi scan, and is little to throw away
+/// when the wearer interrupts.
+pub const SPEECH_AHEAD_MS_MAX: u32 = 600;
+
+/// Milliseconds between two Played messages while sound is played.
+pub const PLAYED_EVERY_MS_MAX: u32 = 200;
+
+/// Milliseconds for which speech chunks wait for their SpeechStart, which may come later on QUIC.
+pub const SPEECH_START_WAIT_MS_MAX: u32 = 1_000;
+
+/// One-way QUIC streams that may be open at once for sound that fits no datagram.
+pub const AUDIO_STREAMS_MAX: u32 = 32;
+
+// Relations that must hold, checked when the crate is compiled.
+const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
+const _: () = assert!(TEXT_BYTES_MAX + DATA_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
+const _: () = assert!(PHOTO_CHUNK_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
+const _: () = assert!(2 * DISPLAY_TEXT_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

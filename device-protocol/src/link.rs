@@ -1,0 +1,216 @@
+//! Handshake and liveness: the messages with sequence 0, which are never replayed.
+
+use crate::limits::{LABEL_BYTES_MAX, LANGUAGE_BYTES_MAX, NAME_BYTES_MAX, TOKEN_BYTES_MAX};
+use crate::values::{
+    Buttons, Codec, Codecs, DisplayKind, GoodbyeReason, ListeningState, PairingMethod, RejectCode,
+    Sensors,
+};
+
+message! {
+    /// First frame of a device: who it is and what it can do.
+    pub struct Hello<'a>, owned HelloOwned {
+        /// Ed25519 public key of the device.
+        device_key: array[32],
+        /// SHA-256 of the nonce that Proof reveals: neither side can choose its nonce to fit the other's.
+        nonce_commitment: array[32],
+        /// Name that the maker gave this one device, such as a serial number. Not trusted: the key is the identity.
+        device_id: text[NAME_BYTES_MAX],
+        /// Maker and model.
+        model: text[NAME_BYTES_MAX],
+        /// Version of the firmware.
+        firmware: text[NAME_BYTES_MAX],
+        /// Language that the wearer chose (RFC 5646), such as `en-GB`; empty: not known.
+        language: text[LANGUAGE_BYTES_MAX],
+        /// What the device can do.
+        capabilities: record[Capabilities],
+        /// The session to go on with.
+        resume: option[Resume<'a>, ResumeOwned],
+    }
+}
+
+message! {
+    /// What a device can do.
+    pub struct Capabilities {
+        /// Codecs that the device can send.
+        codecs_up: Codecs,
+        /// Codecs that the device can play.
+        codecs_down: Codecs,
+        /// Sample rate of the microphone in hertz; 0: no microphone.
+        audio_up_hz: u32,
+        /// Sample rate that the device plays best, in hertz; 0: no speaker.
+        audio_down_hz: u32,
+        /// The display.
+        display: record[Screen],
+        /// Speakers: 0 none, 1 one ear, 2 both. Sound always comes with one channel.
+        speakers: u8,
+        /// Buttons.
+        buttons: Buttons,
+        /// Sensors.
+        sensors: Sensors,
+        /// True where the microphone signal no longer holds what the speaker plays.
+        echo_cancelled: bool,
+        /// Device tools that a ToolList will offer.
+        tools: u16,
+    }
+}
+
+message! {
+    /// The display of a device.
+    pub struct Screen {
+        /// What it can show.
+        kind: DisplayKind,
+        /// Width in pixels; 0: not known.
+        width_px: u16,
+        /// Height in pixels; 0: not known.
+        height_px: u16,
+        /// Characters in one line.
+        columns: u16,
+        /// Lines.
+        rows: u16,
+        /// Bits of colour or brightness per pixel.
+        colour_bits: u8,
+    }
+}
+
+message! {
+    /// Asks for the session of a lost link.
+    pub struct Resume<'a>, owned ResumeOwned {
+        /// Token of the last Welcome.
+        token: bytes[TOKEN_BYTES_MAX],
+        /// Last control sequence received without a gap.
+        control_received: u32,
+        /// Highest audio sequence received.
+        audio_received: u32,
+    }
+}
+
+message! {
+    /// The gateway proves who it is, over the commitment of the device.
+    pub struct Challenge {
+        /// Nonce of the gateway.
+        nonce: array[32],
+        /// Ed25519 public key of the gateway.
+        gateway_key: array[32],
+        /// Signature over [`gateway_proof`](crate::auth::Handshake::gateway_proof).
+        signature: array[64],
+    }
+}
+
+message! {
+    /// The device reveals its nonce and proves who it is.
+    pub struct Proof {
+        /// The nonce whose SHA-256 was in Hello.
+        nonce: array[32],
+        /// Signature over [`device_proof`](crate::auth::Handshake::device_proof).
+        signature: array[64],
+    }
+}
+
+message! {
+    /// The device is unknown and pairing is open. The code itself is never sent: both sides compute it
+    /// ([`pairing_transcript`](crate::auth::Handshake::pairing_transcript)), the glasses show theirs, and the operator types it at the gateway.
+    pub struct PairingCode {
+        /// How the operator confirms.
+        method: PairingMethod,
+        /// Seconds until pairing closes.
+        expires_s: u16,
+        /// Tries that are left at the gateway.
+        tries_left: u8,
+    }
+}
+
+message! {
+    /// Sound as one side wants it.
+    pub struct AudioFormat {
+        /// Codec.
+        codec: Codec,
+        /// Sample rate in hertz.
+        rate_hz: u32,
+        /// Length of one packet in milliseconds.
+        frame_ms: u16,
+    }
+}
+
+message! {
+    /// What the gateway still has of a resumed session.
+    pub struct Resumed {
+        /// Last control sequence received without a gap: the device replays from the next one.
+        control_received: u32,
+        /// Highest audio sequence received: the device replays from the next one.
+        audio_received: u32,
+    }
+}
+
+message! {
+    /// The session is open.
+    pub struct Welcome<'a>, owned WelcomeOwned {
+        /// Number of the session in the gateway's records.
+        session: u32,
+        /// Token for Resume; empty: the session cannot be resumed.
+        resume_token: bytes[TOKEN_BYTES_MAX],
+        /// Milliseconds for which the session outlives a lost link.
+        resume_ms: u32,
+        /// Set where the asked session goes on; else everything starts anew, sequences at 1.
+        resumed: option[Resumed],
+        /// Name of the gateway.
+        gateway_name: text[NAME_BYTES_MAX],
+        /// Name of the user that the device belongs to.
+        user_name: text[NAME_BYTES_MAX],
+        /// Milliseconds between two heartbeats of either side.
+        heartbeat_ms: u32,
+        /// Microphone sound as the gateway wants it.
+        audio_up: record[AudioFormat],
+        /// Speech as the gateway will send it.
+        audio_down: record[AudioFormat],
+        /// Wall clock in milliseconds since 1970-01-01 UTC.
+        wall_ms: u64,
+        /// Zone of the wearer in seconds east of UTC.
+        zone_offset_s: i32,
+        /// Where the conversation stands.
+        listening: ListeningState,
+    }
+}
+
+message! {
+    /// The handshake is refused; the gateway closes behind it.
+    pub struct Reject<'a>, owned RejectOwned {
+        /// Why.
+        code: RejectCode,
+        /// The same for a person who reads a log.
+        message: text[LABEL_BYTES_MAX],
+        /// Milliseconds before the next attempt; 0: by the device's own back-off.
+        retry_after_ms: u32,
+    }
+}
+
+message! {
+    /// Sign of life, sent by each side every `heartbeat_ms`. Round trip of the receiver: now - echo_us - held_us.
+    pub struct Heartbeat {
+        /// Time of the peer's last heartbeat (its stamp); 0: none came yet.
+        echo_us: u64,
+        /// Microseconds between that heartbeat and this one, on the sender's clock.
+        held_us: u64,
+    }
+}
+
+message! {
+    /// What arrived: the peer need not keep it any longer.
+    pub struct Ack {
+        /// Last control sequence received without a gap.
+        control: u32,
+        /// Highest audio sequence received.
+        audio: u32,
+    }
+}
+
+message! {
+    /// End of the session; the sender closes behind it.
+    pub struct Goodbye<'a>, owned GoodbyeOwned {
+        /// Why.
+        reason: GoodbyeReason,
+        /// The same for a person who reads a log.
+        message: text[LABEL_BYTES_MAX],
+        /// Milliseconds before the next attempt; 0: by the device's own back-off. Devices send 0.
+        retry_after_ms: u32,
+    }
+}

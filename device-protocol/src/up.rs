@@ -1,0 +1,231 @@
+//! From the device to the gateway.
+
+use crate::limits::{
+    AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, MIME_BYTES_MAX,
+    NAME_BYTES_MAX, PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX,
+    SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
+};
+pub use crate::link::{Ack, Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
+use crate::values::{
+    ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags,
+};
+
+direction! {
+    /// Every message from the device to the gateway.
+    pub enum Up<'a>, owned UpOwned, down false {
+        /// Who the device is and what it can do.
+        0x0001 "hello" Hello(Hello<'a>, HelloOwned),
+        /// The device proves who it is.
+        0x0002 "proof" Proof(Proof, Proof),
+        /// Sign of life.
+        0x0003 "heartbeat" Heartbeat(Heartbeat, Heartbeat),
+        /// What arrived.
+        0x0004 "ack" Ack(Ack, Ack),
+        /// End of the session.
+        0x0005 "goodbye" Goodbye(Goodbye<'a>, GoodbyeOwned),
+        /// The microphone stream pauses.
+        0x1001 "audio_end" AudioEnd(AudioEnd, AudioEnd),
+        /// How much of a speech was heard.
+        0x1002 "played" Played(Played, Played),
+        /// A button.
+        0x1003 "button" Button(Button, Button),
+        /// A touch.
+        0x1004 "touch" Touch(Touch, Touch),
+        /// The head.
+        0x1005 "head_position" HeadPosition(HeadPosition, HeadPosition),
+        /// The battery.
+        0x1006 "battery" Battery(Battery, Battery),
+        /// The radio.
+        0x1007 "connection" Connection(Connection, Connection),
+        /// The microphone switch.
+        0x1008 "mute" Mute(Mute, Mute),
+        /// The wearer's answer to an approval.
+        0x1009 "approval_answer" ApprovalAnswer(ApprovalAnswer, ApprovalAnswer),
+        /// The tools of the device.
+        0x100a "tool_list" ToolList(ToolList<'a>, ToolListOwned),
+        /// How a device tool ended.
+        0x100b "tool_result" ToolResult(ToolResult<'a>, ToolResultOwned),
+        /// A piece of a photo.
+        0x100c "photo_chunk" PhotoChunk(PhotoChunk<'a>, PhotoChunkOwned),
+        /// A typed request.
+        0x100d "text_input" TextInput(TextInput<'a>, TextInputOwned),
+        /// Microphone sound.
+        0x2001 "audio" Audio(Audio<'a>, AudioOwned),
+    }
+}
+
+message! {
+    /// One packet of microphone sound; the stamp has the capture time of its first sample.
+    pub struct Audio<'a>, owned AudioOwned {
+        /// Codec of the payload.
+        codec: Codec,
+        /// Sample rate in hertz (of an Opus packet: that of its coder).
+        rate_hz: u32,
+        /// Length in microseconds, at most [`PACKET_DURATION_US_MAX`](crate::limits::PACKET_DURATION_US_MAX).
+        duration_us: u32,
+        /// The packet.
+        payload: bytes[AUDIO_PACKET_BYTES_MAX],
+    }
+}
+
+message! {
+    /// The microphone stream pauses until the next Audio; the gateway ends the utterance.
+    pub struct AudioEnd {
+        /// Sequence of the last Audio, which may still be under way on QUIC; 0: there was none.
+        last_audio_sequence: u32,
+        /// Why.
+        reason: MicEnd,
+    }
+}
+
+message! {
+    /// What came out of the speaker; the stamp has the time at which `played_us` was reached.
+    pub struct Played {
+        /// The speech.
+        speech: u32,
+        /// Clause of the sample played last.
+        clause: u16,
+        /// Microseconds of this speech that came out, without gaps and concealment.
+        played_us: u64,
+        /// Where it stands.
+        state: PlayState,
+    }
+}
+
+message! {
+    /// A button was used.
+    pub struct Button {
+        /// Which.
+        button: ButtonId,
+        /// How.
+        action: ButtonAction,
+    }
+}
+
+message! {
+    /// A touch.
+    pub struct Touch {
+        /// Which gesture.
+        gesture: Gesture,
+    }
+}
+
+message! {
+    /// How the head is held; sent when the posture changes, at most ten times a second.
+    pub struct HeadPosition {
+        /// In words.
+        posture: Posture,
+        /// Hundredths of a degree, up is positive.
+        pitch_cdeg: i16,
+        /// Hundredths of a degree from where the session began, right is positive.
+        yaw_cdeg: i16,
+    }
+}
+
+message! {
+    /// The battery; sent on each change of a percent or of charging.
+    pub struct Battery {
+        /// 0 to 100; 255: not known.
+        percent: u8,
+        /// True on a charger.
+        charging: bool,
+    }
+}
+
+message! {
+    /// The radio; sent on change, at most once a second.
+    pub struct Connection {
+        /// What carries the connection.
+        link: LinkKind,
+        /// Signal strength in dBm; 0: not known.
+        rssi_dbm: i16,
+    }
+}
+
+message! {
+    /// The microphone switch of the device.
+    pub struct Mute {
+        /// True: no sound leaves the device.
+        muted: bool,
+    }
+}
+
+message! {
+    /// The wearer's answer to an ApprovalRequest.
+    pub struct ApprovalAnswer {
+        /// Which request.
+        approval: u32,
+        /// The answer.
+        choice: Choice,
+    }
+}
+
+message! {
+    /// All tools of the device; replaces the list before it.
+    pub struct ToolList<'a>, owned ToolListOwned {
+        /// Counts up with each list.
+        revision: u32,
+        /// The tools; all together must fit one frame.
+        tools: list[ToolOffer<'a>, ToolOfferOwned, TOOLS_MAX],
+    }
+}
+
+message! {
+    /// One tool that the device runs.
+    pub struct ToolOffer<'a>, owned ToolOfferOwned {
+        /// Name: lower-case letters, digits, `_`, `-` and `.`.
+        name: text[NAME_BYTES_MAX],
+        /// What it does, for the model.
+        description: text[DESCRIPTION_BYTES_MAX],
+        /// JSON schema of the arguments, an object.
+        schema: text[SCHEMA_BYTES_MAX],
+        /// JSON object: language tag to a list of sentence templates that call the tool; empty: none.
+        phrases: text[PHRASES_BYTES_MAX],
+        /// Sentence said after success, with `{field}` for fields of the result's data; empty: the content is said.
+        reply_template: text[REPLY_TEMPLATE_BYTES_MAX],
+        /// What it does to the world.
+        flags: ToolFlags,
+    }
+}
+
+message! {
+    /// How a device tool ended: exactly one for each ToolCall, also after a ToolCancel.
+    pub struct ToolResult<'a>, owned ToolResultOwned {
+        /// The call.
+        call: u32,
+        /// True after success.
+        ok: bool,
+        /// Result or error in words.
+        content: text[TEXT_BYTES_MAX],
+        /// Result as JSON; empty: none.
+        data: text[DATA_BYTES_MAX],
+        /// Error code; empty after success.
+        error: text[CODE_BYTES_MAX],
+    }
+}
+
+message! {
+    /// One piece of a photo, in order.
+    pub struct PhotoChunk<'a>, owned PhotoChunkOwned {
+        /// Number of the photo in this session.
+        photo: u32,
+        /// The ToolCall that asked for it; 0: the wearer pressed the button.
+        call: u32,
+        /// Piece, from 0.
+        index: u16,
+        /// True with the last piece.
+        last: bool,
+        /// Media type, such as `image/jpeg`.
+        mime: text[MIME_BYTES_MAX],
+        /// The bytes.
+        payload: bytes[PHOTO_CHUNK_BYTES_MAX],
+    }
+}
+
+message! {
+    /// A typed request: counts as addressed to the gateway.
+    pub struct TextInput<'a>, owned TextInputOwned {
+        /// What was typed.
+        text: text[TEXT_BYTES_MAX],
+    }
+}

@@ -1,0 +1,378 @@
+//! Enumerations and sets inside messages. All may grow: unknown numbers survive as `Other`, unknown bits are kept.
+
+open_enum! {
+    /// How sound is coded. All sound has one channel.
+    pub enum Codec: u8 {
+        /// Signed 16-bit samples, little endian.
+        Pcm16 = 0 => "pcm16",
+        /// One Opus packet (RFC 6716), without any container.
+        Opus = 1 => "opus",
+    }
+}
+
+bit_set! {
+    /// Codecs that one side can take or send: the bit is the number of the [`Codec`].
+    pub struct Codecs: u16 {
+        /// Signed 16-bit samples.
+        PCM16 = 0 => "pcm16",
+        /// Opus packets.
+        OPUS = 1 => "opus",
+    }
+}
+
+impl Codecs {
+    /// True where this codec is in the set.
+    pub const fn has(self, codec: Codec) -> bool {
+        self.has_bit(codec.number() as u32)
+    }
+}
+
+open_enum! {
+    /// What the glasses can show.
+    pub enum DisplayKind: u8 {
+        /// No display.
+        None = 0 => "none",
+        /// Lines of text in a fixed grid of characters.
+        Text = 1 => "text",
+        /// Pixels; the device lays text out by itself.
+        Pixels = 2 => "pixels",
+    }
+}
+
+open_enum! {
+    /// A button of the glasses.
+    pub enum ButtonId: u8 {
+        /// The only or the largest one.
+        Main = 0 => "main",
+        /// Louder.
+        VolumeUp = 1 => "volume_up",
+        /// Softer.
+        VolumeDown = 2 => "volume_down",
+        /// Takes photos.
+        Camera = 3 => "camera",
+        /// On and off.
+        Power = 4 => "power",
+        /// Switches the microphone.
+        Mute = 5 => "mute",
+    }
+}
+
+bit_set! {
+    /// Buttons of the glasses: the bit is the number of the [`ButtonId`].
+    pub struct Buttons: u32 {
+        /// The only or the largest one.
+        MAIN = 0 => "main",
+        /// Louder.
+        VOLUME_UP = 1 => "volume_up",
+        /// Softer.
+        VOLUME_DOWN = 2 => "volume_down",
+        /// Takes photos.
+        CAMERA = 3 => "camera",
+        /// On and off.
+        POWER = 4 => "power",
+        /// Switches the microphone.
+        MUTE = 5 => "mute",
+    }
+}
+
+bit_set! {
+    /// What the glasses can sense.
+    pub struct Sensors: u32 {
+        /// Sends HeadPosition.
+        HEAD_POSITION = 0 => "head_position",
+        /// Sends Touch.
+        TOUCH = 1 => "touch",
+        /// Sends Battery.
+        BATTERY = 2 => "battery",
+        /// Sends Connection.
+        CONNECTION = 3 => "connection",
+        /// Sends PhotoChunk.
+        CAMERA = 4 => "camera",
+        /// Knows whether it is worn.
+        WEAR = 5 => "wear",
+        /// Measures the light around.
+        LIGHT = 6 => "light",
+    }
+}
+
+open_enum! {
+    /// What was done with a button.
+    pub enum ButtonAction: u8 {
+        /// Short press, already released.
+        Press = 0 => "press",
+        /// Two short presses.
+        DoublePress = 1 => "double_press",
+        /// Held for at least 700 ms.
+        LongPress = 2 => "long_press",
+        /// Went down (where the device reports both edges).
+        Down = 3 => "down",
+        /// Came up.
+        Up = 4 => "up",
+    }
+}
+
+open_enum! {
+    /// A gesture on the temple of the glasses.
+    pub enum Gesture: u8 {
+        /// One tap.
+        Tap = 0 => "tap",
+        /// Two taps.
+        DoubleTap = 1 => "double_tap",
+        /// Finger held.
+        LongTap = 2 => "long_tap",
+        /// Swipe towards the front.
+        SwipeForward = 3 => "swipe_forward",
+        /// Swipe towards the ear.
+        SwipeBack = 4 => "swipe_back",
+        /// Swipe up.
+        SwipeUp = 5 => "swipe_up",
+        /// Swipe down.
+        SwipeDown = 6 => "swipe_down",
+    }
+}
+
+open_enum! {
+    /// How the wearer holds the head.
+    pub enum Posture: u8 {
+        /// Straight ahead.
+        Level = 0 => "level",
+        /// Looks up: many glasses show the dashboard then.
+        Up = 1 => "up",
+        /// Looks down.
+        Down = 2 => "down",
+    }
+}
+
+open_enum! {
+    /// What carries the connection.
+    pub enum LinkKind: u8 {
+        /// Not known.
+        Unknown = 0 => "unknown",
+        /// Wi-Fi of the glasses.
+        WiFi = 1 => "wifi",
+        /// Bluetooth to a phone.
+        Bluetooth = 2 => "bluetooth",
+        /// Mobile network.
+        Cellular = 3 => "cellular",
+        /// Cable: development boards and simulators.
+        Wired = 4 => "wired",
+    }
+}
+
+open_enum! {
+    /// Where the playing of one speech stands.
+    pub enum PlayState: u8 {
+        /// Sound comes out.
+        Playing = 0 => "playing",
+        /// The last sample of the ended speech came out.
+        Finished = 1 => "finished",
+        /// Stopped before its end: by a hush, a mute or a full buffer.
+        Stopped = 2 => "stopped",
+        /// Waits for chunks that are late.
+        Starved = 3 => "starved",
+    }
+}
+
+open_enum! {
+    /// Why the microphone stream ended.
+    pub enum MicEnd: u8 {
+        /// The wearer switched it off, or let the talk button go.
+        Released = 0 => "released",
+        /// Muted.
+        Muted = 1 => "muted",
+        /// The device saves power; it starts again by itself.
+        PowerSave = 2 => "power_save",
+        /// The microphone or the coder failed.
+        Failed = 3 => "failed",
+    }
+}
+
+open_enum! {
+    /// The wearer's answer to an approval.
+    pub enum Choice: u8 {
+        /// No.
+        No = 0 => "no",
+        /// Yes, this once.
+        Yes = 1 => "yes",
+        /// Put away without an answer; counts as no.
+        Dismissed = 2 => "dismissed",
+        /// The time ran out; counts as no.
+        Expired = 3 => "expired",
+    }
+}
+
+bit_set! {
+    /// What a device tool does to the world.
+    pub struct ToolFlags: u16 {
+        /// Changes nothing.
+        READ_ONLY = 0 => "read_only",
+        /// Destroys or publishes something: the gateway asks for approval first.
+        DESTRUCTIVE = 1 => "destructive",
+        /// The second of two equal calls changes nothing.
+        IDEMPOTENT = 2 => "idempotent",
+        /// Takes long: the gateway says so before it waits.
+        SLOW = 3 => "slow",
+    }
+}
+
+open_enum! {
+    /// Where the gateway stands in the conversation.
+    pub enum ListeningState: u8 {
+        /// Waits for the wake word.
+        Idle = 0 => "idle",
+        /// Heard the wake word.
+        Wake = 1 => "wake",
+        /// Listens to a request or a follow-up.
+        Listening = 2 => "listening",
+        /// Works on the answer.
+        Thinking = 3 => "thinking",
+        /// Speaks the answer.
+        Speaking = 4 => "speaking",
+        /// Hears nothing on purpose.
+        Muted = 5 => "muted",
+    }
+}
+
+open_enum! {
+    /// What to do with a view.
+    pub enum DisplayAction: u8 {
+        /// Show; what was there comes back when this ends.
+        Show = 0 => "show",
+        /// Replace what is there for good.
+        Replace = 1 => "replace",
+        /// Empty the view; the content has no meaning.
+        Clear = 2 => "clear",
+    }
+}
+
+open_enum! {
+    /// Which of the two views.
+    pub enum View: u8 {
+        /// What the wearer sees straight ahead.
+        Main = 0 => "main",
+        /// What the wearer sees on looking up.
+        Dashboard = 1 => "dashboard",
+    }
+}
+
+open_enum! {
+    /// How the texts of a content are laid out.
+    pub enum Layout: u8 {
+        /// `first` fills the view.
+        TextWall = 0 => "text_wall",
+        /// `first` is the title, `second` the text below.
+        ReferenceCard = 1 => "reference_card",
+        /// `first` above, `second` below, of the same rank.
+        DoubleText = 2 => "double_text",
+        /// `first` left, `second` right.
+        Dashboard = 3 => "dashboard",
+        /// `first` is the label, `permille` the progress.
+        Progress = 4 => "progress",
+    }
+}
+
+open_enum! {
+    /// Where a tool call stands.
+    pub enum ToolState: u8 {
+        /// Runs.
+        Started = 0 => "started",
+        /// Done.
+        Finished = 1 => "finished",
+        /// Ended with an error.
+        Failed = 2 => "failed",
+        /// Stopped before its end.
+        Cancelled = 3 => "cancelled",
+    }
+}
+
+open_enum! {
+    /// A short sound that the device makes by itself.
+    pub enum Sound: u8 {
+        /// The wake word was heard.
+        Wake = 0 => "wake",
+        /// The request was understood.
+        Done = 1 => "done",
+        /// It failed.
+        Error = 2 => "error",
+        /// A timer or reminder is due.
+        Alarm = 3 => "alarm",
+        /// Something needs the wearer.
+        Attention = 4 => "attention",
+    }
+}
+
+open_enum! {
+    /// How an unknown device is paired.
+    pub enum PairingMethod: u8 {
+        /// The glasses show the code that they computed, the operator types it at the gateway.
+        Code = 0 => "code",
+        /// No display: the operator opens a window of two minutes and confirms the fingerprint of the device key.
+        Fingerprint = 1 => "fingerprint",
+    }
+}
+
+open_enum! {
+    /// Why a handshake was refused.
+    pub enum RejectCode: u16 {
+        /// No reason that this version names.
+        Unspecified = 0 => "unspecified",
+        /// The envelope version is unknown.
+        UnsupportedVersion = 1 => "unsupported_version",
+        /// A frame could not be decoded.
+        Malformed = 2 => "malformed",
+        /// A frame that does not belong here.
+        UnexpectedMessage = 3 => "unexpected_message",
+        /// The signature or the revealed nonce is wrong.
+        BadProof = 4 => "bad_proof",
+        /// The device is not paired and no pairing is open.
+        NotPaired = 5 => "not_paired",
+        /// Pairing was refused, or ran out of tries or time.
+        PairingFailed = 6 => "pairing_failed",
+        /// The operator revoked the device: do not try again.
+        Revoked = 7 => "revoked",
+        /// No codec or rate in common.
+        NoCommonFormat = 8 => "no_common_format",
+        /// As many sessions as the gateway allows: try again later.
+        Busy = 9 => "busy",
+        /// Too many attempts: try again later.
+        RateLimited = 10 => "rate_limited",
+        /// The handshake took too long.
+        Timeout = 11 => "timeout",
+        /// The gateway shuts down: try again later.
+        ShuttingDown = 12 => "shutting_down",
+        /// The gateway failed: try again later.
+        Internal = 13 => "internal",
+    }
+}
+
+open_enum! {
+    /// Why a session ends. After `Goodbye` nothing is replayed.
+    pub enum GoodbyeReason: u16 {
+        /// No reason that this version names.
+        Unspecified = 0 => "unspecified",
+        /// The wearer took the glasses off or switched them off.
+        PowerOff = 1 => "power_off",
+        /// The gateway shuts down.
+        ShuttingDown = 2 => "shutting_down",
+        /// A newer connection of the same device took over.
+        Replaced = 3 => "replaced",
+        /// The operator revoked the device: do not try again.
+        Revoked = 4 => "revoked",
+        /// A frame could not be decoded.
+        Malformed = 5 => "malformed",
+        /// A sequence was left out, or ran out.
+        BadSequence = 6 => "bad_sequence",
+        /// A frame that does not belong here.
+        UnexpectedMessage = 7 => "unexpected_message",
+        /// Too many frames or bytes in too short a time.
+        Flooding = 8 => "flooding",
+        /// The peer takes its frames too slowly.
+        TooSlow = 9 => "too_slow",
+        /// No heartbeat.
+        Silent = 10 => "silent",
+        /// Sound in a codec or rate that was not agreed.
+        BadFormat = 11 => "bad_format",
+        /// This side failed.
+        Internal = 12 => "internal",
+    }
+}
