@@ -1,1 +1,4 @@
-//! The shell: transports, device tasks, effects, store, control socket; the lorgnette binary.
+//! The shell: config, transports, device tasks, effects, store, control socket. It holds no policy.
+
+pub mod clock;
+pub mod store;

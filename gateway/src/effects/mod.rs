@@ -1,0 +1,18 @@
+//! The only place that spawns: everything that runs beside a device's task.
+
+pub mod compute;
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
+
+/// Starts a task that carries the caller's span.
+#[allow(clippy::disallowed_methods)] // the one place
+pub fn spawn<F>(name: &'static str, future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future.instrument(tracing::debug_span!("task", name)))
+}

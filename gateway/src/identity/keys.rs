@@ -1,0 +1,57 @@
+//! The gateway's own key, and how devices are named by theirs.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use ed25519_dalek::{Signer as _, SigningKey};
+use sha2::{Digest as _, Sha256};
+
+use crate::transport::tls::write_private;
+
+/// The Ed25519 key that devices pin when they are paired.
+pub struct GatewayKey(SigningKey);
+
+impl GatewayKey {
+    /// Loads `gateway.key` (32 bytes) of the data folder, making it on first start.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or does not hold 32 bytes.
+    pub fn load_or_make(folder: &Path) -> Result<Self> {
+        let path = folder.join("gateway.key");
+        if !path.exists() {
+            write_private(&path, &random::<32>()?)?;
+        }
+        let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let Ok(seed) = <[u8; 32]>::try_from(bytes) else {
+            bail!("{} must hold exactly 32 bytes; devices are paired with this key, so restore it from a backup, \
+                   or delete it and pair every device again", path.display());
+        };
+        Ok(Self(SigningKey::from_bytes(&seed)))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    /// Signs.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+}
+
+/// Random bytes of the operating system.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+    Ok(bytes)
+}
+
+/// Name of a device in the store and for the operator: the first 16 bytes of SHA-256 of its public
+/// key, as 32 hexadecimal digits.
+pub fn fingerprint(public_key: &[u8; 32]) -> String {
+    Sha256::digest(public_key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,206 @@
+//! The LMDB environment, its keys, and every read.
+
+use std::path::Path;
+
+use heed::{
+    CommitOrAbort, Database, Env, EnvOpenOptions, RoTxn, WithoutTls,
+    types::{Bytes, Str},
+};
+use rkyv::{
+    Archive, Deserialize,
+    api::high::{HighDeserializer, HighValidator},
+    bytecheck::CheckBytes,
+    rancor,
+};
+
+use super::{
+    Error,
+    records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
+};
+
+/// Version of the layout below.
+const SCHEMA: u32 = 1;
+/// Longest user or device name, in bytes: it is part of every key.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Read access.
+#[derive(Clone)]
+pub struct Disk {
+    pub(super) env: Env<WithoutTls>,
+    pub(super) devices: Database<Str, Bytes>,
+    pub(super) messages: Database<Bytes, Bytes>,
+    pub(super) entries: Database<Bytes, Bytes>,
+    pub(super) notes: Database<Bytes, Bytes>,
+}
+
+impl Disk {
+    pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
+        let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
+        std::fs::create_dir_all(folder).map_err(folder_error)?;
+        let env = open_environment(folder, size_max_mib)?;
+        let txn = env.write_txn()?;
+        let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
+            let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
+            let devices = opener.create_database::<Str, Bytes>(txn, Some("devices"))?;
+            let messages = opener.create_database::<Bytes, Bytes>(txn, Some("messages"))?;
+            let entries = opener.create_database::<Bytes, Bytes>(txn, Some("entries"))?;
+            let notes = opener.create_database::<Bytes, Bytes>(txn, Some("notes"))?;
+            Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes)))
+        })?;
+        let CommitOrAbort::Commit((meta, devices, messages, entries, notes)) = committed else {
+            return Err(Error::Closed);
+        };
+        let mut txn = env.write_txn()?;
+        match meta.get(&txn, "schema")? {
+            None => meta.put(&mut txn, "schema", &SCHEMA.to_le_bytes())?,
+            Some(bytes) => {
+                let found = bytes.try_into().map(u32::from_le_bytes).unwrap_or(0);
+                if found != SCHEMA {
+                    return Err(Error::Schema { found, expected: SCHEMA });
+                }
+            }
+        }
+        txn.commit()?;
+        Ok(Self { env, devices, messages, entries, notes })
+    }
+
+    fn txn(&self) -> Result<RoTxn<'_, WithoutTls>, Error> {
+        Ok(self.env.read_txn()?)
+    }
+
+    /// All paired devices by fingerprint, revoked ones included.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn devices(&self) -> Result<Vec<(String, DeviceRecord)>, Error> {
+        let txn = self.txn()?;
+        let mut out = Vec::new();
+        for row in self.devices.iter(&txn)? {
+            let (id, bytes) = row?;
+            out.push((id.to_owned(), read::<DeviceRecord>("devices", bytes)?));
+        }
+        Ok(out)
+    }
+
+    /// One device.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn device(&self, id: &str) -> Result<Option<DeviceRecord>, Error> {
+        let txn = self.txn()?;
+        self.devices.get(&txn, id)?.map(|bytes| read("devices", bytes)).transpose()
+    }
+
+    /// The last `limit` messages of a user, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn messages(&self, user: &str, limit: usize) -> Result<Vec<MessageRecord>, Error> {
+        let mut out: Vec<MessageRecord> =
+            self.newest(&self.messages, "messages", user, limit)?.into_iter().map(|(_, message)| message).collect();
+        out.reverse();
+        Ok(out)
+    }
+
+    /// Timers and reminders of a user by id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn entries(&self, user: &str) -> Result<Vec<(u64, EntryRecord)>, Error> {
+        let mut out = self.newest(&self.entries, "entries", user, usize::MAX)?;
+        out.reverse();
+        Ok(out)
+    }
+
+    /// The newest notes of a user, newest first, that `keep` accepts.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn notes(
+        &self,
+        user: &str,
+        limit: usize,
+        keep: impl Fn(&NoteRecord) -> bool,
+    ) -> Result<Vec<(u64, NoteRecord)>, Error> {
+        let txn = self.txn()?;
+        let prefix = user_prefix(user)?;
+        let mut out = Vec::new();
+        for row in self.notes.rev_prefix_iter(&txn, &prefix)? {
+            let (key, bytes) = row?;
+            let note = read::<NoteRecord>("notes", bytes)?;
+            if keep(&note) {
+                out.push((id_of(key), note));
+                if out.len() >= limit {
+                    break;
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn newest<T>(
+        &self,
+        database: &Database<Bytes, Bytes>,
+        name: &'static str,
+        user: &str,
+        limit: usize,
+    ) -> Result<Vec<(u64, T)>, Error>
+    where
+        T: Archive,
+        T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>>
+            + Deserialize<T, HighDeserializer<rancor::Error>>,
+    {
+        let txn = self.txn()?;
+        let prefix = user_prefix(user)?;
+        let mut out = Vec::new();
+        for row in database.rev_prefix_iter(&txn, &prefix)?.take(limit) {
+            let (key, bytes) = row?;
+            out.push((id_of(key), read(name, bytes)?));
+        }
+        Ok(out)
+    }
+}
+
+/// The one place where the store's file is mapped.
+#[allow(unsafe_code)]
+fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls>, Error> {
+    let mut options = EnvOpenOptions::new().read_txn_without_tls();
+    options.max_dbs(16).map_size(size_max_mib.saturating_mul(1024 * 1024));
+    // SAFETY: the map is undefined when another program changes the file under it. The folder is
+    // the gateway's own (0700), LMDB's lock file keeps writers apart, and the control socket's
+    // lock keeps a second gateway out of the folder.
+    Ok(unsafe { options.open(folder)? })
+}
+
+/// `[length][user]`: no user's keys are a prefix of another's.
+pub(super) fn user_prefix(user: &str) -> Result<Vec<u8>, Error> {
+    match u8::try_from(user.len()) {
+        Ok(length) if user.len() <= NAME_BYTES_MAX => {
+            let mut key = Vec::with_capacity(user.len() + 9);
+            key.push(length);
+            key.extend_from_slice(user.as_bytes());
+            Ok(key)
+        }
+        _ => Err(Error::NameTooLong(user.to_owned())),
+    }
+}
+
+/// `[length][user][id big endian]`: a user's records in the order of their ids.
+pub(super) fn user_key(user: &str, id: u64) -> Result<Vec<u8>, Error> {
+    let mut key = user_prefix(user)?;
+    key.extend_from_slice(&id.to_be_bytes());
+    Ok(key)
+}
+
+pub(super) fn id_of(key: &[u8]) -> u64 {
+    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+pub(super) fn read<T>(database: &'static str, bytes: &[u8]) -> Result<T, Error>
+where
+    T: Archive,
+    T::Archived:
+        for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
+{
+    rkyv::from_bytes::<T, rancor::Error>(bytes).map_err(|_| Error::Damaged { database })
+}

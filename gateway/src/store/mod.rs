@@ -1,0 +1,103 @@
+//! What outlives the process: LMDB with rkyv values. Reads happen in the caller's thread and never
+//! wait for writes; writes go through one thread that commits them in groups.
+
+mod disk;
+mod records;
+mod writer;
+
+use std::path::Path;
+
+use tokio::sync::oneshot;
+
+pub use disk::Disk;
+pub use records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord};
+pub use writer::Write;
+
+use writer::Writer;
+
+/// Why the store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system has no room, or the store has reached its configured size.
+    #[error("the store is full ({0}); free some disk space or raise `store.size_max_mib`")]
+    Full(String),
+    /// LMDB reports something else.
+    #[error("the store failed: {0}")]
+    Lmdb(heed::Error),
+    /// A stored value does not validate.
+    #[error("the store holds a damaged record in `{database}`")]
+    Damaged {
+        /// Name of the database within the store.
+        database: &'static str,
+    },
+    /// The folder belongs to another version of the gateway.
+    #[error("the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it")]
+    Schema {
+        /// What the folder says.
+        found: u32,
+        /// What this program reads.
+        expected: u32,
+    },
+    /// A name is too long to be a key.
+    #[error("the name `{0}` is longer than 64 bytes")]
+    NameTooLong(String),
+    /// Too many writes wait.
+    #[error("the store is busy: too many writes are waiting")]
+    Busy,
+    /// The writer has stopped.
+    #[error("the store is closed")]
+    Closed,
+    /// The folder cannot be used.
+    #[error("cannot use the data folder {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl From<heed::Error> for Error {
+    fn from(error: heed::Error) -> Self {
+        match &error {
+            heed::Error::Mdb(heed::MdbError::MapFull) => Self::Full("its map is full".to_owned()),
+            heed::Error::Io(io) if io.raw_os_error() == Some(28) => Self::Full(io.to_string()),
+            _ => Self::Lmdb(error),
+        }
+    }
+}
+
+/// Handle to the store; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    disk: Disk,
+    writer: Writer,
+}
+
+impl Store {
+    /// Opens the store in `folder`, making it when it is new.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or another schema version wrote it.
+    pub fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
+        let disk = Disk::open(folder, size_max_mib)?;
+        let writer = Writer::start(disk.clone())?;
+        Ok(Self { disk, writer })
+    }
+
+    /// Writes durably: returns after the commit that holds it is on disk. The number is the id
+    /// that the record was given, where it has one.
+    ///
+    /// # Errors
+    /// Nothing was written.
+    pub async fn write(&self, write: Write) -> Result<u64, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.submit(write, Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// For reads.
+    pub fn disk(&self) -> &Disk {
+        &self.disk
+    }
+}

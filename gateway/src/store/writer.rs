@@ -1,0 +1,168 @@
+//! The one writer: takes what waits, commits it together, answers each.
+
+use std::{
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    thread,
+};
+
+use heed::{RwTxn, types::Bytes};
+use rkyv::rancor;
+
+use super::{
+    Disk, Error,
+    disk::{id_of, user_key, user_prefix},
+    records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
+};
+
+/// Writes that may wait: at a commit of 20 ms (an SD card) this is a second of a busy house.
+const WAITING_MAX: usize = 1024;
+/// Writes that share one commit: bounds what a failed commit makes to be tried again.
+const GROUP_MAX: usize = 256;
+
+/// A change to the store.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// Add or replace a device.
+    PutDevice { id: String, device: DeviceRecord },
+    /// Append messages to a user's conversation.
+    AppendMessages { user: String, messages: Vec<MessageRecord> },
+    /// Drop a user's conversation.
+    ClearMessages { user: String },
+    /// Add or replace a timer or reminder.
+    PutEntry { user: String, id: u64, entry: EntryRecord },
+    /// Drop a timer or reminder.
+    RemoveEntry { user: String, id: u64 },
+    /// Add a note; answered with its id.
+    AddNote { user: String, note: NoteRecord },
+    /// Drop a note; answered with 1 when there was one, else 0.
+    RemoveNote { user: String, id: u64 },
+}
+
+type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
+
+#[derive(Clone)]
+pub(super) struct Writer {
+    queue: SyncSender<(Write, Reply)>,
+}
+
+impl Writer {
+    pub(super) fn start(disk: Disk) -> Result<Self, Error> {
+        let (queue, jobs) = sync_channel(WAITING_MAX);
+        thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || run(&disk, &jobs))
+            .map_err(|source| Error::Folder { path: "store thread".to_owned(), source })?;
+        Ok(Self { queue })
+    }
+
+    pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
+        self.queue.try_send((write, reply)).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Busy,
+            TrySendError::Disconnected(_) => Error::Closed,
+        })
+    }
+}
+
+fn run(disk: &Disk, jobs: &Receiver<(Write, Reply)>) {
+    while let Ok(first) = jobs.recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP_MAX {
+            match jobs.try_recv() {
+                Ok(job) => group.push(job),
+                Err(_) => break,
+            }
+        }
+        match commit(disk, group.iter().map(|(write, _)| write)) {
+            Ok(ids) => {
+                for ((_, reply), id) in group.into_iter().zip(ids) {
+                    reply(Ok(id));
+                }
+            }
+            // One bad write must not fail its neighbours: each is tried alone.
+            Err(error) if group.len() > 1 => {
+                tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
+                for (write, reply) in group {
+                    reply(commit(disk, std::iter::once(&write)).map(|ids| ids.first().copied().unwrap_or(0)));
+                }
+            }
+            Err(error) => {
+                if let Some((_, reply)) = group.pop() {
+                    reply(Err(error));
+                }
+            }
+        }
+    }
+}
+
+fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Vec<u64>, Error> {
+    let mut txn = disk.env.write_txn()?;
+    let mut ids = Vec::new();
+    for write in writes {
+        ids.push(apply(disk, &mut txn, write)?);
+    }
+    txn.commit()?;
+    Ok(ids)
+}
+
+fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
+    match write {
+        Write::PutDevice { id, device } => {
+            disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
+            Ok(0)
+        }
+        Write::AppendMessages { user, messages } => {
+            let mut id = next_id(&disk.messages, txn, user)?;
+            for message in messages {
+                disk.messages.put(txn, &user_key(user, id)?, &bytes_of::<MessageRecord>("messages", message)?)?;
+                id += 1;
+            }
+            Ok(id)
+        }
+        Write::ClearMessages { user } => {
+            let prefix = user_prefix(user)?;
+            let keys = collect_keys(&disk.messages, txn, &prefix)?;
+            for key in &keys {
+                disk.messages.delete(txn, key)?;
+            }
+            Ok(keys.len() as u64)
+        }
+        Write::PutEntry { user, id, entry } => {
+            disk.entries.put(txn, &user_key(user, *id)?, &bytes_of::<EntryRecord>("entries", entry)?)?;
+            Ok(*id)
+        }
+        Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
+        Write::AddNote { user, note } => {
+            let id = next_id(&disk.notes, txn, user)?;
+            disk.notes.put(txn, &user_key(user, id)?, &bytes_of::<NoteRecord>("notes", note)?)?;
+            Ok(id)
+        }
+        Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
+    }
+}
+
+fn next_id(database: &heed::Database<Bytes, Bytes>, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
+    let prefix = user_prefix(user)?;
+    let last = database.rev_prefix_iter(txn, &prefix)?.next().transpose()?;
+    Ok(last.map_or(1, |(key, _)| id_of(key) + 1))
+}
+
+fn collect_keys(
+    database: &heed::Database<Bytes, Bytes>,
+    txn: &RwTxn<'_>,
+    prefix: &[u8],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut keys = Vec::new();
+    for row in database.prefix_iter(txn, prefix)? {
+        keys.push(row?.0.to_vec());
+    }
+    Ok(keys)
+}
+
+fn bytes_of<T>(database: &'static str, value: &T) -> Result<rkyv::util::AlignedVec, Error>
+where
+    T: for<'a> rkyv::Serialize<
+            rkyv::api::high::HighSerializer<rkyv::util::AlignedVec, rkyv::ser::allocator::ArenaHandle<'a>, rancor::Error>,
+        >,
+{
+    rkyv::to_bytes::<rancor::Error>(value).map_err(|_| Error::Damaged { database })
+}

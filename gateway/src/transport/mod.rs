@@ -1,0 +1,119 @@
+//! How frames reach the gateway: WebSocket or QUIC. Whatever the transport and the form on the
+//! wire, the rest of the house sees one binary envelope per [`Bytes`].
+
+pub mod quic;
+pub mod server;
+pub mod tls;
+pub mod websocket;
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use device_protocol::{Class, Frame, Message, Stamp, encode, limits};
+use tokio::sync::mpsc;
+
+/// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
+/// every control frame of a busy turn; who lets it fill up is too slow.
+pub const DOWN_QUEUE_FRAMES: usize = 256;
+/// How long one frame may take to leave before the peer counts as stalled.
+pub const WRITE_MS_MAX: u64 = 5_000;
+
+/// Why a link ended.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// The transport failed.
+    #[error("the connection failed: {0}")]
+    Transport(String),
+    /// A frame that is no envelope of this protocol.
+    #[error("malformed frame: {0}")]
+    Malformed(String),
+    /// The peer takes its frames too slowly.
+    #[error("the peer takes its frames too slowly")]
+    TooSlow,
+    /// The peer sends more than the configured rate.
+    #[error("the peer sends too much: more than {0}")]
+    Flooding(&'static str),
+}
+
+/// A connection before and during a session.
+pub struct Link {
+    /// Who is at the other end.
+    pub peer: SocketAddr,
+    /// TLS exporter of this connection; all zero on plain `ws://`.
+    pub binding: [u8; 32],
+    /// For logs: `ws`, `wss` or `quic`.
+    pub transport: &'static str,
+    /// Frames from the device.
+    pub up: Receiver,
+    /// Frames to the device.
+    pub down: Sender,
+}
+
+/// Receiving half.
+pub enum Receiver {
+    /// WebSocket.
+    WebSocket(websocket::Receiver),
+    /// QUIC.
+    Quic(Box<quic::Receiver>),
+}
+
+impl Receiver {
+    /// The next envelope; `None` when the peer closed. Cancel safe.
+    ///
+    /// # Errors
+    /// The link cannot go on.
+    pub async fn recv(&mut self) -> Result<Option<Bytes>, LinkError> {
+        match self {
+            Self::WebSocket(receiver) => receiver.recv().await,
+            Self::Quic(receiver) => receiver.recv().await,
+        }
+    }
+}
+
+/// Sending half: stamps, encodes and queues. What is queued leaves in order; when the sender is
+/// dropped, the writer sends what is left and closes.
+pub struct Sender {
+    queue: mpsc::Sender<Bytes>,
+    control_sequence: u32,
+    audio_sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Sender {
+    /// A sender in front of this queue.
+    pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
+        Self { queue, control_sequence: 0, audio_sequence: 0, buffer: vec![0; limits::FRAME_BYTES_MAX] }
+    }
+
+    /// Queues a message with its place in time; returns its sequence.
+    ///
+    /// # Errors
+    /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
+    pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
+        let sequence = match message.class() {
+            Class::Control => {
+                self.control_sequence += 1;
+                self.control_sequence
+            }
+            Class::Audio => {
+                self.audio_sequence += 1;
+                self.audio_sequence
+            }
+            Class::Link | Class::Reserved => 0,
+        };
+        let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
+        let length =
+            encode(&frame, &mut self.buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
+        let bytes = Bytes::copy_from_slice(&self.buffer[..length]);
+        self.queue.try_send(bytes).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,
+            mpsc::error::TrySendError::Closed(_) => LinkError::Transport("closed".to_owned()),
+        })?;
+        Ok(sequence)
+    }
+
+    /// Sequence of the last audio frame; 0: none yet.
+    pub fn audio_sequence(&self) -> u32 {
+        self.audio_sequence
+    }
+}

@@ -1,0 +1,277 @@
+//! The listeners: one TCP port for WebSocket and the pages, one UDP port for QUIC.
+
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use device_protocol::{PATH, SUBPROTOCOL, SUBPROTOCOL_JSON, auth};
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{self, HeaderValue},
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::timeout,
+};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_util::sync::CancellationToken;
+
+use super::{Link, Receiver, quic, tls::Tls, websocket};
+use crate::{effects::spawn, pages, session::Gate};
+
+/// How long a TLS or HTTP handshake may take.
+const HANDSHAKE_MS_MAX: u64 = 5_000;
+/// First byte of a TLS record that carries a handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+type Reply = Response<Full<Bytes>>;
+
+/// Where to listen.
+pub struct Listen {
+    /// TCP: WebSocket and pages.
+    pub web: SocketAddr,
+    /// UDP: QUIC; absent: none.
+    pub quic: Option<SocketAddr>,
+    /// Accept `ws://` from other machines too.
+    pub plain_everywhere: bool,
+}
+
+/// Bound sockets, ready to serve.
+pub struct Bound {
+    tcp: TcpListener,
+    quic: Option<quinn::Endpoint>,
+    tls: Tls,
+    plain_everywhere: bool,
+}
+
+impl Bound {
+    /// Takes the ports.
+    ///
+    /// # Errors
+    /// A port is in use or the address is not this machine's.
+    pub async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
+        let tcp = TcpListener::bind(listen.web).await.with_context(|| {
+            format!("cannot listen on {} (TCP): is another gateway running? Change `listen.web`", listen.web)
+        })?;
+        let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
+        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain_everywhere })
+    }
+
+    /// The TCP address really bound.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn web_address(&self) -> Result<SocketAddr> {
+        Ok(self.tcp.local_addr()?)
+    }
+
+    /// The UDP address really bound.
+    pub fn quic_address(&self) -> Option<SocketAddr> {
+        self.quic.as_ref().and_then(|endpoint| endpoint.local_addr().ok())
+    }
+
+    /// Accepts until `stop`.
+    pub async fn serve(self, gate: Arc<Gate>, stop: CancellationToken) {
+        if let Some(endpoint) = self.quic.clone() {
+            spawn("quic-accept", serve_quic(endpoint, gate.clone(), stop.clone()));
+        }
+        let acceptor = tokio_rustls::TlsAcceptor::from(self.tls.web.clone());
+        let open = Arc::new(Semaphore::new(gate.limits().connections_max));
+        loop {
+            let (stream, peer) = tokio::select! {
+                () = stop.cancelled() => break,
+                accepted = self.tcp.accept() => match accepted {
+                    Ok(accepted) => accepted,
+                    Err(error) => {
+                        // Out of file descriptors, most likely: wait for some to come free.
+                        tracing::warn!(%error, "accepting a connection failed");
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                },
+            };
+            let Ok(permit) = open.clone().try_acquire_owned() else {
+                tracing::warn!(%peer, "refused: too many connections");
+                continue;
+            };
+            let (gate, acceptor, plain) = (gate.clone(), acceptor.clone(), self.plain_everywhere);
+            spawn("connection", async move {
+                if let Err(error) = serve_tcp(stream, peer, acceptor, gate, plain).await {
+                    tracing::debug!(%peer, %error, "connection ended");
+                }
+                drop(permit);
+            });
+        }
+        if let Some(endpoint) = self.quic {
+            drop(timeout(Duration::from_secs(2), endpoint.wait_idle()).await);
+        }
+    }
+}
+
+fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic.clone()).context("QUIC needs TLS 1.3")?;
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    config.transport_config(quic::transport_config());
+    quinn::Endpoint::server(config, address)
+        .with_context(|| format!("cannot listen on {address} (UDP): is another gateway running? Change `listen.quic`"))
+}
+
+async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: CancellationToken) {
+    loop {
+        let incoming = tokio::select! {
+            () = stop.cancelled() => break,
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => incoming,
+                None => break,
+            },
+        };
+        // An address that has not shown that it can receive gets a retry first: no amplification.
+        if !incoming.remote_address_validated() && endpoint.open_connections() > gate.limits().connections_max / 2 {
+            drop(incoming.retry());
+            continue;
+        }
+        if endpoint.open_connections() > gate.limits().connections_max {
+            incoming.refuse();
+            continue;
+        }
+        let gate = gate.clone();
+        spawn("quic-connection", async move {
+            let opened = async { quic::open(incoming.await?).await.map_err(anyhow::Error::from) };
+            match opened.await {
+                Ok(link) => gate.run(link).await,
+                Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
+            }
+        });
+    }
+}
+
+async fn serve_tcp(
+    stream: TcpStream,
+    peer: SocketAddr,
+    acceptor: tokio_rustls::TlsAcceptor,
+    gate: Arc<Gate>,
+    plain_everywhere: bool,
+) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
+    let mut first = [0];
+    timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
+    if first == [TLS_HANDSHAKE] {
+        let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
+        let binding = stream
+            .get_ref()
+            .1
+            .export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[]))
+            .context("TLS exporter")?;
+        return serve_http(stream, Peer { address: peer, binding, transport: "wss", gate }).await;
+    }
+    if !peer.ip().is_loopback() && !plain_everywhere {
+        tracing::info!(%peer, "refused plain ws:// from another machine: use wss://, or set `listen.plain = true`");
+        return Ok(());
+    }
+    serve_http(stream, Peer { address: peer, binding: auth::NO_BINDING, transport: "ws", gate }).await
+}
+
+#[derive(Clone)]
+struct Peer {
+    address: SocketAddr,
+    binding: [u8; 32],
+    transport: &'static str,
+    gate: Arc<Gate>,
+}
+
+async fn serve_http<S>(stream: S, peer: Peer) -> Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| {
+        let peer = peer.clone();
+        async move { Ok::<_, Infallible>(answer(request, peer).await) }
+    });
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HANDSHAKE_MS_MAX))
+        .max_buf_size(16 * 1024)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
+        .await?;
+    Ok(())
+}
+
+async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
+    if request.uri().path() == PATH {
+        return upgrade(request, peer);
+    }
+    pages::answer(request, peer.address, &peer.gate).await
+}
+
+fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
+    let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let has = |name, token: &str| {
+        header(name).is_some_and(|value: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+    };
+    if request.method() != Method::GET || !has(header::UPGRADE, "websocket") || !has(header::CONNECTION, "upgrade") {
+        return plain(StatusCode::UPGRADE_REQUIRED, "this path speaks WebSocket; see PROTOCOL.md\n");
+    }
+    if header(header::SEC_WEBSOCKET_VERSION) != Some("13") {
+        return plain(StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n");
+    }
+    // A page of some other site must not reach the gateway through its visitor's browser.
+    if !pages::origin_is_ours(request.headers()) {
+        return plain(StatusCode::FORBIDDEN, "this Origin may not connect\n");
+    }
+    let (form, protocol) = if has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
+        (websocket::Form::Binary, SUBPROTOCOL)
+    } else if has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL_JSON) {
+        (websocket::Form::Json, SUBPROTOCOL_JSON)
+    } else {
+        return plain(
+            StatusCode::BAD_REQUEST,
+            "ask for the sub-protocol lorgnette.v1 or lorgnette.v1+json\n",
+        );
+    };
+    let Some(key) = header(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes())) else {
+        return plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing\n");
+    };
+    let upgraded = hyper::upgrade::on(&mut request);
+    spawn("websocket", async move {
+        match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
+            Ok(Ok(upgraded)) => {
+                let (up, down) = websocket::open(upgraded, form).await;
+                let link = Link {
+                    peer: peer.address,
+                    binding: peer.binding,
+                    transport: peer.transport,
+                    up: Receiver::WebSocket(up),
+                    down,
+                };
+                peer.gate.run(link).await;
+            }
+            _ => tracing::debug!(peer = %peer.address, "a WebSocket upgrade came to nothing"),
+        }
+    });
+    let mut reply = Response::new(Full::default());
+    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = reply.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    if let Ok(key) = HeaderValue::from_str(&key) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+    }
+    reply
+}
+
+/// A short text answer.
+pub fn plain(status: StatusCode, text: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    reply
+}

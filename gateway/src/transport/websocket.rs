@@ -1,0 +1,131 @@
+//! WebSocket on hyper and tokio-tungstenite. One message is one envelope, or one JSON object for
+//! who asked for the JSON form; that is turned into the binary form right here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use device_protocol::{Decoded, encode, json, limits};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::{sync::mpsc, time::timeout};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{self, Message, protocol::{Role, WebSocketConfig}},
+};
+
+use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX};
+use crate::effects::spawn;
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Which form the messages have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Sub-protocol `lorgnette.v1`.
+    Binary,
+    /// Sub-protocol `lorgnette.v1+json`.
+    Json,
+}
+
+/// Receiving half.
+pub struct Receiver {
+    socket: SplitStream<Socket>,
+    form: Form,
+}
+
+/// Takes over an upgraded connection.
+pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
+    let message_bytes_max = match form {
+        Form::Binary => limits::FRAME_BYTES_MAX,
+        Form::Json => limits::JSON_BYTES_MAX,
+    };
+    let config = WebSocketConfig::default()
+        // The default of 128 KiB per connection is more than a whole session needs.
+        .read_buffer_size(8 * 1024)
+        .write_buffer_size(0)
+        .max_write_buffer_size(2 * limits::JSON_BYTES_MAX)
+        .max_message_size(Some(message_bytes_max))
+        .max_frame_size(Some(message_bytes_max));
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let (sink, stream) = socket.split();
+    let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
+    spawn("websocket-writer", write(sink, frames, form));
+    (Receiver { socket: stream, form }, Sender::new(queue))
+}
+
+impl Receiver {
+    pub(super) async fn recv(&mut self) -> Result<Option<Bytes>, LinkError> {
+        loop {
+            let message = match self.socket.next().await {
+                None | Some(Err(tungstenite::Error::ConnectionClosed)) => return Ok(None),
+                Some(Err(tungstenite::Error::Capacity(error))) => {
+                    return Err(LinkError::Malformed(error.to_string()));
+                }
+                Some(Err(error)) => return Err(LinkError::Transport(error.to_string())),
+                Some(Ok(message)) => message,
+            };
+            match (message, self.form) {
+                (Message::Binary(bytes), Form::Binary) => return Ok(Some(bytes)),
+                (Message::Text(text), Form::Json) => {
+                    if let Some(bytes) = binary_of(text.as_str())? {
+                        return Ok(Some(bytes));
+                    }
+                }
+                (Message::Close(_), _) => return Ok(None),
+                (Message::Ping(_) | Message::Pong(_) | Message::Frame(_), _) => {}
+                (Message::Binary(_), Form::Json) => {
+                    return Err(LinkError::Malformed("a binary message where JSON was agreed".to_owned()));
+                }
+                (Message::Text(_), Form::Binary) => {
+                    return Err(LinkError::Malformed("a text message where the binary form was agreed".to_owned()));
+                }
+            }
+        }
+    }
+}
+
+fn binary_of(text: &str) -> Result<Option<Bytes>, LinkError> {
+    let malformed = |error: &dyn std::fmt::Display| LinkError::Malformed(error.to_string());
+    match json::decode_up(text).map_err(|error| malformed(&error))? {
+        Decoded::Skipped { .. } => Ok(None),
+        Decoded::Frame(frame) => {
+            let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
+            let length = encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
+            buffer.truncate(length);
+            Ok(Some(Bytes::from(buffer)))
+        }
+    }
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    match device_protocol::decode_down(bytes) {
+        Ok(Decoded::Frame(frame)) => json::encode(&frame).ok(),
+        _ => None,
+    }
+}
+
+async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<Bytes>, form: Form) {
+    while let Some(bytes) = frames.recv().await {
+        let message = match form {
+            Form::Binary => Message::Binary(bytes),
+            Form::Json => match text_of(&bytes) {
+                Some(text) => Message::Text(text.into()),
+                None => continue,
+            },
+        };
+        match timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(message)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return,
+            Err(_) => {
+                tracing::info!("a peer took no frame for {WRITE_MS_MAX} ms; closing");
+                return;
+            }
+        }
+    }
+    // Everything was sent: say goodbye on the WebSocket level too.
+    drop(timeout(Duration::from_millis(WRITE_MS_MAX), sink.close()).await);
+}
