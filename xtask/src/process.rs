@@ -26,9 +26,16 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The command as a person would type it.
+/// The command as a person would type it; of the program's path, only its name.
 pub(crate) fn spelled(command: &Command) -> String {
-    let mut words = vec![command.get_program().to_string_lossy().into_owned()];
+    let program = Path::new(command.get_program());
+    let mut words = vec![
+        program
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+    ];
     words.extend(command.get_args().map(|word| {
         let word = word.to_string_lossy();
         if word.is_empty() || word.contains([' ', '"', '(', '&', '|']) {
@@ -109,7 +116,7 @@ mod tests {
 
     #[test]
     fn words_with_spaces_are_quoted() {
-        let mut command = Command::new("a");
+        let mut command = Command::new("folder/a");
         command.args(["b c", "d"]);
         assert_eq!(spelled(&command), "a 'b c' d");
     }

@@ -1,5 +1,5 @@
 //! What may not stand in a Rust file: length, missing module line, imports inside the house,
-//! clocks and sound in the core, panics, open ends.
+//! clocks and sound in the core, loose tasks, panics, open ends.
 
 use super::tree::File;
 use super::{every_rust_file, no_complaints, tree};
@@ -159,6 +159,15 @@ fn forbidden_words(file: &File) -> Vec<String> {
             ("[f32", "sound never enters the core"),
             ("Vec<f32>", "sound never enters the core"),
             ("Pcm", "sound never enters the core"),
+        ]);
+    }
+    if file.is_in(&["gateway/src/"]) && !file.is_in(&["gateway/src/effects"]) {
+        let why = "one task per device: elsewhere work is started in `effects`, or in a `JoinSet` \
+                   or `TaskTracker` that shutdown waits for";
+        production_only.extend([
+            ("tokio::spawn(", why),
+            ("task::spawn", why),
+            ("spawn_blocking(", why),
         ]);
     }
     if file.is_in(&PRODUCT) {
@@ -337,6 +346,12 @@ fn a_forbidden_word_is_found() {
         0
     );
     assert_eq!(judged("gateway/tests/a.rs", "b.unwrap();"), 0);
+    assert_eq!(judged("gateway/src/ear.rs", "tokio::spawn(listen());"), 1);
+    assert_eq!(
+        judged("gateway/src/effects/mod.rs", "tokio::spawn(listen());"),
+        0
+    );
+    assert_eq!(judged("gateway/src/ear.rs", "tasks.spawn(listen());"), 0);
     assert_eq!(judged("tools/src/a.rs", "eprintln!(\"x\");"), 1);
     for open in [
         concat!("todo", "!()"),
