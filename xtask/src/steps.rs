@@ -1,0 +1,16 @@
+//! Steps with their seconds, so that a slow machine or a slow step shows itself.
+
+use std::time::Instant;
+
+use crate::process::Failure;
+
+/// Runs `work`, and prints its name before and its seconds after it.
+pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    eprintln!("== {name}");
+    let started = Instant::now();
+    let outcome = work();
+    let seconds = started.elapsed().as_secs_f64();
+    let verdict = if outcome.is_ok() { "done" } else { "FAILED" };
+    eprintln!("== {name}: {verdict} in {seconds:.1} s");
+    outcome
+}

