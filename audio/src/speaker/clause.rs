@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::frame::{samples_to_us, us_to_samples};
-use crate::resample::{Error, Resampler};
+use crate::resample::Resampler;
 
 /// Source samples converted at a time: 20 ms at 24 kHz. Small, so that no call takes long.
 const CHUNK_SAMPLES: usize = 480;
@@ -54,19 +54,19 @@ impl Queue {
         pcm: &[i16],
         rate_hz: u32,
         last: bool,
-    ) -> Result<(), Error> {
-        let resampler = Resampler::new(rate_hz, self.rate_hz)?;
+        resampler: Resampler,
+    ) {
         let tail = resampler.tail_samples();
+        let pcm = pcm.to_vec();
         self.clauses.push_back(Clause {
             number,
-            pcm: pcm.to_vec(),
+            pcm,
             used: 0,
             rate_hz,
             last,
             resampler,
             tail,
         });
-        Ok(())
     }
 
     pub(super) fn is_empty(&self) -> bool {

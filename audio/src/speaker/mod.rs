@@ -13,7 +13,7 @@ pub use ledger::{Played, Position};
 
 use crate::codec::{self, Codec, Encoder};
 use crate::frame::{FRAME_US, samples_to_us, us_to_samples};
-use crate::resample;
+use crate::resample::{self, Resampler};
 
 /// Most speech that is queued, in microseconds: an answer is released clause by clause, and a
 /// clause is a breath long.
@@ -194,11 +194,12 @@ impl Speaker {
         let Some(speech) = self.speech.as_mut().filter(|speech| !speech.complete) else {
             return Err(Error::NoSpeech { clause });
         };
+        let resampler = Resampler::new(rate_hz, self.config.rate_hz)?;
         let clause_us = samples_to_us(pcm.len() as u64, rate_hz);
         if clause_us > room_us || !speech.ledger.has_room(speech.queue.len()) {
             return Err(Error::Full { clause_us, room_us });
         }
-        speech.queue.push(clause, pcm, rate_hz, last)?;
+        speech.queue.push(clause, pcm, rate_hz, last, resampler);
         speech.complete = last;
         Ok(())
     }
