@@ -389,16 +389,10 @@ fn mute_forgets_everything_and_hears_nothing() {
     assert_eq!(ear.next_wake_us(), None);
     let mut facts = Vec::new();
     let muted_until = next + 100;
-    for index in next..muted_until {
+    for (index, packet) in packets.iter().enumerate().take(muted_until).skip(next) {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(
-            index as u32,
-            capture_us,
-            &packets[index],
-            capture_us,
-            &mut facts,
-        )
-        .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
+            .unwrap();
         ear.tick(capture_us, &mut facts);
     }
     assert!(facts.is_empty());
@@ -409,16 +403,10 @@ fn mute_forgets_everything_and_hears_nothing() {
         "dropped before decoding"
     );
     ear.set_muted(false);
-    for index in muted_until..packets.len() {
+    for (index, packet) in packets.iter().enumerate().skip(muted_until) {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(
-            index as u32,
-            capture_us,
-            &packets[index],
-            capture_us,
-            &mut facts,
-        )
-        .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
+            .unwrap();
         if let Some(Fact::SpeechStarted { utterance, at_us }) = facts.first() {
             let unmuted_us = muted_until as u64 * PACKET_US;
             assert!(
