@@ -1,1 +1,314 @@
 //! Jitter buffer: order, gaps, late packets.
+//!
+//! A packet in order is never held back. Only a gap makes the buffer wait, and only as long as
+//! packets of this stream have lately been seen to overtake one another. The estimate of
+//! interarrival jitter is that of RFC 3550, section 6.4.1.
+
+use std::collections::BTreeMap;
+
+use crate::frame::FRAME_US;
+
+/// Most packets held behind a gap: 0.64 s of 20 ms packets. More would only feed the recogniser
+/// sound that is too old to answer.
+pub const HELD_MAX: usize = 32;
+
+/// Depth in jitter estimates (mean deviations): covers all but rare packets.
+const DEPTH_PER_JITTER: u64 = 3;
+
+/// Share of the overtaking estimate that is kept for each packet that arrives in order: it halves
+/// in about 5 s of 20 ms packets.
+const FORGET_SHIFT: u32 = 8;
+
+/// How long a gap may keep the buffer waiting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Shortest wait for a missing packet, in microseconds.
+    pub depth_us_min: u64,
+    /// Longest wait for a missing packet, in microseconds.
+    pub depth_us_max: u64,
+}
+
+impl Config {
+    /// For a transport that keeps order (WebSocket, a QUIC stream): a gap there was made by the
+    /// sender and will never fill, so nothing is waited for.
+    pub const ORDERED: Self = Self {
+        depth_us_min: 0,
+        depth_us_max: 0,
+    };
+    /// For datagrams: one frame at least, and never more than a listener would notice.
+    pub const DATAGRAM: Self = Self {
+        depth_us_min: 20_000,
+        depth_us_max: 120_000,
+    };
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DATAGRAM
+    }
+}
+
+/// What became of a packet that was pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pushed {
+    /// It will be delivered.
+    Accepted,
+    /// Its place was given up already.
+    TooLate,
+    /// The same sequence number is held or was delivered.
+    Duplicate,
+    /// [`HELD_MAX`] packets are held; the caller does not drain the buffer.
+    Full,
+}
+
+/// What comes next in the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Slot<T> {
+    /// The next packet in order.
+    Packet {
+        /// Its sequence number.
+        seq: u32,
+        /// Its capture time, as the device gave it.
+        capture_us: u64,
+        /// What was pushed.
+        payload: T,
+    },
+    /// Packets that will not come any more.
+    Lost {
+        /// Sequence number of the first one.
+        seq: u32,
+        /// How many in a row.
+        count: u32,
+    },
+    /// Nothing yet.
+    Wait,
+}
+
+/// Counts since the buffer was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Sequence numbers given up.
+    pub lost: u64,
+    /// Packets that came after they were given up.
+    pub late: u64,
+    /// Packets that came twice.
+    pub duplicate: u64,
+    /// Packets that overtook another one.
+    pub overtook: u64,
+    /// Packets refused because [`HELD_MAX`] were held.
+    pub overflow: u64,
+}
+
+struct Held<T> {
+    capture_us: u64,
+    arrived_us: u64,
+    payload: T,
+}
+
+/// Puts packets back in order.
+pub struct JitterBuffer<T> {
+    config: Config,
+    /// Sequence number that is due, extended to 64 bits so that wrapping has no special case.
+    next: Option<u64>,
+    /// Extended number of the newest packet seen.
+    newest: u64,
+    held: BTreeMap<u64, Held<T>>,
+    /// Which of the 64 numbers before `next` were delivered; bit 0 is the one just before.
+    delivered: u64,
+    /// RFC 3550 jitter in sixteenths of a microsecond.
+    jitter_16th_us: u64,
+    /// How long packets were lately overtaken for, decaying.
+    overtaken_us: u64,
+    /// Arrival and capture time of the last packet.
+    last: Option<(u64, u64)>,
+    stats: Stats,
+}
+
+impl<T> JitterBuffer<T> {
+    /// An empty buffer; the first packet pushed sets the sequence.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            next: None,
+            newest: 0,
+            held: BTreeMap::new(),
+            delivered: 0,
+            jitter_16th_us: 0,
+            overtaken_us: 0,
+            last: None,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Takes in one packet that arrived at `now_us`.
+    pub fn push(&mut self, seq: u32, capture_us: u64, payload: T, now_us: u64) -> Pushed {
+        let extended = self.extend(seq);
+        let next = *self.next.get_or_insert(extended);
+        self.observe(extended, capture_us, now_us);
+        if extended < next {
+            let behind = next - 1 - extended;
+            if behind < 64 && self.delivered >> behind & 1 == 1 {
+                self.stats.duplicate += 1;
+                return Pushed::Duplicate;
+            }
+            self.stats.late += 1;
+            return Pushed::TooLate;
+        }
+        if self.held.contains_key(&extended) {
+            self.stats.duplicate += 1;
+            return Pushed::Duplicate;
+        }
+        if self.held.len() >= HELD_MAX {
+            self.stats.overflow += 1;
+            return Pushed::Full;
+        }
+        self.held.insert(
+            extended,
+            Held {
+                capture_us,
+                arrived_us: now_us,
+                payload,
+            },
+        );
+        Pushed::Accepted
+    }
+
+    /// The next slot of the stream at `now_us`. Call until it says [`Slot::Wait`].
+    pub fn pop_ready(&mut self, now_us: u64) -> Slot<T> {
+        let (Some(next), Some((&first, _))) = (self.next, self.held.first_key_value()) else {
+            return Slot::Wait;
+        };
+        if first > next {
+            if self
+                .gap_deadline_us()
+                .is_some_and(|deadline| now_us < deadline)
+            {
+                return Slot::Wait;
+            }
+            let count = first - next;
+            self.advance(count, false);
+            self.stats.lost += count;
+            // Extended numbers differ by less than 2^31, so the count fits.
+            return Slot::Lost {
+                seq: next as u32,
+                count: count as u32,
+            };
+        }
+        match self.held.pop_first() {
+            Some((seq, held)) => {
+                self.advance(1, true);
+                self.stats.delivered += 1;
+                Slot::Packet {
+                    seq: seq as u32,
+                    capture_us: held.capture_us,
+                    payload: held.payload,
+                }
+            }
+            None => Slot::Wait,
+        }
+    }
+
+    /// When [`pop_ready`](Self::pop_ready) will have something new without another push.
+    pub fn next_wake_us(&self) -> Option<u64> {
+        let first = *self.held.first_key_value()?.0;
+        if Some(first) == self.next {
+            Some(0)
+        } else {
+            self.gap_deadline_us()
+        }
+    }
+
+    /// How long a gap is waited for at present, in microseconds.
+    pub fn depth_us(&self) -> u64 {
+        let jitter = self.jitter_16th_us / 16 * DEPTH_PER_JITTER;
+        jitter
+            .max(self.overtaken_us)
+            .clamp(self.config.depth_us_min, self.config.depth_us_max)
+    }
+
+    /// Counts so far.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Drops what is held and takes the next packet as the start of a new sequence.
+    pub fn reset(&mut self) {
+        self.next = None;
+        self.held.clear();
+        self.delivered = 0;
+        self.last = None;
+    }
+
+    /// When the gap before the first held packet is given up: at once if the buffer is full.
+    fn gap_deadline_us(&self) -> Option<u64> {
+        if self.held.len() >= HELD_MAX {
+            return Some(0);
+        }
+        // The packets behind a gap may themselves have come in any order; the first to arrive
+        // started the wait.
+        let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;
+        Some(arrived_us.saturating_add(self.depth_us()))
+    }
+
+    fn advance(&mut self, count: u64, delivered: bool) {
+        if let Some(next) = &mut self.next {
+            *next += count;
+        }
+        let shifted = if count >= 64 {
+            0
+        } else {
+            self.delivered << count
+        };
+        self.delivered = shifted | u64::from(delivered);
+    }
+
+    /// The 64-bit number nearest to the newest one that ends in `seq`.
+    fn extend(&mut self, seq: u32) -> u64 {
+        if self.next.is_none() {
+            // Far from zero, so that an older packet never goes below it.
+            self.newest = (1 << 33) | u64::from(seq);
+            return self.newest;
+        }
+        let ahead = seq.wrapping_sub(self.newest as u32) as i32;
+        self.newest.saturating_add_signed(i64::from(ahead))
+    }
+
+    /// Updates both estimates and `newest`.
+    fn observe(&mut self, extended: u64, capture_us: u64, now_us: u64) {
+        if let Some((last_now_us, last_capture_us)) = self.last.replace((now_us, capture_us)) {
+            let transit = (i128::from(now_us) - i128::from(last_now_us))
+                - (i128::from(capture_us) - i128::from(last_capture_us));
+            // A device that lies about its clock must not blow the estimate up for ever.
+            let deviation = transit
+                .unsigned_abs()
+                .min(u128::from(self.config.depth_us_max)) as u64;
+            self.jitter_16th_us = self.jitter_16th_us - self.jitter_16th_us / 16 + deviation;
+        }
+        if extended > self.newest {
+            self.newest = extended;
+            self.overtaken_us -= self.overtaken_us >> FORGET_SHIFT;
+        } else if extended < self.newest {
+            self.stats.overtook += 1;
+            self.overtaken_us = self
+                .overtaken_us
+                .max(self.overtaken_for_us(extended, now_us));
+        }
+    }
+
+    /// How long the packet `extended` was overtaken: since the first held packet behind it came.
+    fn overtaken_for_us(&self, extended: u64, now_us: u64) -> u64 {
+        let since = self
+            .held
+            .range(extended..)
+            .map(|(_, held)| held.arrived_us)
+            .min();
+        let waited = match since {
+            Some(arrived_us) => now_us.saturating_sub(arrived_us),
+            // It came after being given up: what was waited was too short, by how much is unknown.
+            None => self.depth_us().max(FRAME_US) * 3 / 2,
+        };
+        waited.min(self.config.depth_us_max)
+    }
+}

@@ -4,6 +4,7 @@
 pub mod codec;
 pub mod frame;
 pub mod jitter;
+#[cfg(feature = "vad")]
 pub mod listener;
 pub mod models;
 pub mod preroll;

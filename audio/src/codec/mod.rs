@@ -1,1 +1,218 @@
 //! Packet codecs: PCM16 and Opus.
+//!
+//! One packet carries one frame of 10, 20, 40 or 60 ms of mono sound. Whatever a peer sends, a
+//! decoder answers with samples or with an [`Error`]; it never panics and never writes more than
+//! one frame of the longest duration.
+
+#[cfg(feature = "opus")]
+mod opus;
+mod pcm;
+
+/// How a packet is coded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// Signed 16-bit little-endian samples, mono.
+    Pcm16,
+    /// Opus (RFC 6716), mono, one packet per frame, no container.
+    Opus,
+}
+
+/// Sample rates that both codecs accept, in hertz: those that devices of this kind have, and that
+/// Opus knows.
+pub const RATES_HZ: [u32; 4] = [8_000, 16_000, 24_000, 48_000];
+
+/// Frame durations that are accepted, in microseconds. Shorter ones cost a header per few samples,
+/// longer ones delay the end of turn.
+pub const FRAME_DURATIONS_US: [u64; 4] = [10_000, 20_000, 40_000, 60_000];
+
+/// Longest frame in microseconds.
+pub const FRAME_US_MAX: u64 = 60_000;
+
+/// Largest packet in bytes: 60 ms of PCM16 at 48 kHz. A 60 ms Opus packet is smaller
+/// (three frames of at most 1,275 bytes).
+pub const PACKET_BYTES_MAX: usize = 5_760;
+
+/// Bit rates that an Opus encoder accepts, in bits per second: below, speech is not intelligible;
+/// above, mono speech gains nothing.
+pub const BITRATES: std::ops::RangeInclusive<u32> = 6_000..=128_000;
+
+/// Why a codec could not be made or a packet could not be coded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The rate is not one of [`RATES_HZ`].
+    #[error("sample rate {rate_hz} Hz is not supported; use 8000, 16000, 24000 or 48000")]
+    Rate {
+        /// What was asked for.
+        rate_hz: u32,
+    },
+    /// The bit rate is outside [`BITRATES`].
+    #[error("bit rate {bitrate} is not supported; use 6000 to 128000 bits per second")]
+    Bitrate {
+        /// What was asked for.
+        bitrate: u32,
+    },
+    /// The codec was left out of this build.
+    #[error("codec {codec:?} is not part of this build; build with the feature that brings it")]
+    Unavailable {
+        /// Which one.
+        codec: Codec,
+    },
+    /// A packet without a byte, or longer than [`PACKET_BYTES_MAX`].
+    #[error("audio packet has {bytes} bytes; allowed are 1 to {PACKET_BYTES_MAX}")]
+    PacketLength {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The number of samples is not one of [`FRAME_DURATIONS_US`] at the rate.
+    #[error("{samples} samples at {rate_hz} Hz are not a frame of 10, 20, 40 or 60 ms")]
+    Duration {
+        /// Samples per channel in the packet or frame.
+        samples: usize,
+        /// At this rate.
+        rate_hz: u32,
+    },
+    /// A PCM16 packet that ends within a sample.
+    #[error("PCM16 packet of {bytes} bytes ends within a sample")]
+    HalfSample {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The codec library refused the packet or the setting.
+    #[error("Opus {what} failed: {reason}")]
+    Opus {
+        /// What was being done.
+        what: &'static str,
+        /// The library's own words.
+        reason: &'static str,
+    },
+}
+
+/// Decodes one device's stream.
+pub struct Decoder {
+    inner: DecoderKind,
+}
+
+enum DecoderKind {
+    Pcm(pcm::Decoder),
+    #[cfg(feature = "opus")]
+    Opus(opus::Decoder),
+}
+
+impl Decoder {
+    /// A decoder that gives mono samples at `rate_hz`.
+    ///
+    /// For PCM16 this is the rate of the packets. An Opus packet says itself what it holds, so
+    /// `rate_hz` is only the rate of what comes out, whatever the encoder was fed.
+    ///
+    /// # Errors
+    /// [`Error::Rate`], [`Error::Unavailable`], or the library's refusal.
+    pub fn new(codec: Codec, rate_hz: u32) -> Result<Self, Error> {
+        check_rate(rate_hz)?;
+        let inner = match codec {
+            Codec::Pcm16 => DecoderKind::Pcm(pcm::Decoder::new(rate_hz)),
+            #[cfg(feature = "opus")]
+            Codec::Opus => DecoderKind::Opus(opus::Decoder::new(rate_hz)?),
+            #[cfg(not(feature = "opus"))]
+            Codec::Opus => return Err(Error::Unavailable { codec }),
+        };
+        Ok(Self { inner })
+    }
+
+    /// Decodes `packet` and appends its samples to `out`; returns how many.
+    ///
+    /// # Errors
+    /// Any packet that is not one frame of an accepted duration. `out` is unchanged then.
+    pub fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
+        if packet.is_empty() || packet.len() > PACKET_BYTES_MAX {
+            return Err(Error::PacketLength {
+                bytes: packet.len(),
+            });
+        }
+        match &mut self.inner {
+            DecoderKind::Pcm(decoder) => decoder.decode(packet, out),
+            #[cfg(feature = "opus")]
+            DecoderKind::Opus(decoder) => decoder.decode(packet, out),
+        }
+    }
+
+    /// Appends a stand-in for one lost packet, as long as the last good one (20 ms before the
+    /// first); returns how many samples. Repeated calls fade to silence.
+    pub fn conceal(&mut self, out: &mut Vec<i16>) -> usize {
+        match &mut self.inner {
+            DecoderKind::Pcm(decoder) => decoder.conceal(out),
+            #[cfg(feature = "opus")]
+            DecoderKind::Opus(decoder) => decoder.conceal(out),
+        }
+    }
+}
+
+/// Encodes one device's stream.
+pub struct Encoder {
+    rate_hz: u32,
+    inner: EncoderKind,
+}
+
+enum EncoderKind {
+    Pcm,
+    #[cfg(feature = "opus")]
+    Opus(opus::Encoder),
+}
+
+impl Encoder {
+    /// An encoder for mono speech at `rate_hz`; `bitrate` in bits per second is for Opus only.
+    ///
+    /// # Errors
+    /// [`Error::Rate`], [`Error::Bitrate`], [`Error::Unavailable`], or the library's refusal.
+    pub fn new(codec: Codec, rate_hz: u32, bitrate: u32) -> Result<Self, Error> {
+        check_rate(rate_hz)?;
+        let inner = match codec {
+            Codec::Pcm16 => EncoderKind::Pcm,
+            #[cfg(feature = "opus")]
+            Codec::Opus => {
+                if !BITRATES.contains(&bitrate) {
+                    return Err(Error::Bitrate { bitrate });
+                }
+                EncoderKind::Opus(opus::Encoder::new(rate_hz, bitrate)?)
+            }
+            #[cfg(not(feature = "opus"))]
+            Codec::Opus => {
+                let _ = bitrate;
+                return Err(Error::Unavailable { codec });
+            }
+        };
+        Ok(Self { rate_hz, inner })
+    }
+
+    /// Encodes one frame of 10, 20, 40 or 60 ms into one packet.
+    ///
+    /// # Errors
+    /// [`Error::Duration`] for any other length, or the library's refusal.
+    pub fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {
+        check_duration(pcm.len(), self.rate_hz)?;
+        match &mut self.inner {
+            EncoderKind::Pcm => Ok(pcm::encode(pcm)),
+            #[cfg(feature = "opus")]
+            EncoderKind::Opus(encoder) => encoder.encode(pcm),
+        }
+    }
+}
+
+fn check_rate(rate_hz: u32) -> Result<(), Error> {
+    if RATES_HZ.contains(&rate_hz) {
+        Ok(())
+    } else {
+        Err(Error::Rate { rate_hz })
+    }
+}
+
+/// Whether `samples` at `rate_hz` are one of the accepted frame durations.
+fn check_duration(samples: usize, rate_hz: u32) -> Result<(), Error> {
+    let fits = FRAME_DURATIONS_US
+        .iter()
+        .any(|us| samples as u64 * 1_000_000 == us * u64::from(rate_hz));
+    if fits {
+        Ok(())
+    } else {
+        Err(Error::Duration { samples, rate_hz })
+    }
+}

@@ -1,0 +1,157 @@
+//! What one 20 ms frame costs the listener, by what it hears, and one packet the speaker.
+//!
+//! `cargo bench -p audio --no-default-features --features opus,vad --bench listener --profile dev`
+//! (the development profile already optimises this crate and its dependencies fully).
+//!
+//! With `-- count SCENE` it hears one scene once and says nothing, for a count of instructions by
+//! `valgrind --tool=callgrind` (the detector's own thread is counted too).
+
+#[path = "../tests/listener_clips/mod.rs"]
+mod listener_clips;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use audio::codec::{Codec, Decoder, Encoder};
+use audio::listener::{Fact, Listener};
+use audio::resample::Resampler;
+use audio::speaker::{self, Speaker};
+use listener_clips::*;
+
+/// Scenes of 20 s: name and sound.
+fn scenes() -> Vec<(&'static str, Vec<i16>)> {
+    let length = seconds(20.0);
+    let mut speech = Vec::new();
+    for at in SPEECH[6..10].iter().cycle() {
+        if speech.len() >= length {
+            break;
+        }
+        speech.extend(clip(*at));
+    }
+    speech.truncate(length);
+    let mut duty = Vec::new();
+    while duty.len() < length {
+        // A command of 2.8 s in 14 s: a fifth of the time.
+        duty.extend(clip(SPEECH[4]));
+        duty.extend(white(seconds(11.2), 3.0, 9));
+    }
+    duty.truncate(length);
+    vec![
+        ("quiet", white(length, 3.0, 1)),
+        ("steady white noise", white(length, 1_000.0, 2)),
+        ("speech", speech),
+        ("speech a fifth of the time", duty),
+    ]
+}
+
+/// Nanoseconds of each packet's push.
+fn hear(ear: &mut Listener, packets: &[Vec<u8>]) -> Vec<u64> {
+    let (mut facts, mut times) = (Vec::new(), Vec::new());
+    for (index, packet) in packets.iter().enumerate() {
+        let capture_us = index as u64 * PACKET_US;
+        let began = Instant::now();
+        black_box(ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts))
+            .unwrap();
+        times.push(began.elapsed().as_nanos() as u64);
+        for fact in facts.drain(..) {
+            match fact {
+                Fact::Silence {
+                    utterance,
+                    silence_us,
+                    ..
+                } if silence_us >= 700_000 => {
+                    ear.close_utterance(utterance);
+                }
+                Fact::TooLong { utterance } => ear.close_utterance(utterance),
+                _ => {}
+            }
+        }
+    }
+    times
+}
+
+fn line(what: &str, mut times: Vec<u64>) {
+    times.sort_unstable();
+    let at = |share: usize| times[(times.len() - 1) * share / 1_000] as f64 / 1_000.0;
+    let mean = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1_000.0;
+    println!(
+        "{what:44} mean {mean:7.1}  median {:7.1}  p99 {:7.1}  most {:7.1} us",
+        at(500),
+        at(990),
+        at(1_000)
+    );
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "count") {
+        let wanted = arguments.get(at + 1).map_or("quiet", String::as_str);
+        let (_, pcm) = scenes()
+            .into_iter()
+            .find(|(name, _)| *name == wanted)
+            .expect("a scene");
+        let packets = packets(&pcm, Codec::Pcm16, 16_000);
+        let mut ear = listener(Codec::Pcm16, 16_000);
+        black_box(hear(&mut ear, &packets));
+        return;
+    }
+    println!("listener, per packet of 20 ms");
+    for (name, pcm) in scenes() {
+        for (codec, rate_hz) in [
+            (Codec::Pcm16, 16_000),
+            (Codec::Pcm16, 48_000),
+            (Codec::Opus, 16_000),
+        ] {
+            let packets = packets(&pcm, codec, rate_hz);
+            let mut ear = listener(codec, rate_hz);
+            let times = hear(&mut ear, &packets);
+            line(&format!("{name}, {codec:?} {rate_hz}"), times);
+        }
+    }
+
+    println!("codecs and resampler, per 20 ms");
+    let speech = scenes().swap_remove(2).1;
+    for rate_hz in [16_000u32, 24_000, 48_000] {
+        let pcm = convert(&speech, 16_000, rate_hz);
+        let mut encoder = Encoder::new(Codec::Opus, rate_hz, 24_000).unwrap();
+        let mut decoder = Decoder::new(Codec::Opus, 16_000).unwrap();
+        let mut resampler = Resampler::new(24_000, rate_hz).unwrap();
+        let (mut encode, mut decode, mut resample, mut out) = (vec![], vec![], vec![], vec![]);
+        for frame in pcm.chunks_exact(rate_hz as usize / 50) {
+            let began = Instant::now();
+            let packet = encoder.encode(frame).unwrap();
+            encode.push(began.elapsed().as_nanos() as u64);
+            out.clear();
+            let began = Instant::now();
+            decoder.decode(&packet, &mut out).unwrap();
+            decode.push(began.elapsed().as_nanos() as u64);
+            out.clear();
+            let began = Instant::now();
+            resampler.push(&speech[..480], &mut out);
+            resample.push(began.elapsed().as_nanos() as u64);
+        }
+        line(&format!("opus encode at {rate_hz}"), encode);
+        line(&format!("opus decode from {rate_hz}"), decode);
+        line(&format!("resample 24000 to {rate_hz}"), resample);
+    }
+
+    println!("speaker, per packet of 20 ms");
+    for codec in [Codec::Pcm16, Codec::Opus] {
+        let config = speaker::Config {
+            codec,
+            ..speaker::Config::default()
+        };
+        let mut mouth = Speaker::new(config).unwrap();
+        mouth.start(1, 1);
+        mouth
+            .push_clause(0, &convert(&speech, 16_000, 24_000), 24_000, true)
+            .unwrap();
+        let mut times = Vec::new();
+        while let Some(wake_us) = mouth.next_wake_us() {
+            let began = Instant::now();
+            black_box(mouth.poll_packet(wake_us + 1_000_000)).unwrap();
+            times.push(began.elapsed().as_nanos() as u64);
+        }
+        line(&format!("24000 to {codec:?} 16000"), times);
+    }
+}

@@ -1,1 +1,0 @@
-//! Front half: packets in, voice facts and utterances out.

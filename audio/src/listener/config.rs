@@ -1,0 +1,111 @@
+//! Settings of the listener and what can be wrong with them.
+
+use crate::codec::{self, Codec};
+use crate::jitter;
+use crate::resample;
+
+/// Longest pre-roll in microseconds; it is kept for every connected device, speaking or not.
+pub const PREROLL_US_MAX: u64 = 5_000_000;
+
+/// Longest utterance in microseconds: Whisper hears 30 s at once.
+pub const UTTERANCE_US_MAX: u64 = 30_000_000;
+
+/// Settings of one device's listener. Times in microseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// How the device's packets are coded.
+    pub codec: Codec,
+    /// Sample rate of the device's microphone, one of [`codec::RATES_HZ`].
+    pub rate_hz: u32,
+    /// How long gaps are waited for.
+    pub jitter: jitter::Config,
+    /// Sound kept from before a voice is noticed.
+    pub preroll_us: u64,
+    /// How long before the onset an utterance starts: soft consonants come before the voice.
+    pub lead_us: u64,
+    /// How long after the last voice an utterance's sound ends, for the same reason.
+    pub tail_us: u64,
+    /// How long the gate stays open after a voiced frame.
+    pub gate_hangover_us: u64,
+    /// Probability from which on silence turns to voice.
+    pub enter: f32,
+    /// Probability under which voice turns to silence; lower than `enter`, so that a voice that
+    /// trails off does not flutter.
+    pub leave: f32,
+    /// Voiced windows of 32 ms in a row that open an utterance; one alone may be a click.
+    pub onset_windows: u32,
+    /// Silence after which a pause is reported.
+    pub pause_us: u64,
+    /// Length at which an utterance is reported as too long.
+    pub utterance_us_max: u64,
+    /// Time without a packet, in mid-utterance, after which the device counts as silent. Long
+    /// enough for a hiccup of the network not to end a sentence.
+    pub vanished_us: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Pcm16,
+            rate_hz: 16_000,
+            jitter: jitter::Config::default(),
+            preroll_us: 2_000_000,
+            lead_us: 400_000,
+            tail_us: 300_000,
+            gate_hangover_us: 300_000,
+            enter: 0.5,
+            leave: 0.35,
+            onset_windows: 2,
+            pause_us: 200_000,
+            utterance_us_max: 28_000_000,
+            vanished_us: 1_000_000,
+        }
+    }
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = |what, why| Err(Error::Setting { what, why });
+        if !(1_500_000..=PREROLL_US_MAX).contains(&self.preroll_us) {
+            return wrong("preroll_us", "it must be 1.5 to 5 s");
+        }
+        if self.lead_us > self.preroll_us {
+            return wrong("lead_us", "it must not exceed preroll_us");
+        }
+        if !(self.leave > 0.0 && self.leave <= self.enter && self.enter < 1.0) {
+            return wrong("enter, leave", "0 < leave <= enter < 1 must hold");
+        }
+        if !(1..=8).contains(&self.onset_windows) {
+            return wrong("onset_windows", "it must be 1 to 8");
+        }
+        if !(1_000_000..=UTTERANCE_US_MAX).contains(&self.utterance_us_max) {
+            return wrong("utterance_us_max", "it must be 1 to 30 s");
+        }
+        if self.pause_us > self.utterance_us_max || self.tail_us > self.utterance_us_max {
+            return wrong("pause_us, tail_us", "they must not exceed utterance_us_max");
+        }
+        if self.vanished_us == 0 {
+            return wrong("vanished_us", "it must not be 0");
+        }
+        Ok(())
+    }
+}
+
+/// Why a listener could not be made or a packet not be heard.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A setting out of its range.
+    #[error("listener setting {what}: {why}")]
+    Setting {
+        /// Which one.
+        what: &'static str,
+        /// Its range.
+        why: &'static str,
+    },
+    /// The codec refused.
+    #[error(transparent)]
+    Codec(#[from] codec::Error),
+    /// The rate cannot be converted.
+    #[error(transparent)]
+    Resample(#[from] resample::Error),
+}

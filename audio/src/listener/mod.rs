@@ -1,0 +1,402 @@
+//! Front half: packets in, voice facts and utterances out.
+//!
+//! The path of a packet: jitter buffer, decoder, resampler, frames of 20 ms, pre-roll, voice
+//! detector, utterance. The listener reports what it hears; when a turn has ended is decided by
+//! its caller, who then calls [`Listener::close_utterance`].
+
+mod config;
+mod timeline;
+mod utterance;
+
+use std::sync::Arc;
+
+pub use config::{Config, Error};
+use timeline::Timeline;
+use utterance::Utterances;
+
+use crate::codec::{Codec, Decoder};
+use crate::frame::{FRAME_SAMPLES, RATE_HZ, samples_to_us, us_to_samples};
+use crate::jitter::{JitterBuffer, Pushed, Slot};
+use crate::preroll::Preroll;
+use crate::resample::Resampler;
+use crate::vad::detector::{Detector, Window};
+use crate::vad::silero;
+
+/// Lost packets in a row that are concealed. Beyond 100 ms a concealment is a guess that misleads
+/// the recogniser more than silence does.
+const CONCEAL_MAX: u32 = 5;
+
+/// Longest stretch of missing sound that is filled with silence, in microseconds. Enough to keep
+/// words apart; the device's own clock, which may lie, must not make the gateway write more.
+const FILL_US_MAX: u64 = 1_000_000;
+
+/// Capture times may be this far from what was decoded before they count as a gap, in microseconds:
+/// clocks of microphones drift, and a first packet may be stamped at either end.
+const GAP_US_MIN: u64 = 40_000;
+
+/// How often a vanished device is reported as silent, in microseconds.
+const VANISHED_EVERY_US: u64 = 100_000;
+
+/// What the listener noticed. Times are capture times on the device's clock, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fact {
+    /// Somebody began to speak.
+    SpeechStarted {
+        /// Number of the utterance; the next one has the next number.
+        utterance: u32,
+        /// Where the voice began.
+        at_us: u64,
+    },
+    /// First sign of a pause.
+    Paused {
+        /// The open utterance.
+        utterance: u32,
+        /// Where the voice stopped.
+        at_us: u64,
+        /// Silence since then.
+        silence_us: u64,
+    },
+    /// Voice again in the same utterance.
+    Resumed {
+        /// The open utterance.
+        utterance: u32,
+        /// Where the voice went on.
+        at_us: u64,
+    },
+    /// The pause goes on; said for each window of 32 ms, and every 100 ms for a device that sends
+    /// nothing any more.
+    Silence {
+        /// The open utterance.
+        utterance: u32,
+        /// Where the voice stopped.
+        at_us: u64,
+        /// Silence since then.
+        silence_us: u64,
+        /// End-of-turn score (0 to 1) of this pause, once [`Listener::note_score`] brought it.
+        score: Option<f32>,
+    },
+    /// The longest utterance is reached; the caller should close it now.
+    TooLong {
+        /// The open utterance.
+        utterance: u32,
+    },
+}
+
+/// Counts since the listener was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets decoded.
+    pub packets: u64,
+    /// Frames of 20 ms heard, concealed ones included.
+    pub frames: u64,
+    /// Packets given up as lost.
+    pub lost: u64,
+    /// Lost or undecodable packets that were concealed.
+    pub concealed: u64,
+    /// Packets that came too late.
+    pub late: u64,
+    /// Packets that came twice.
+    pub duplicate: u64,
+    /// Packets refused because too many were held.
+    pub overflow: u64,
+    /// Packets that could not be decoded.
+    pub decode_errors: u64,
+    /// Packets dropped unheard because the microphone was muted.
+    pub muted: u64,
+    /// Frames for which the gate was open.
+    pub gate_open_frames: u64,
+    /// Windows that Silero heard.
+    pub silero_windows: u64,
+    /// Windows on which Silero failed.
+    pub silero_failures: u64,
+    /// Utterances opened.
+    pub utterances: u64,
+}
+
+/// One device's ear.
+pub struct Listener {
+    config: Config,
+    jitter: JitterBuffer<Vec<u8>>,
+    decoder: Decoder,
+    resampler: Resampler,
+    /// Decoded and converted sound that does not fill a frame yet.
+    partial: Vec<i16>,
+    decoded: Vec<i16>,
+    windows: Vec<Window>,
+    recent: Preroll,
+    detector: Detector,
+    timeline: Timeline,
+    utterances: Utterances,
+    muted: bool,
+    /// Samples of the last packet at 16 kHz: how much a lost one is taken to have held.
+    packet_samples: u64,
+    last_arrival_us: Option<u64>,
+    /// When a vanished device was last reported silent.
+    vanished_told_us: Option<u64>,
+    counts: Stats,
+}
+
+impl Listener {
+    /// An ear for one device's stream.
+    ///
+    /// # Errors
+    /// A codec, rate or setting that cannot be used.
+    pub fn new(config: Config, silero: Arc<silero::Model>) -> Result<Self, Error> {
+        config.check()?;
+        // Opus decodes to any rate, so it goes straight to ours.
+        let decoded_hz = match config.codec {
+            Codec::Opus => RATE_HZ,
+            Codec::Pcm16 => config.rate_hz,
+        };
+        let resampler = Resampler::new(decoded_hz, RATE_HZ)?;
+        Ok(Self {
+            jitter: JitterBuffer::new(config.jitter.clone()),
+            decoder: Decoder::new(config.codec, decoded_hz)?,
+            partial: Vec::with_capacity(2 * FRAME_SAMPLES),
+            decoded: Vec::new(),
+            windows: Vec::new(),
+            recent: Preroll::new(us_to_samples(config.preroll_us, RATE_HZ) as usize),
+            detector: Detector::new(silero, config.gate_hangover_us),
+            timeline: Timeline::new(resampler.delay_us()),
+            resampler,
+            utterances: Utterances::new(&config),
+            muted: false,
+            packet_samples: FRAME_SAMPLES as u64,
+            last_arrival_us: None,
+            vanished_told_us: None,
+            counts: Stats::default(),
+            config,
+        })
+    }
+
+    /// Takes in one packet that arrived at `now_us`; what it reveals is appended to `facts`.
+    ///
+    /// # Errors
+    /// The first packet that could not be decoded by now, which need not be this one. The stream
+    /// goes on: its place was concealed.
+    pub fn push_packet(
+        &mut self,
+        seq: u32,
+        capture_us: u64,
+        packet: &[u8],
+        now_us: u64,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), Error> {
+        if self.muted {
+            self.counts.muted += 1;
+            return Ok(());
+        }
+        if packet.is_empty() || packet.len() > crate::codec::PACKET_BYTES_MAX {
+            self.counts.decode_errors += 1;
+            return Err(crate::codec::Error::PacketLength {
+                bytes: packet.len(),
+            }
+            .into());
+        }
+        if self.jitter.push(seq, capture_us, packet.to_vec(), now_us) == Pushed::Accepted {
+            self.last_arrival_us = Some(now_us);
+            self.vanished_told_us = None;
+        }
+        self.drain(now_us, facts)
+    }
+
+    /// Lets time pass: gaps are given up, a vanished device falls silent.
+    pub fn tick(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
+        if self.muted {
+            return;
+        }
+        if let Err(error) = self.drain(now_us, facts) {
+            tracing::debug!(%error, "packet behind a gap");
+        }
+        if self.vanished_due_us().is_some_and(|due| now_us >= due) {
+            self.vanished_told_us = Some(now_us);
+            let unheard_us = now_us.saturating_sub(self.last_arrival_us.unwrap_or(now_us));
+            let end = self.recent.end() + us_to_samples(unheard_us, RATE_HZ);
+            self.utterances.silent_until(end, &self.timeline, facts);
+        }
+    }
+
+    /// When [`tick`](Self::tick) will have something to do.
+    pub fn next_wake_us(&self) -> Option<u64> {
+        if self.muted {
+            return None;
+        }
+        [self.jitter.next_wake_us(), self.vanished_due_us()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Sound of the open utterance so far, mono at 16 kHz: from before its onset to shortly after
+    /// the last voice. `None` for any other utterance.
+    pub fn utterance_pcm(&self, utterance: u32) -> Option<&[i16]> {
+        self.utterances.pcm(utterance)
+    }
+
+    /// The caller decided that the turn ended: its sound is dropped, and the next voice opens a new
+    /// utterance that holds none of it. Any other number than the open one's is ignored.
+    pub fn close_utterance(&mut self, utterance: u32) {
+        self.utterances.close(utterance, self.recent.end());
+    }
+
+    /// Notes the end-of-turn score of the present pause, for the `Silence` facts that follow.
+    pub fn note_score(&mut self, utterance: u32, score: f32) {
+        self.utterances.note_score(utterance, score);
+    }
+
+    /// Muted: packets are dropped before they are decoded, and everything heard is erased, the open
+    /// utterance with it.
+    pub fn set_muted(&mut self, muted: bool) {
+        if muted && !self.muted {
+            self.jitter.reset();
+            self.resampler.reset();
+            self.partial.fill(0);
+            self.partial.clear();
+            self.decoded.fill(0);
+            self.decoded.clear();
+            self.recent.erase();
+            self.detector.reset();
+            self.utterances.erase(self.recent.end());
+            self.timeline.unhook();
+            self.last_arrival_us = None;
+        }
+        self.muted = muted;
+    }
+
+    /// Counts so far.
+    pub fn stats(&self) -> Stats {
+        let (jitter, vad) = (self.jitter.stats(), self.detector.stats());
+        Stats {
+            lost: jitter.lost,
+            late: jitter.late,
+            duplicate: jitter.duplicate,
+            overflow: jitter.overflow,
+            gate_open_frames: vad.open_frames,
+            silero_windows: vad.windows,
+            silero_failures: vad.failures,
+            utterances: self.utterances.opened(),
+            ..self.counts
+        }
+    }
+
+    /// When a device that sends nothing in mid-utterance is next reported silent.
+    fn vanished_due_us(&self) -> Option<u64> {
+        if !self.utterances.is_open() {
+            return None;
+        }
+        match self.vanished_told_us {
+            Some(told_us) => Some(told_us.saturating_add(VANISHED_EVERY_US)),
+            None => Some(
+                self.last_arrival_us?
+                    .saturating_add(self.config.vanished_us),
+            ),
+        }
+    }
+
+    fn drain(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
+        let mut result = Ok(());
+        loop {
+            match self.jitter.pop_ready(now_us) {
+                Slot::Wait => return result,
+                Slot::Lost { count, .. } => {
+                    for _ in 0..count.min(CONCEAL_MAX) {
+                        self.conceal(facts);
+                    }
+                    let rest = u64::from(count.saturating_sub(CONCEAL_MAX));
+                    self.fill(rest.saturating_mul(self.packet_samples), facts);
+                }
+                Slot::Packet {
+                    capture_us,
+                    payload,
+                    ..
+                } => {
+                    self.meet(capture_us, facts);
+                    self.decoded.clear();
+                    match self.decoder.decode(&payload, &mut self.decoded) {
+                        Ok(_) => {
+                            self.counts.packets += 1;
+                            self.packet_samples = self.hear(facts);
+                        }
+                        Err(error) => {
+                            self.counts.decode_errors += 1;
+                            self.conceal(facts);
+                            result = result.and(Err(error.into()));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Compares a packet's capture time with the sound heard so far and fills a gap between them:
+    /// a device may send nothing while its own detector hears nothing.
+    fn meet(&mut self, capture_us: u64, facts: &mut Vec<Fact>) {
+        let position = self.recent.end() + self.partial.len() as u64;
+        if let Some(expected_us) = self.timeline.packet_us(position) {
+            let gap_us = capture_us.saturating_sub(expected_us);
+            if gap_us >= GAP_US_MIN {
+                self.fill(us_to_samples(gap_us.min(FILL_US_MAX), RATE_HZ), facts);
+            }
+        }
+        let position = self.recent.end() + self.partial.len() as u64;
+        self.timeline.anchor(position, capture_us);
+    }
+
+    fn conceal(&mut self, facts: &mut Vec<Fact>) {
+        self.counts.concealed += 1;
+        self.decoded.clear();
+        self.decoder.conceal(&mut self.decoded);
+        self.hear(facts);
+    }
+
+    /// Passes `samples` of missing sound without asking the detector, which would cost more than
+    /// the device task has.
+    fn fill(&mut self, samples: u64, facts: &mut Vec<Fact>) {
+        let samples = samples.min(us_to_samples(FILL_US_MAX, RATE_HZ)) as usize;
+        if samples == 0 {
+            return;
+        }
+        let mut silence = std::mem::take(&mut self.partial);
+        silence.resize(silence.len() + samples, 0);
+        self.recent.push(&silence);
+        self.detector.skip();
+        self.utterances.append(&silence, facts);
+        silence.clear();
+        self.partial = silence;
+    }
+
+    /// Converts what was decoded and hears each full frame; returns the samples at 16 kHz.
+    fn hear(&mut self, facts: &mut Vec<Fact>) -> u64 {
+        let before = self.partial.len();
+        self.resampler.push(&self.decoded, &mut self.partial);
+        let samples = (self.partial.len() - before) as u64;
+        let mut partial = std::mem::take(&mut self.partial);
+        let (frames, rest) = partial.as_chunks::<FRAME_SAMPLES>();
+        let used = partial.len() - rest.len();
+        for frame in frames {
+            self.hear_frame(frame, facts);
+        }
+        partial.drain(..used);
+        self.partial = partial;
+        samples
+    }
+
+    fn hear_frame(&mut self, frame: &[i16; FRAME_SAMPLES], facts: &mut Vec<Fact>) {
+        self.counts.frames += 1;
+        self.recent.push(frame);
+        self.utterances.append(frame, facts);
+        self.windows.clear();
+        let keep_open = self.utterances.is_open();
+        self.detector
+            .push(frame, &self.recent, keep_open, &mut self.windows);
+        for window in &self.windows {
+            self.utterances
+                .judge(window, &self.recent, &self.timeline, facts);
+        }
+    }
+
+    /// Microseconds of sound heard so far.
+    pub fn heard_us(&self) -> u64 {
+        samples_to_us(self.recent.end(), RATE_HZ)
+    }
+}

@@ -1,1 +1,0 @@
-//! Back half: clauses in, paced packets out.

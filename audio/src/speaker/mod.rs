@@ -1,0 +1,365 @@
+//! Back half: clauses in, paced packets out, and a true count of what was played.
+//!
+//! The device keeps a small buffer, so packets go out ahead of time, but never by more than
+//! [`Config::lead_us`]: what was sent cannot be taken back quickly, and the wearer may interrupt at
+//! any moment. What counts as spoken is what the device says it *played*.
+
+mod clause;
+mod ledger;
+
+use clause::Queue;
+use ledger::Ledger;
+pub use ledger::{Played, Position};
+
+use crate::codec::{self, Codec, Encoder};
+use crate::frame::{FRAME_US, samples_to_us, us_to_samples};
+use crate::resample::{self, Resampler};
+
+/// Most speech that is queued, in microseconds: an answer is released clause by clause, and a
+/// clause is a breath long.
+pub const QUEUE_US_MAX: u64 = 60_000_000;
+
+/// Most clauses of one speech, queued or sent. An hour of talk has fewer.
+pub const CLAUSES_MAX: usize = 1_024;
+
+/// Longest lead in microseconds: a device with a larger buffer would make every hush lie.
+pub const LEAD_US_MAX: u64 = 2_000_000;
+
+/// Settings of one device's speaker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// How packets for the device are coded.
+    pub codec: Codec,
+    /// Sample rate of the device's speaker, one of [`codec::RATES_HZ`].
+    pub rate_hz: u32,
+    /// Bits per second, for Opus.
+    pub bitrate: u32,
+    /// How far packets run ahead of what the device plays, in microseconds.
+    pub lead_us: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            codec: Codec::Pcm16,
+            rate_hz: 16_000,
+            bitrate: 24_000,
+            lead_us: 300_000,
+        }
+    }
+}
+
+/// Why a speaker could not be made or a clause not be queued.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The lead is not one frame to [`LEAD_US_MAX`].
+    #[error("speaker lead of {lead_us} us: it must be 20 ms to 2 s")]
+    Lead {
+        /// What was asked for.
+        lead_us: u64,
+    },
+    /// The codec refused.
+    #[error(transparent)]
+    Codec(#[from] codec::Error),
+    /// The clause's rate cannot be converted.
+    #[error(transparent)]
+    Resample(#[from] resample::Error),
+    /// No speech was started, or it was hushed, or its last clause is in already.
+    #[error("clause {clause} belongs to no open speech")]
+    NoSpeech {
+        /// The clause.
+        clause: u16,
+    },
+    /// The clause does not fit; see [`Speaker::room_us`].
+    #[error(
+        "clause of {clause_us} us does not fit into the {room_us} us left; wait until some was sent"
+    )]
+    Full {
+        /// Its length.
+        clause_us: u64,
+        /// What would fit.
+        room_us: u64,
+    },
+}
+
+/// One packet of speech for the device: 20 ms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// The speech it belongs to.
+    pub speech: u32,
+    /// The turn that the speech answers.
+    pub turn: u32,
+    /// The clause it belongs to.
+    pub clause: u16,
+    /// Number in the stream to this device; wraps.
+    pub seq: u32,
+    /// Where it is played, from the speech's start, in microseconds.
+    pub playout_us: u64,
+    /// The coded frame.
+    pub bytes: Vec<u8>,
+    /// No packet of this clause follows.
+    pub last_of_clause: bool,
+    /// No packet of this speech follows.
+    pub last_of_speech: bool,
+    /// The ramp to silence after a hush: it replaces what the device still has buffered and counts
+    /// as nothing played.
+    pub fade: bool,
+}
+
+/// What a hush stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hushed {
+    /// The speech that was stopped.
+    pub speech: u32,
+    /// The turn that it answered.
+    pub turn: u32,
+    /// How much of it was sent, in microseconds.
+    pub sent_us: u64,
+    /// How much of it the device said it played; it may still say more.
+    pub played_us: u64,
+    /// Where the device is by the clock: an estimate for a transcript of what was heard.
+    pub playhead_us: u64,
+}
+
+/// One device's mouth.
+pub struct Speaker {
+    config: Config,
+    encoder: Encoder,
+    seq: u32,
+    speech: Option<Speech>,
+    /// Account of the speech before: its last acknowledgements may still be on their way.
+    previous: Option<Ledger>,
+    fade: Option<Packet>,
+}
+
+struct Speech {
+    ledger: Ledger,
+    queue: Queue,
+    /// The last clause is in.
+    complete: bool,
+    /// When the device began or would have begun to play, had it never run dry.
+    began_us: Option<u64>,
+}
+
+impl Speaker {
+    /// A mouth for one device.
+    ///
+    /// # Errors
+    /// A codec, rate or lead that cannot be used.
+    pub fn new(config: Config) -> Result<Self, Error> {
+        if !(FRAME_US..=LEAD_US_MAX).contains(&config.lead_us) {
+            return Err(Error::Lead {
+                lead_us: config.lead_us,
+            });
+        }
+        let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
+        Ok(Self {
+            config,
+            encoder,
+            seq: 0,
+            speech: None,
+            previous: None,
+            fade: None,
+        })
+    }
+
+    /// Begins the speech `speech` that answers `turn`. One under way is dropped; hush it first to
+    /// end it softly.
+    pub fn start(&mut self, speech: u32, turn: u32) {
+        self.fade = None;
+        if let Some(old) = self.speech.take() {
+            self.previous = Some(old.ledger);
+        }
+        self.speech = Some(Speech {
+            ledger: Ledger::new(speech, turn),
+            queue: Queue::new(self.config.rate_hz, self.config.lead_us),
+            complete: false,
+            began_us: None,
+        });
+    }
+
+    /// Queues one whole clause, mono at `rate_hz`; `last` closes the speech.
+    ///
+    /// # Errors
+    /// [`Error::NoSpeech`], [`Error::Full`], or a rate that cannot be converted. Nothing is queued
+    /// then.
+    pub fn push_clause(
+        &mut self,
+        clause: u16,
+        pcm: &[i16],
+        rate_hz: u32,
+        last: bool,
+    ) -> Result<(), Error> {
+        let room_us = self.room_us();
+        let Some(speech) = self.speech.as_mut().filter(|speech| !speech.complete) else {
+            return Err(Error::NoSpeech { clause });
+        };
+        let resampler = Resampler::new(rate_hz, self.config.rate_hz)?;
+        let clause_us = samples_to_us(pcm.len() as u64, rate_hz);
+        if clause_us > room_us || !speech.ledger.has_room(speech.queue.len()) {
+            return Err(Error::Full { clause_us, room_us });
+        }
+        speech.queue.push(clause, pcm, rate_hz, last, resampler);
+        speech.complete = last;
+        Ok(())
+    }
+
+    /// Speech that still fits into the queue, in microseconds.
+    pub fn room_us(&self) -> u64 {
+        let queued_us = self
+            .speech
+            .as_ref()
+            .map_or(0, |speech| speech.queue.queued_us());
+        QUEUE_US_MAX.saturating_sub(queued_us)
+    }
+
+    /// The next packet, if it is due at `now_us`. Call until `None`.
+    pub fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
+        if let Some(fade) = self.fade.take() {
+            return Some(fade);
+        }
+        let due_us = self.speech_due_us()?;
+        if due_us > now_us {
+            return None;
+        }
+        let speech = self.speech.as_mut()?;
+        let sent_us = speech.ledger.sent_us();
+        // A device that ran dry stood still: it goes on from the next packet.
+        let began_us = speech
+            .began_us
+            .unwrap_or(now_us)
+            .max(now_us.saturating_sub(sent_us));
+        speech.began_us = Some(began_us);
+        let frame = speech.queue.pop_frame()?;
+        let bytes = match self.encoder.encode(&frame.pcm) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                // A frame of the encoder's own size does not fail; silence keeps the count true.
+                tracing::error!(%error, "frame could not be encoded");
+                Vec::new()
+            }
+        };
+        speech.ledger.sent(
+            frame.clause,
+            FRAME_US,
+            frame.last_of_clause,
+            frame.last_of_speech,
+        );
+        let packet = Packet {
+            speech: speech.ledger.speech(),
+            turn: speech.ledger.turn(),
+            clause: frame.clause,
+            seq: self.seq,
+            playout_us: sent_us,
+            bytes,
+            last_of_clause: frame.last_of_clause,
+            last_of_speech: frame.last_of_speech,
+            fade: false,
+        };
+        self.seq = self.seq.wrapping_add(1);
+        Some(packet)
+    }
+
+    /// When [`poll_packet`](Self::poll_packet) will have a packet, without another clause.
+    pub fn next_wake_us(&self) -> Option<u64> {
+        if self.fade.is_some() {
+            Some(0)
+        } else {
+            self.speech_due_us()
+        }
+    }
+
+    /// Stops at once: the queue is dropped and the speech takes no more clauses. One packet may be
+    /// polled afterwards, a ramp to silence from where the device is by the clock; the device
+    /// plays it in place of what it has buffered. `None` if nothing was being said.
+    pub fn hush(&mut self, now_us: u64) -> Option<Hushed> {
+        let mut speech = self.speech.take()?;
+        self.fade = None;
+        let sent_us = speech.ledger.sent_us();
+        let playhead_us = speech.playhead_us(now_us);
+        let hushed = Hushed {
+            speech: speech.ledger.speech(),
+            turn: speech.ledger.turn(),
+            sent_us,
+            played_us: speech.ledger.played_us(),
+            playhead_us,
+        };
+        if sent_us > 0 && playhead_us < sent_us {
+            let frame = speech
+                .queue
+                .fade_frame(us_to_samples(sent_us - playhead_us, self.config.rate_hz));
+            self.fade = self.encoder.encode(&frame).ok().map(|bytes| Packet {
+                speech: hushed.speech,
+                turn: hushed.turn,
+                clause: speech.ledger.clause_at(playhead_us).unwrap_or(0),
+                seq: self.seq,
+                playout_us: playhead_us,
+                bytes,
+                last_of_clause: true,
+                last_of_speech: true,
+                fade: true,
+            });
+            self.seq = self.seq.wrapping_add(u32::from(self.fade.is_some()));
+        }
+        speech.ledger.close();
+        self.previous = Some(speech.ledger);
+        Some(hushed)
+    }
+
+    /// The device says that it has played `played_us` of `speech`. Returns what that completed;
+    /// `None` for a speech that is not known any more, and for what was known already. A device
+    /// that claims more than was sent is believed only as far as that.
+    pub fn played(&mut self, speech: u32, played_us: u64) -> Option<Played> {
+        let current = self.speech.as_mut().map(|speech| &mut speech.ledger);
+        let ledger = current
+            .filter(|ledger| ledger.speech() == speech)
+            .or_else(|| {
+                self.previous
+                    .as_mut()
+                    .filter(|ledger| ledger.speech() == speech)
+            })?;
+        ledger.played(played_us)
+    }
+
+    /// Where the speech under way is, or the one before where nothing is being said.
+    pub fn position(&self) -> Option<Position> {
+        let current = self.speech.as_ref().map(|speech| &speech.ledger);
+        current.or(self.previous.as_ref()).map(Ledger::position)
+    }
+
+    /// Whether a speech is under way: begun, not hushed, and not played to its end.
+    pub fn is_speaking(&self) -> bool {
+        self.speech
+            .as_ref()
+            .is_some_and(|speech| !speech.ledger.finished())
+    }
+
+    fn speech_due_us(&self) -> Option<u64> {
+        let speech = self
+            .speech
+            .as_ref()
+            .filter(|speech| !speech.queue.is_empty())?;
+        let Some(began_us) = speech.began_us else {
+            return Some(0);
+        };
+        // The frame must be over at most one lead from where the device is.
+        let end_us = speech.ledger.sent_us() + FRAME_US;
+        Some(
+            began_us
+                .saturating_add(end_us)
+                .saturating_sub(self.config.lead_us),
+        )
+    }
+}
+
+impl Speech {
+    /// Where the device is by the clock, never behind what it said and never past what it has.
+    fn playhead_us(&self, now_us: u64) -> u64 {
+        let elapsed_us = self
+            .began_us
+            .map_or(0, |began_us| now_us.saturating_sub(began_us));
+        elapsed_us
+            .max(self.ledger.played_us())
+            .min(self.ledger.sent_us())
+    }
+}
