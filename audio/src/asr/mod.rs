@@ -1,1 +1,72 @@
 //! Speech recognition: Whisper, one shared model, a pool of states.
+//!
+//! [`Engine`] holds the weights, once per process. A [`Decoder`] is one state and runs on one thread;
+//! [`Scheduler`] owns a few of them and a bounded queue. Everything here blocks for as long as
+//! the computation takes; it reads the clock only to report how long that was.
+
+mod abort;
+mod context;
+mod decoder;
+mod engine;
+mod filter;
+pub mod normalise;
+mod prompt;
+mod scheduler;
+pub mod wer;
+
+pub use context::Context;
+pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
+pub use engine::{Config, Engine};
+pub use prompt::prompt_for;
+pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};
+
+/// Whisper's sample rate.
+pub const SAMPLE_RATE_HZ: u32 = 16_000;
+
+/// Why there is no transcription.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The model file is damaged or unsupported.
+    #[error("the speech recognition model cannot be used: {0}")]
+    Model(String),
+    /// whisper.cpp did not take a file that looked valid.
+    #[error("whisper.cpp could not load {path}: {said}")]
+    Load {
+        /// The model file.
+        path: String,
+        /// What it said.
+        said: String,
+    },
+    /// The model does not know the configured language.
+    #[error("the model {path} does not know the language {language:?}; {remedy}")]
+    Language {
+        /// As configured.
+        language: String,
+        /// The model file.
+        path: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The input is longer than Whisper's window.
+    #[error(
+        "{seconds} s of sound in one utterance, at most {} s are recognised",
+        context::SECONDS_MAX
+    )]
+    TooLong {
+        /// How much came.
+        seconds: u64,
+    },
+    /// Cancelled by its owner, or displaced by more important work.
+    #[error("the transcription was cancelled")]
+    Cancelled,
+    /// The scheduler is going away.
+    #[error("speech recognition is shutting down")]
+    ShuttingDown,
+    /// whisper.cpp failed in a computation.
+    #[error("whisper.cpp failed: {0}")]
+    Inference(String),
+    /// A job panicked; the worker goes on.
+    #[error("speech recognition failed in an unforeseen way")]
+    Panicked,
+}

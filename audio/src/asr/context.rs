@@ -1,0 +1,96 @@
+//! How much of Whisper's 30-second window is computed.
+//!
+//! The encoder's cost grows with its context of up to 1,500 positions of 20 ms. A context that just
+//! covers the sound makes the decoder loop, one with a wide margin does not; hence few, wide tiers.
+
+use super::SAMPLE_RATE_HZ;
+
+/// Length of Whisper's window; longer sound would be cut.
+pub(super) const SECONDS_MAX: u64 = 30;
+/// Whisper gives no text for less.
+pub(super) const SAMPLES_MIN: usize = SAMPLE_RATE_HZ as usize / 10;
+/// The encoder's whole context.
+const FULL: i32 = 1_500;
+
+/// Longest sound in milliseconds and the context it gets.
+const TIERS: [(u64, i32); 3] = [(5_000, 512), (9_000, 768), (14_000, 1_024)];
+
+/// Text of English speech has at most about 5 tokens a second; a loop has hundreds.
+const TOKENS_PER_SECOND_MAX: u64 = 6;
+/// For short sound, whose tokens are mostly punctuation.
+const TOKENS_BASE: u64 = 16;
+
+/// Which context to compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Context {
+    /// The smallest tier that holds the sound with its margin; the full one when that loops.
+    #[default]
+    Tiered,
+    /// All of it: about four times the cost, for measurements.
+    Full,
+}
+
+impl Context {
+    /// Encoder positions for so much sound.
+    pub(super) fn positions(self, duration_ms: u64) -> i32 {
+        let tier = TIERS.iter().find(|(longest, _)| duration_ms <= *longest);
+        match (self, tier) {
+            (Self::Tiered, Some((_, positions))) => *positions,
+            _ => FULL,
+        }
+    }
+}
+
+pub(super) fn is_full(positions: i32) -> bool {
+    positions == FULL
+}
+
+pub(super) fn full() -> i32 {
+    FULL
+}
+
+/// The most tokens that so much sound can hold.
+pub(super) fn tokens_max(duration_ms: u64) -> i32 {
+    let tokens = duration_ms * TOKENS_PER_SECOND_MAX / 1_000 + TOKENS_BASE;
+    i32::try_from(tokens).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_have_their_borders() {
+        for (duration_ms, positions) in [
+            (0, 512),
+            (5_000, 512),
+            (5_001, 768),
+            (9_000, 768),
+            (9_001, 1_024),
+            (14_000, 1_024),
+            (14_001, 1_500),
+            (30_000, 1_500),
+        ] {
+            assert_eq!(
+                Context::Tiered.positions(duration_ms),
+                positions,
+                "{duration_ms} ms"
+            );
+            assert_eq!(Context::Full.positions(duration_ms), 1_500);
+        }
+    }
+
+    #[test]
+    fn every_tier_holds_its_sound_with_a_fifth_to_spare() {
+        for (longest_ms, positions) in TIERS {
+            assert!(positions as u64 * 20 * 10 >= longest_ms * 12, "{positions}");
+        }
+    }
+
+    #[test]
+    fn tokens_grow_with_the_sound() {
+        assert_eq!(tokens_max(0), 16);
+        assert_eq!(tokens_max(2_000), 28);
+        assert_eq!(tokens_max(30_000), 196);
+    }
+}

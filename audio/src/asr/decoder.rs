@@ -1,0 +1,322 @@
+//! One Whisper state: sound in, text out.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use whisper_rs::{FullParams, SamplingStrategy, WhisperError, WhisperState};
+
+use super::{Context, Engine, Error, SAMPLE_RATE_HZ, abort, context, filter, prompt};
+
+/// Tokens of prompt taken at most: each costs decoding time, Whisper itself takes 223.
+const PROMPT_TOKENS_MAX: usize = 96;
+/// Step between the temperatures that whisper.cpp tries when a decoding loops or is improbable.
+const TEMPERATURE_STEP: f32 = 0.2;
+
+/// Sound at 16 kHz, one channel.
+#[derive(Clone, Copy, Debug)]
+pub enum Pcm<'a> {
+    /// 16-bit samples.
+    I16(&'a [i16]),
+    /// Samples from -1 to 1.
+    F32(&'a [f32]),
+}
+
+impl<'a> From<&'a [i16]> for Pcm<'a> {
+    fn from(samples: &'a [i16]) -> Self {
+        Self::I16(samples)
+    }
+}
+
+impl<'a> From<&'a [f32]> for Pcm<'a> {
+    fn from(samples: &'a [f32]) -> Self {
+        Self::F32(samples)
+    }
+}
+
+impl<'a> Pcm<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Self::I16(samples) => samples.len(),
+            Self::F32(samples) => samples.len(),
+        }
+    }
+
+    fn to_f32(self) -> Cow<'a, [f32]> {
+        match self {
+            Self::I16(samples) => samples
+                .iter()
+                .map(|sample| f32::from(*sample) / 32_768.0)
+                .collect(),
+            Self::F32(samples) => Cow::Borrowed(samples),
+        }
+    }
+}
+
+/// How to decode one utterance.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Wake phrases to expect ("hey mentra"); they are prompted so that Whisper can write them.
+    pub wake_phrases: Arc<[String]>,
+    /// Decode without the prompt although there are phrases: a second look that shows whether a
+    /// wake word was really said or only echoed.
+    pub without_prompt: bool,
+    /// How much of the encoder to compute.
+    pub context: Context,
+    /// Set to true by another thread to stop the decoding.
+    pub abort: Option<Arc<AtomicBool>>,
+}
+
+/// What the sound turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// There is text.
+    Speech,
+    /// Under 100 ms: nothing was computed.
+    TooShort,
+    /// Too quiet to be speech: nothing was computed.
+    Silence,
+    /// Whisper found none, or wrote what it writes into noise.
+    NoSpeech,
+}
+
+/// A decoded utterance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transcription {
+    /// What was said; empty unless `heard` is [`Heard::Speech`].
+    pub text: String,
+    /// What the sound was.
+    pub heard: Heard,
+    /// Whisper's own probability, 0 to 1, that nobody spoke; 1 when nothing was decoded.
+    pub no_speech_probability: f32,
+    /// Mean natural logarithm of the tokens' probabilities, at most 0.
+    pub mean_log_probability: f32,
+    /// Length of the sound.
+    pub audio_us: u64,
+    /// Time the decoding took, on the clock on the wall.
+    pub decode_us: u64,
+    /// Encoder positions of the decoding whose text this is; 0 when nothing was computed.
+    pub context: u32,
+    /// Whether a first decoding ran into the token cap and the full context was computed.
+    pub retried: bool,
+}
+
+impl Transcription {
+    /// Geometric mean of the tokens' probabilities, 0 to 1.
+    pub fn confidence(&self) -> f32 {
+        self.mean_log_probability.exp()
+    }
+
+    fn without_text(heard: Heard, audio_us: u64) -> Self {
+        Self {
+            text: String::new(),
+            heard,
+            no_speech_probability: 1.0,
+            mean_log_probability: 0.0,
+            audio_us,
+            decode_us: 0,
+            context: 0,
+            retried: false,
+        }
+    }
+}
+
+/// A state of the shared model. Used by one thread at a time; nothing of one utterance influences
+/// the next.
+pub struct Decoder {
+    engine: Engine,
+    state: WhisperState,
+    parameters: FullParams<'static, 'static>,
+    prompt: CachedPrompt,
+}
+
+#[derive(Default)]
+struct CachedPrompt {
+    phrases: Arc<[String]>,
+    tokens: Vec<i32>,
+}
+
+/// One pass of Whisper.
+struct Pass {
+    text: String,
+    no_speech_probability: f32,
+    mean_log_probability: f32,
+    capped: bool,
+}
+
+impl Decoder {
+    pub(super) fn new(engine: Engine) -> Result<Self, Error> {
+        let state = engine.shared.context.create_state().map_err(inference)?;
+        let parameters = parameters(&engine);
+        Ok(Self {
+            engine,
+            state,
+            parameters,
+            prompt: CachedPrompt::default(),
+        })
+    }
+
+    /// Decodes one utterance of at most 30 s.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`], [`Error::Cancelled`] through `options.abort`, [`Error::Inference`].
+    pub fn transcribe<'a>(
+        &mut self,
+        pcm: impl Into<Pcm<'a>>,
+        options: &Options,
+    ) -> Result<Transcription, Error> {
+        let pcm = pcm.into();
+        let audio_us = pcm.len() as u64 * 1_000_000 / u64::from(SAMPLE_RATE_HZ);
+        if audio_us > context::SECONDS_MAX * 1_000_000 {
+            return Err(Error::TooLong {
+                seconds: audio_us.div_ceil(1_000_000),
+            });
+        }
+        if pcm.len() < context::SAMPLES_MIN {
+            return Ok(Transcription::without_text(Heard::TooShort, audio_us));
+        }
+        let samples = pcm.to_f32();
+        if filter::is_silent(&samples) {
+            return Ok(Transcription::without_text(Heard::Silence, audio_us));
+        }
+        self.decode(&samples, audio_us, options)
+    }
+
+    fn decode(
+        &mut self,
+        samples: &[f32],
+        audio_us: u64,
+        options: &Options,
+    ) -> Result<Transcription, Error> {
+        let start = Instant::now();
+        let duration_ms = audio_us / 1_000;
+        let mut positions = options.context.positions(duration_ms);
+        let mut pass = self.pass(samples, positions, duration_ms, options)?;
+        let retried = pass.capped && !context::is_full(positions);
+        if retried {
+            positions = context::full();
+            pass = self.pass(samples, positions, duration_ms, options)?;
+        }
+        let noise = filter::is_no_speech(pass.no_speech_probability, pass.mean_log_probability);
+        let is_speech = !noise && pass.text.chars().any(char::is_alphanumeric);
+        Ok(Transcription {
+            text: if is_speech { pass.text } else { String::new() },
+            heard: if is_speech {
+                Heard::Speech
+            } else {
+                Heard::NoSpeech
+            },
+            no_speech_probability: pass.no_speech_probability,
+            mean_log_probability: pass.mean_log_probability,
+            audio_us,
+            decode_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
+            context: positions.unsigned_abs(),
+            retried,
+        })
+    }
+
+    fn pass(
+        &mut self,
+        samples: &[f32],
+        positions: i32,
+        duration_ms: u64,
+        options: &Options,
+    ) -> Result<Pass, Error> {
+        if !options.without_prompt {
+            self.prompt.update(&self.engine, &options.wake_phrases);
+        }
+        let tokens_max = context::tokens_max(duration_ms);
+        let mut parameters: FullParams<'_, '_> = self.parameters.clone();
+        parameters.set_audio_ctx(positions);
+        parameters.set_max_tokens(tokens_max);
+        if !options.without_prompt && !self.prompt.tokens.is_empty() {
+            parameters.set_tokens(&self.prompt.tokens);
+        }
+        let flag = options.abort.as_deref();
+        let done = abort::full_until(&mut self.state, parameters, samples, flag);
+        if flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(Error::Cancelled);
+        }
+        done.map_err(inference)?;
+        Ok(self.read(tokens_max))
+    }
+
+    /// The result of the last pass.
+    fn read(&self, tokens_max: i32) -> Pass {
+        let end_of_text = self.engine.shared.context.token_eot();
+        let mut text = Vec::new();
+        let mut log_probabilities = Vec::new();
+        let mut no_speech_probability: Option<f32> = None;
+        let mut tokens = 0;
+        let mut ended = true;
+        for segment in self.state.as_iter() {
+            let no_speech = segment.no_speech_probability();
+            no_speech_probability =
+                Some(no_speech_probability.map_or(no_speech, |known| known.max(no_speech)));
+            // Bytes, because a token can end within a letter.
+            text.extend_from_slice(segment.to_bytes().unwrap_or_default());
+            for index in 0..segment.n_tokens() {
+                let Some(token) = segment.get_token(index) else {
+                    continue;
+                };
+                let data = token.token_data();
+                log_probabilities.push(data.plog);
+                ended = data.id == end_of_text;
+                tokens += 1;
+            }
+        }
+        let mean = log_probabilities.iter().sum::<f32>() / log_probabilities.len().max(1) as f32;
+        Pass {
+            text: String::from_utf8_lossy(&text).trim().to_owned(),
+            no_speech_probability: no_speech_probability.unwrap_or(1.0),
+            mean_log_probability: if mean.is_finite() { mean } else { f32::MIN },
+            capped: !ended && tokens >= tokens_max,
+        }
+    }
+}
+
+impl CachedPrompt {
+    fn update(&mut self, engine: &Engine, phrases: &Arc<[String]>) {
+        if Arc::ptr_eq(&self.phrases, phrases) || self.phrases == *phrases {
+            return;
+        }
+        let text = prompt::prompt_for(phrases);
+        // A leading space, as in running text: that is how Whisper's words begin.
+        let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
+            tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
+            Vec::new()
+        });
+        self.tokens = if text.is_empty() { Vec::new() } else { tokens };
+        self.phrases = phrases.clone();
+    }
+}
+
+fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
+    // More candidates per temperature would make whisper.cpp replace the state's cache, whose
+    // failure frees the state under whisper-rs's feet.
+    let mut parameters = FullParams::new(SamplingStrategy::Greedy { best_of: 1 });
+    parameters.set_n_threads(i32::from(engine.shared.config.threads.max(1)));
+    if let Some(language) =
+        whisper_rs::get_lang_id(&engine.shared.config.language).and_then(whisper_rs::get_lang_str)
+    {
+        // Leaks a few bytes, once per decoder.
+        parameters.set_language(Some(language));
+    }
+    parameters.set_no_context(true);
+    parameters.set_no_timestamps(true);
+    parameters.set_single_segment(true);
+    parameters.set_temperature(0.0);
+    parameters.set_temperature_inc(TEMPERATURE_STEP);
+    parameters.set_suppress_blank(true);
+    parameters.set_suppress_nst(true);
+    parameters.set_print_special(false);
+    parameters.set_print_progress(false);
+    parameters.set_print_realtime(false);
+    parameters.set_print_timestamps(false);
+    parameters
+}
+
+fn inference(error: WhisperError) -> Error {
+    Error::Inference(error.to_string())
+}

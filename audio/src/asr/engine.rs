@@ -1,0 +1,87 @@
+//! The weights, loaded once and shared.
+
+use std::path::Path;
+use std::sync::{Arc, Once};
+
+use whisper_rs::{WhisperContext, WhisperContextParameters};
+
+use super::{Decoder, Error};
+use crate::models::ggml;
+
+/// How recognition runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// ISO 639-1 code of the language that is spoken. English models know only "en".
+    pub language: String,
+    /// Threads of one inference. More than one is a trap on busy cores: ggml's barrier spins.
+    pub threads: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            language: "en".into(),
+            threads: 1,
+        }
+    }
+}
+
+/// A loaded model. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(super) shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) context: WhisperContext,
+    pub(super) config: Config,
+}
+
+impl Engine {
+    /// Validates a GGML model file and loads it: about 0.1 s and 83 MB for tiny.
+    ///
+    /// # Errors
+    /// [`Error::Model`], [`Error::Language`] or [`Error::Load`], each naming the file.
+    pub fn load(path: &Path, config: Config) -> Result<Self, Error> {
+        static HOOKS: Once = Once::new();
+        // Sends whisper.cpp's messages, which can hold what was said, to nowhere instead of stderr.
+        HOOKS.call_once(whisper_rs::install_logging_hooks);
+        let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
+        let shown = || path.display().to_string();
+        let remedy = if config.language != "en" && !header.is_multilingual() {
+            Some("it is English only: configure a multilingual model or the language \"en\"")
+        } else if !is_known(&config.language) {
+            Some("use a two-letter code such as \"en\" or \"de\"")
+        } else {
+            None
+        };
+        if let Some(remedy) = remedy {
+            return Err(Error::Language {
+                language: config.language,
+                path: shown(),
+                remedy,
+            });
+        }
+        let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
+            .map_err(|error| Error::Load {
+                path: shown(),
+                said: error.to_string(),
+            })?;
+        Ok(Self {
+            shared: Arc::new(Shared { context, config }),
+        })
+    }
+
+    /// A new state: 21 MB, growing to 44 MB with a small context and 125 MB after a full one.
+    pub fn decoder(&self) -> Result<Decoder, Error> {
+        Decoder::new(self.clone())
+    }
+}
+
+/// Only lower-case letters reach whisper.cpp's look-up, so that no NUL byte can.
+fn is_known(language: &str) -> bool {
+    let plain =
+        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    plain && whisper_rs::get_lang_id(language).is_some()
+}

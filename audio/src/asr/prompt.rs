@@ -1,0 +1,99 @@
+//! The initial prompt that teaches Whisper the wake words.
+//!
+//! Whisper writes what it has seen: a made-up name comes out as any similar word unless the text
+//! before it holds the name. The form matters (measured, see the design notes): each phrase begins
+//! a whole sentence whose rest has nothing to do with commands. A prompt that ends in a wake word
+//! swallows it from the transcript, one with command words swallows those.
+
+/// Sentence ends without any word of a command, one per phrase.
+const TAILS: [&str; 6] = [
+    "good morning",
+    "thank you very much",
+    "the sky is blue",
+    "snow fell over the hills",
+    "her brother lives by the sea",
+    "we had a lovely summer",
+];
+/// Phrases beyond this are not prompted: every sentence costs decoding time.
+const PHRASES_MAX: usize = TAILS.len();
+/// A phrase is a few words; a longer one is not prompted.
+const PHRASE_CHARS_MAX: usize = 40;
+
+/// The prompt for these wake phrases, empty when there are none.
+pub fn prompt_for(phrases: &[String]) -> String {
+    let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
+    let sentences = phrases
+        .zip(TAILS)
+        .take(PHRASES_MAX)
+        .map(|(phrase, tail)| format!("{phrase}, {tail}."));
+    sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// As a writer would put it at the start of a sentence: "ok mentra" becomes "OK Mentra".
+fn as_written(phrase: &str) -> Option<String> {
+    let allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '\'' | '-');
+    if phrase.chars().count() > PHRASE_CHARS_MAX || !phrase.chars().all(allowed) {
+        return None;
+    }
+    let words: Vec<String> = phrase.split_whitespace().map(word_as_written).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+fn word_as_written(word: &str) -> String {
+    if word.eq_ignore_ascii_case("ok") {
+        return "OK".into();
+    }
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prompt(phrases: &[&str]) -> String {
+        prompt_for(
+            &phrases
+                .iter()
+                .map(|phrase| phrase.to_string())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn the_shipped_phrases_give_the_measured_prompt() {
+        assert_eq!(
+            prompt(&["hey mentra", "ok mentra", "mentra"]),
+            "Hey Mentra, good morning. OK Mentra, thank you very much. Mentra, the sky is blue."
+        );
+    }
+
+    #[test]
+    fn odd_phrases_are_left_out() {
+        assert_eq!(prompt(&[]), "");
+        assert_eq!(
+            prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]),
+            ""
+        );
+        assert_eq!(
+            prompt(&["bad\n", "élan vital"]),
+            "Élan Vital, good morning."
+        );
+        assert_eq!(prompt(&["a"; 50]).matches("A, ").count(), PHRASES_MAX);
+    }
+
+    #[test]
+    fn no_prompt_ends_in_a_phrase() {
+        for count in 1..=8 {
+            let phrases: Vec<String> = (0..count).map(|i| format!("name{i}")).collect();
+            let prompt = prompt_for(&phrases);
+            assert!(
+                phrases
+                    .iter()
+                    .all(|phrase| !prompt.to_lowercase().ends_with(&format!("{phrase}.")))
+            );
+        }
+    }
+}

