@@ -11,7 +11,12 @@ use crate::vocab::{
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// The device has proven who it is; the session begins, or goes on when `resumed`.
-    Connected { device: DeviceInfo, resumed: bool },
+    Connected {
+        /// The device.
+        device: DeviceInfo,
+        /// Whether the session goes on where it was cut.
+        resumed: bool,
+    },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
     /// Any frame arrived: the device is alive.
@@ -21,33 +26,63 @@ pub enum Input {
     /// A decode that was asked for by `Transcribe` is there.
     Transcript(Transcript),
     /// A decode that was asked for failed or was not accepted.
-    TranscriptFailed { utterance: u32, revision: u16 },
+    TranscriptFailed {
+        /// The utterance.
+        utterance: u32,
+        /// The core's number of the request.
+        revision: u16,
+    },
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
     /// The user's machine gives this device the turn that it asked for.
-    Granted { turn: Turn, history: Vec<Message> },
+    Granted {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// The conversation so far, oldest first, trimmed for the model.
+        history: Vec<Message>,
+    },
     /// The model streams.
-    Model { turn: Turn, event: ModelEvent },
+    Model {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// What the model said.
+        event: ModelEvent,
+    },
     /// A tool call came to its one result.
     Tool {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// The call.
         call_id: String,
+        /// What came of it.
         result: ToolResult,
     },
     /// The first sound of a clause is on its way to the device; `duration_us` is the clause's length.
     Spoken {
+        /// The speech.
         speech: u32,
+        /// The clause, from 0 on.
         clause: u16,
+        /// The clause's length in microseconds.
         duration_us: u64,
     },
     /// A clause could not be synthesised.
-    SpeechFailed { speech: u32, clause: u16 },
+    SpeechFailed {
+        /// The speech.
+        speech: u32,
+        /// The clause, from 0 on.
+        clause: u16,
+    },
     /// The device really played the speech up to here; `clauses_done` clauses are fully played and
     /// `clause_part` (0 to 1) of the next one.
     Played {
+        /// The speech.
         speech: u32,
+        /// Clauses fully played; a clause that failed counts once playback is past it.
         clauses_done: u16,
+        /// Part of the next clause that was played, 0 to 1.
         clause_part: f32,
+        /// Whether the speech is over.
         finished: bool,
     },
     /// A button or touch gesture.
@@ -57,7 +92,12 @@ pub enum Input {
     /// The executor needs the wearer's consent.
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator; spoken answers arrive as transcripts.
-    ApprovalAnswered { id: u64, choice: ApprovalChoice },
+    ApprovalAnswered {
+        /// Number of the entry or the question.
+        id: u64,
+        /// The answer.
+        choice: ApprovalChoice,
+    },
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// The gateway is stopping.
@@ -89,40 +129,77 @@ pub struct Announcement {
 pub enum UserInput {
     /// What the store held at start-up. Comes first, once.
     Restored {
+        /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
+        /// Entries that are not done yet.
         schedule: Vec<ScheduleEntry>,
+        /// First number that no entry ever had.
         next_id: u64,
     },
     /// A device of this user connected.
-    DeviceJoined { device: String },
+    DeviceJoined {
+        /// The device.
+        device: String,
+    },
     /// It is gone.
-    DeviceLeft { device: String },
+    DeviceLeft {
+        /// The device.
+        device: String,
+    },
     /// A device wants a turn; turns of one user are serialised.
-    TurnRequested { device: String, turn: Turn },
+    TurnRequested {
+        /// The device.
+        device: String,
+        /// The turn that it belongs to.
+        turn: Turn,
+    },
     /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
     /// there is, when the turn was cancelled or never granted.
     TurnDone {
+        /// The device.
         device: String,
+        /// The turn that it belongs to.
         turn: Turn,
+        /// In order, oldest first.
         messages: Vec<Message>,
     },
     /// A tool wants an entry kept. Answered by `Scheduled` only after it is stored.
     ScheduleAdd {
+        /// The caller's own number, given back with the answer.
         request: u64,
+        /// When.
         due: Due,
+        /// Kind.
         kind: ScheduleKind,
+        /// The text.
         text: String,
     },
     /// A tool wants an entry gone. Answered by `Unscheduled` only after that is stored.
-    ScheduleRemove { request: u64, id: u64 },
+    ScheduleRemove {
+        /// The caller's own number, given back with the answer.
+        request: u64,
+        /// Number of the entry or the question.
+        id: u64,
+    },
     /// The store has kept what `Persist` with this ticket asked for.
-    Persisted { ticket: u64 },
+    Persisted {
+        /// Number of the `Persist`.
+        ticket: u64,
+    },
     /// It could not.
-    PersistFailed { ticket: u64, reason: String },
+    PersistFailed {
+        /// Number of the `Persist`.
+        ticket: u64,
+        /// Why, in words.
+        reason: String,
+    },
     /// A device said or showed an announcement to its end, or could not.
     Announced {
+        /// The device.
         device: String,
+        /// Number of the entry or the question.
         id: u64,
+        /// Whether the wearer got it.
         heard: bool,
     },
     /// Forget the conversation.
@@ -133,9 +210,15 @@ pub enum UserInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// After this much time has passed, whatever the wall clock does: a timer.
-    In { duration_ms: u64 },
+    In {
+        /// Milliseconds.
+        duration_ms: u64,
+    },
     /// When the wall clock shows this: a reminder.
-    At { wall_ms: i64 },
+    At {
+        /// Milliseconds since the Unix epoch.
+        wall_ms: i64,
+    },
 }
 
 /// What an entry is.

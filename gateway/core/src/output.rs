@@ -16,54 +16,107 @@ pub enum Output {
     /// Decode the utterance as far as it goes. A partial may be dropped; the others must end in
     /// `Input::Transcript` or `Input::TranscriptFailed`.
     Transcribe {
+        /// The utterance.
         utterance: u32,
+        /// The core's number of the request.
         revision: u16,
+        /// Kind.
         kind: TranscriptKind,
     },
     /// Cancel decodes of this utterance that are older than `revision`.
-    CancelTranscribe { utterance: u32, revision: u16 },
+    CancelTranscribe {
+        /// The utterance.
+        utterance: u32,
+        /// The core's number of the request.
+        revision: u16,
+    },
     /// The utterance has ended: the next voice opens a new one.
-    CloseUtterance { utterance: u32 },
+    CloseUtterance {
+        /// The utterance.
+        utterance: u32,
+    },
     /// Stop or start taking sound in.
     SetMuted(bool),
     /// The listening sign of the glasses.
     Listening(ListeningState),
     /// What is understood, for the display's caption line and for debugging.
     Caption {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// The utterance.
         utterance: u32,
+        /// The core's number of the request.
         revision: u16,
+        /// Whether nothing follows.
         last: bool,
+        /// Whether it was meant for the assistant.
         addressed: bool,
+        /// The text.
         text: String,
     },
     /// Ask the user's machine for the turn.
-    RequestTurn { turn: Turn },
+    RequestTurn {
+        /// The turn that it belongs to.
+        turn: Turn,
+    },
     /// Ask the model, with the tools of this moment.
-    AskModel { turn: Turn, messages: Vec<Message> },
+    AskModel {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// In order, oldest first.
+        messages: Vec<Message>,
+    },
     /// Whatever the model still says in this turn is not wanted.
-    CancelModel { turn: Turn },
+    CancelModel {
+        /// The turn that it belongs to.
+        turn: Turn,
+    },
     /// Run a tool. Ends in exactly one `Input::Tool`.
-    RunTool { turn: Turn, call: ToolCall },
+    RunTool {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// The call, with its arguments.
+        call: ToolCall,
+    },
     /// The turn was interrupted: stop the call if that is safe. Its result still comes.
-    CancelTool { turn: Turn, call_id: String },
+    CancelTool {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// The call.
+        call_id: String,
+    },
     /// Tell the glasses what is being done.
     ToolActivity {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// The call.
         call_id: String,
+        /// What is done, as the wearer may read it.
         label: String,
+        /// How far it is.
         state: ToolActivityState,
     },
-    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech.
+    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. The text
+    /// is empty when only the end is told: nothing is synthesised for it, and the speech is
+    /// `finished` once everything before it was played. `turn` is 0 for announcements, questions
+    /// and repetitions.
     Speak {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// The speech.
         speech: u32,
+        /// The clause, from 0 on.
         clause: u16,
+        /// The text.
         text: String,
+        /// Whether nothing follows.
         last: bool,
     },
     /// Stop the speech at once.
-    Hush { speech: u32 },
+    Hush {
+        /// The speech.
+        speech: u32,
+    },
     /// Draw.
     Display(DisplayCommand),
     /// A short sound.
@@ -71,25 +124,46 @@ pub enum Output {
     /// Put the question to the wearer's display.
     AskApproval(Approval),
     /// The question is settled; the executor goes on.
-    ApprovalSettled { id: u64, outcome: ApprovalOutcome },
+    ApprovalSettled {
+        /// Number of the entry or the question.
+        id: u64,
+        /// How it ended.
+        outcome: ApprovalOutcome,
+        /// The arguments that the decision is bound to: the executor compares before it runs.
+        arguments_hash: u64,
+    },
     /// The turn is over; `messages` hold what was said and what was heard.
     TurnDone {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// In order, oldest first.
         messages: Vec<Message>,
+        /// How it ended.
         outcome: TurnOutcome,
     },
     /// A moment of the turn's latency record.
     Mark {
+        /// The turn that it belongs to.
         turn: Turn,
+        /// Which moment.
         stage: Stage,
+        /// When, in microseconds on the monotonic clock; capture time for `LastVoice`.
         at_us: u64,
     },
     /// The announcement came to its end (`heard`), or could not be made.
-    Announced { id: u64, heard: bool },
+    Announced {
+        /// Number of the entry or the question.
+        id: u64,
+        /// Whether the wearer got it.
+        heard: bool,
+    },
     /// Ask the device whether it is alive.
     Heartbeat,
     /// End the session.
-    Close { reason: CloseReason },
+    Close {
+        /// Why, in words.
+        reason: CloseReason,
+    },
 }
 
 /// How a turn ended.
@@ -162,24 +236,46 @@ pub enum CloseReason {
 pub enum UserOutput {
     /// The device may go on with its turn; `history` is trimmed for the model.
     Grant {
+        /// The device.
         device: String,
+        /// The turn that it belongs to.
         turn: Turn,
+        /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
     },
     /// Keep this; ends in `Persisted` or `PersistFailed` with the same ticket.
-    Persist { ticket: u64, record: Record },
+    Persist {
+        /// Number of the `Persist`.
+        ticket: u64,
+        /// What to keep.
+        record: Record,
+    },
     /// The entry is stored.
-    Scheduled { request: u64, entry: ScheduleEntry },
+    Scheduled {
+        /// The caller's own number, given back with the answer.
+        request: u64,
+        /// The entry.
+        entry: ScheduleEntry,
+    },
     /// The entry is gone; `None`: there was none.
     Unscheduled {
+        /// The caller's own number, given back with the answer.
         request: u64,
+        /// The entry.
         entry: Option<ScheduleEntry>,
     },
     /// The request failed; nothing was stored.
-    ScheduleFailed { request: u64, reason: String },
+    ScheduleFailed {
+        /// The caller's own number, given back with the answer.
+        request: u64,
+        /// Why, in words.
+        reason: String,
+    },
     /// Tell the wearer through this device.
     Announce {
+        /// The device.
         device: String,
+        /// What to tell.
         announcement: Announcement,
     },
 }
@@ -194,5 +290,8 @@ pub enum Record {
     /// Keep an entry; replaces the one with the same id.
     Entry(ScheduleEntry),
     /// Drop an entry.
-    EntryRemoved { id: u64 },
+    EntryRemoved {
+        /// Number of the entry or the question.
+        id: u64,
+    },
 }

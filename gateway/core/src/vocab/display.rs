@@ -35,11 +35,24 @@ pub enum Priority {
 #[serde(tag = "layout", rename_all = "snake_case")]
 pub enum Content {
     /// Running text.
-    Text { text: String },
+    Text {
+        /// The text.
+        text: String,
+    },
     /// A title above a text.
-    Card { title: String, text: String },
+    Card {
+        /// The line above.
+        title: String,
+        /// The text.
+        text: String,
+    },
     /// Two blocks of text.
-    Double { top: String, bottom: String },
+    Double {
+        /// Upper block.
+        top: String,
+        /// Lower block.
+        bottom: String,
+    },
 }
 
 /// One instruction for the display.
@@ -47,12 +60,22 @@ pub enum Content {
 pub enum DisplayCommand {
     /// Draw; `revision` grows with every change of the view, so that late frames are told apart.
     Show {
+        /// Which view.
         view: View,
+        /// Who wins.
         priority: Priority,
+        /// Grows with every change of the view.
         revision: u32,
+        /// How long it stands, in milliseconds; `None`: until replaced.
         duration_ms: Option<u32>,
+        /// What to draw.
         content: Content,
     },
     /// Draw nothing.
-    Clear { view: View, revision: u32 },
+    Clear {
+        /// Which view.
+        view: View,
+        /// Grows with every change of the view.
+        revision: u32,
+    },
 }

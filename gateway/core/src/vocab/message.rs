@@ -24,11 +24,22 @@ pub enum Role {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Plain text.
-    Text { text: String },
+    Text {
+        /// The text.
+        text: String,
+    },
     /// The assistant wants a tool to run.
-    ToolCall { call: ToolCall },
+    ToolCall {
+        /// The call, with its arguments.
+        call: ToolCall,
+    },
     /// What came of it.
-    ToolResult { call_id: String, result: ToolResult },
+    ToolResult {
+        /// The call.
+        call_id: String,
+        /// What came of it.
+        result: ToolResult,
+    },
 }
 
 /// One message of the conversation.

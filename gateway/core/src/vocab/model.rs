@@ -13,9 +13,19 @@ pub enum ModelEvent {
     /// A complete tool call.
     ToolCall(ToolCall),
     /// The answer is complete.
-    Done { stop: StopReason, usage: Usage },
+    Done {
+        /// Why it stopped.
+        stop: StopReason,
+        /// Tokens used.
+        usage: Usage,
+    },
     /// It will not be completed.
-    Failed { kind: FailureKind, message: String },
+    Failed {
+        /// Kind.
+        kind: FailureKind,
+        /// In words.
+        message: String,
+    },
 }
 
 /// Why a model stopped.

@@ -6,25 +6,45 @@ use alloc::string::String;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VoiceFact {
     /// A voice began; opens the utterance.
-    SpeechStarted { utterance: u32, at_us: u64 },
+    SpeechStarted {
+        /// The utterance.
+        utterance: u32,
+        /// Capture time in microseconds.
+        at_us: u64,
+    },
     /// First sign of a pause; `at_us` is the last voiced sample.
     Paused {
+        /// The utterance.
         utterance: u32,
+        /// Capture time in microseconds.
         at_us: u64,
+        /// Microseconds of silence so far.
         silence_us: u64,
     },
     /// Voice again before the utterance was closed.
-    Resumed { utterance: u32, at_us: u64 },
+    Resumed {
+        /// The utterance.
+        utterance: u32,
+        /// Capture time in microseconds.
+        at_us: u64,
+    },
     /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the
     /// speaker is done, where an end-of-turn model is at hand.
     Silence {
+        /// The utterance.
         utterance: u32,
+        /// Capture time in microseconds.
         at_us: u64,
+        /// Microseconds of silence so far.
         silence_us: u64,
+        /// Probability, 0 to 1, that the speaker is done.
         score: Option<f32>,
     },
     /// The longest utterance allowed has been reached.
-    TooLong { utterance: u32 },
+    TooLong {
+        /// The utterance.
+        utterance: u32,
+    },
 }
 
 /// Why a transcript was asked for.

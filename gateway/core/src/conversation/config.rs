@@ -1,0 +1,97 @@
+//! What an operator may change about a conversation.
+
+use alloc::{string::String, vec, vec::Vec};
+
+/// Settings of one device's conversation. Times are in milliseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Phrases that address the assistant, lower case. At most 16 are used.
+    pub wake_phrases: Vec<String>,
+    /// Whether everything said is meant for the assistant.
+    pub always_listening: bool,
+    /// Whether no wake word is needed during an answer and for `follow_up_ms` after it was heard.
+    pub follow_up: bool,
+    /// Length of the window after an answer.
+    pub follow_up_ms: u32,
+    /// How long the ear stays open after a wake word alone or a press.
+    pub ear_open_ms: u32,
+    /// Silence that ends an utterance.
+    pub silence_ms: u32,
+    /// The same when the text so far reads complete.
+    pub silence_complete_ms: u32,
+    /// The same when the text trails off.
+    pub silence_incomplete_ms: u32,
+    /// Least time between two partial transcripts.
+    pub partial_interval_ms: u32,
+    /// Longest wait for a transcript after the end of turn.
+    pub transcript_ms_max: u32,
+    /// What interrupts the assistant.
+    pub barge_in: BargeIn,
+    /// Voice of this length interrupts, where voice alone does.
+    pub barge_in_ms: u32,
+    /// Longest wait for the user's machine to grant a turn.
+    pub grant_ms_max: u32,
+    /// Longest wait for the first event of a model.
+    pub model_first_ms_max: u32,
+    /// Longest time from the grant to the end of the model's answer; stands still while the
+    /// wearer is asked for consent.
+    pub turn_ms_max: u32,
+    /// Longest wait for a tool's result; stands still likewise.
+    pub tool_ms_max: u32,
+    /// Longest wait for the results of calls that were cancelled by an interruption.
+    pub settle_ms_max: u32,
+    /// Requests to the model in one turn.
+    pub model_requests_max: u8,
+    /// Between two heartbeats.
+    pub heartbeat_ms: u32,
+    /// A device of which nothing was heard for so long is closed.
+    pub silent_ms_max: u32,
+    /// A lost device may resume for so long.
+    pub resume_ms_max: u32,
+    /// Least time between two changes of the display while an answer streams.
+    pub display_interval_ms: u32,
+    /// Standing instructions for the model, put before the history.
+    pub instructions: Option<String>,
+}
+
+/// What interrupts the assistant while it speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BargeIn {
+    /// Voice on devices that cancel their own echo, words elsewhere.
+    #[default]
+    Auto,
+    /// Any sustained voice.
+    Voice,
+    /// Only a wake word or a cancel word.
+    Words,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            wake_phrases: vec!["hey mentra".into(), "ok mentra".into(), "mentra".into()],
+            always_listening: false,
+            follow_up: true,
+            follow_up_ms: 30_000,
+            ear_open_ms: 8_000,
+            silence_ms: 600,
+            silence_complete_ms: 450,
+            silence_incomplete_ms: 1_000,
+            partial_interval_ms: 300,
+            transcript_ms_max: 5_000,
+            barge_in: BargeIn::Auto,
+            barge_in_ms: 250,
+            grant_ms_max: 20_000,
+            model_first_ms_max: 15_000,
+            turn_ms_max: 60_000,
+            tool_ms_max: 35_000,
+            settle_ms_max: 3_000,
+            model_requests_max: 6,
+            heartbeat_ms: 5_000,
+            silent_ms_max: 15_000,
+            resume_ms_max: 30_000,
+            display_interval_ms: 200,
+            instructions: None,
+        }
+    }
+}

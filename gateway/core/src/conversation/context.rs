@@ -1,0 +1,162 @@
+//! What every machine of a conversation works with: the moment, the settings, the timers and the
+//! way out.
+
+use alloc::collections::VecDeque;
+
+use super::Config;
+use crate::{
+    output::{Output, Stage},
+    timers::Timers,
+    vocab::{DisplaySize, Timestamp, Turn},
+};
+
+/// Why a conversation wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// Ask the device for a sign of life.
+    Heartbeat,
+    /// Nothing was heard of the device for too long.
+    DeviceSilent,
+    /// A lost device did not come back.
+    ResumeExpired,
+    /// Time for the next partial transcript.
+    PartialDue,
+    /// The pause is long enough, although no further fact about it came.
+    EndOfTurn,
+    /// An utterance is open and nothing is heard about it.
+    UtteranceStalled,
+    /// A transcript that was asked for did not come.
+    TranscriptMissing,
+    /// The voice over the answer has lasted long enough to mean it.
+    VoiceConfirmed,
+    /// The ear, or the window for a follow-up, closes.
+    EarCloses,
+    /// The turn was not granted.
+    GrantMissing,
+    /// The model said nothing at all.
+    ModelSilent,
+    /// The turn takes too long.
+    TurnBudget,
+    /// A tool did not answer.
+    ToolMissing,
+    /// Results of cancelled calls did not come.
+    SettleExpired,
+    /// The device plays nothing of what it was given.
+    SpeechStalled,
+    /// More of the answer may be drawn.
+    DisplayDue,
+    /// The next page of an answer.
+    PageDue,
+    /// A question was not answered.
+    ApprovalExpired,
+    /// An announcement has waited long enough for silence.
+    NoticeDue,
+}
+
+impl Timer {
+    const ALL: [Self; 19] = [
+        Self::Heartbeat,
+        Self::DeviceSilent,
+        Self::ResumeExpired,
+        Self::PartialDue,
+        Self::EndOfTurn,
+        Self::UtteranceStalled,
+        Self::TranscriptMissing,
+        Self::VoiceConfirmed,
+        Self::EarCloses,
+        Self::GrantMissing,
+        Self::ModelSilent,
+        Self::TurnBudget,
+        Self::ToolMissing,
+        Self::SettleExpired,
+        Self::SpeechStalled,
+        Self::DisplayDue,
+        Self::PageDue,
+        Self::ApprovalExpired,
+        Self::NoticeDue,
+    ];
+}
+
+/// Shared by the machines of one conversation.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) now: Timestamp,
+    pub(crate) config: Config,
+    pub(crate) display: Option<DisplaySize>,
+    pub(crate) speaker: bool,
+    pub(crate) echo_cancelled: bool,
+    timers: Timers<{ Timer::ALL.len() }>,
+    out: VecDeque<Output>,
+}
+
+impl Context {
+    pub(crate) fn new(config: Config) -> Self {
+        Self {
+            now: Timestamp::default(),
+            config,
+            display: None,
+            speaker: false,
+            echo_cancelled: false,
+            timers: Timers::new(),
+            out: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn now_us(&self) -> u64 {
+        self.now.mono_us
+    }
+
+    pub(crate) fn push(&mut self, output: Output) {
+        self.out.push_back(output);
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    pub(crate) fn mark(&mut self, turn: Turn, stage: Stage) {
+        let at_us = self.now_us();
+        self.push(Output::Mark { turn, stage, at_us });
+    }
+
+    pub(crate) fn arm(&mut self, timer: Timer, delay_ms: u32) {
+        let at_us = self.after_ms(delay_ms);
+        self.arm_at(timer, at_us);
+    }
+
+    pub(crate) fn arm_at(&mut self, timer: Timer, at_us: u64) {
+        self.timers.arm(timer as usize, at_us);
+    }
+
+    pub(crate) fn disarm(&mut self, timer: Timer) {
+        self.timers.disarm(timer as usize);
+    }
+
+    pub(crate) fn disarm_all(&mut self) {
+        self.timers.clear();
+    }
+
+    pub(crate) fn armed(&self, timer: Timer) -> bool {
+        self.timers.get(timer as usize).is_some()
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<(u64, Timer)> {
+        let (at_us, index) = self.timers.next()?;
+        Some((at_us, *Timer::ALL.get(index)?))
+    }
+
+    /// Disarms and returns the earliest timer that is due.
+    pub(crate) fn take_due(&mut self) -> Option<Timer> {
+        let (at_us, timer) = self.next_timer()?;
+        if at_us > self.now_us() {
+            return None;
+        }
+        self.disarm(timer);
+        Some(timer)
+    }
+
+    pub(crate) fn after_ms(&self, delay_ms: u32) -> u64 {
+        self.now_us()
+            .saturating_add(u64::from(delay_ms).saturating_mul(1_000))
+    }
+}

@@ -1,0 +1,33 @@
+//! Every maximum of the core, with its reason.
+
+/// Closed utterances that wait for their text. A wearer cannot produce more within the time that
+/// a decode may take; the oldest is given up.
+pub const UTTERANCES_PENDING_MAX: usize = 4;
+/// Characters of one utterance that go on to a model: a minute of fast speech is about 1,200.
+pub const UTTERANCE_CHARS_MAX: usize = 4_000;
+/// Tool calls in one turn. More is a model that runs in circles.
+pub const CALLS_PER_TURN_MAX: usize = 16;
+/// Interrupted turns that still wait for results of cancelled calls.
+pub const SETTLING_TURNS_MAX: usize = 4;
+/// Characters that a model may answer in one turn: about ten minutes of speech.
+pub const ANSWER_CHARS_MAX: usize = 10_000;
+/// Characters of a clause, so that synthesis of one clause stays short.
+pub const CLAUSE_CHARS_MAX: usize = 220;
+/// Clauses handed to synthesis that were not played yet: one plays while the next is made.
+pub const CLAUSES_AHEAD_MAX: usize = 2;
+/// Announcements that wait for the floor; the schedule keeps the rest.
+pub const NOTICES_QUEUED_MAX: usize = 16;
+/// Questions that stand at once; calls run in parallel, but a wearer is asked one after another.
+pub const QUESTIONS_MAX: usize = 4;
+/// A clause's length as the shell reports it, in microseconds: bounds the wait for its end.
+pub const CLAUSE_US_MAX: u64 = 60_000_000;
+/// Messages of a user that are kept in memory; the store keeps the rest.
+pub const HISTORY_MESSAGES_MAX: usize = 200;
+/// Messages of the history that a model is given.
+pub const HISTORY_FOR_MODEL_MAX: usize = 20;
+/// Entries of a user's schedule.
+pub const SCHEDULE_ENTRIES_MAX: usize = 200;
+/// Characters of an entry's text.
+pub const SCHEDULE_TEXT_CHARS_MAX: usize = 500;
+/// Devices of one user that are connected at once.
+pub const DEVICES_MAX: usize = 16;
