@@ -6,6 +6,15 @@
 #![no_std]
 extern crate alloc;
 
+mod agent;
+mod approval;
+pub mod conversation;
+mod floor;
 pub mod input;
+pub mod limits;
+mod link;
+mod notices;
 pub mod output;
+mod reply;
+mod timers;
 pub mod vocab;

@@ -1,0 +1,48 @@
+//! What is kept of a turn: what was asked, what was done, and what was *heard*.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use super::calls::Step;
+use crate::vocab::{Message, Role};
+
+/// Put behind what was heard of an answer that was cut.
+pub(crate) const CUT_MARK: &str = "[interrupted]";
+
+/// How much of the answer reached the wearer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    /// All of it.
+    All,
+    /// For each step of the turn what was heard of its text.
+    Part(Vec<String>),
+}
+
+/// The messages of a turn. Every tool call in them has its result.
+pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard) -> Vec<Message> {
+    let mut messages = vec![Message::text(Role::User, request)];
+    for (index, step) in steps.iter().enumerate() {
+        let text = match heard {
+            Heard::All => step.text.trim(),
+            Heard::Part(texts) => texts.get(index).map_or("", |text| text.trim()),
+        };
+        messages.extend(step.messages(text));
+    }
+    if matches!(heard, Heard::Part(_)) {
+        mark_as_cut(&mut messages);
+    }
+    messages
+}
+
+/// Says in the last thing that the assistant said, or instead of it, that more was to come.
+fn mark_as_cut(messages: &mut Vec<Message>) {
+    use crate::vocab::Part;
+    if let Some(last) = messages.last_mut()
+        && last.role == Role::Assistant
+        && let [Part::Text { text }] = last.parts.as_mut_slice()
+    {
+        text.push(' ');
+        text.push_str(CUT_MARK);
+        return;
+    }
+    messages.push(Message::text(Role::Assistant, CUT_MARK));
+}

@@ -1,0 +1,366 @@
+//! One turn: ask for it, ask the model, run its tool calls, ask again, until the answer is whole.
+
+mod budget;
+mod calls;
+pub(crate) mod history;
+pub(crate) mod phrases;
+mod steps;
+
+use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
+
+use self::{calls::Step, history::Heard};
+use crate::{
+    conversation::{Context, Timer},
+    limits::SETTLING_TURNS_MAX,
+    output::{Output, Stage, ToolActivityState, TurnOutcome},
+    vocab::{Content, ErrorCode, Message, Role, ToolResult, Turn},
+};
+
+/// What the answer does.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// More of the answer; `step` counts the requests to the model.
+    Text { step: usize, text: String },
+    /// A whole sentence of its own.
+    Say { step: usize, text: String },
+    /// A tool shows something.
+    Show(Content),
+    /// Nothing more will be said.
+    Complete,
+}
+
+/// When the words of a request were said and understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spoken {
+    /// Capture time of the last voiced sample.
+    pub(crate) last_voice_us: u64,
+    /// When the end was decided.
+    pub(crate) decided_us: u64,
+}
+
+/// The machine of this module.
+#[derive(Debug, Default)]
+pub(crate) struct Agent {
+    last_turn: u32,
+    active: Option<Active>,
+    settling: VecDeque<Settling>,
+}
+
+/// The turn that is under way.
+#[derive(Debug)]
+struct Active {
+    turn: Turn,
+    request: String,
+    history: Vec<Message>,
+    steps: Vec<Step>,
+    phase: Phase,
+    answer_chars: usize,
+    calls_made: usize,
+    failed: bool,
+    shown: bool,
+    budget_us: u64,
+    /// Since when the wearer is being asked for consent: the deadlines stand still.
+    asking_since_us: Option<u64>,
+}
+
+/// What the turn waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The user's machine.
+    Grant,
+    /// The model; whether it has said anything in this step.
+    Model { started: bool },
+    /// Results of tools.
+    Tools,
+    /// The wearer to hear the answer.
+    Answer,
+}
+
+/// A turn that was interrupted and waits for the results of its cancelled calls.
+#[derive(Debug)]
+struct Settling {
+    turn: Turn,
+    request: String,
+    steps: Vec<Step>,
+    heard: Heard,
+    outcome: TurnOutcome,
+    deadline_us: u64,
+}
+
+impl Agent {
+    /// The turn that is under way.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.active.as_ref().map(|active| active.turn)
+    }
+
+    /// Whether the answer is still being worked out, as opposed to being heard.
+    pub(crate) fn is_thinking(&self) -> bool {
+        self.active
+            .as_ref()
+            .is_some_and(|active| active.phase != Phase::Answer)
+    }
+
+    /// Begins a turn. The one before it must have ended.
+    pub(crate) fn start(&mut self, cx: &mut Context, request: String, spoken: Option<Spoken>) {
+        self.last_turn = self.last_turn.saturating_add(1);
+        let turn = Turn {
+            id: self.last_turn,
+            revision: 0,
+        };
+        if let Some(spoken) = spoken {
+            for (stage, at_us) in [
+                (Stage::LastVoice, spoken.last_voice_us),
+                (Stage::EndDecided, spoken.decided_us),
+            ] {
+                cx.push(Output::Mark { turn, stage, at_us });
+            }
+            cx.mark(turn, Stage::Final);
+        }
+        cx.push(Output::RequestTurn { turn });
+        cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
+        self.active = Some(Active {
+            turn,
+            request,
+            history: Vec::new(),
+            steps: Vec::new(),
+            phase: Phase::Grant,
+            answer_chars: 0,
+            calls_made: 0,
+            failed: false,
+            shown: false,
+            budget_us: u64::MAX,
+            asking_since_us: None,
+        });
+    }
+
+    /// The one place where what belongs to another turn than the current one dies.
+    fn current(&mut self, turn: Turn) -> Option<&mut Active> {
+        self.active.as_mut().filter(|active| active.turn == turn)
+    }
+
+    pub(crate) fn handle_granted(&mut self, cx: &mut Context, turn: Turn, history: Vec<Message>) {
+        let Some(active) = self
+            .current(turn)
+            .filter(|active| active.phase == Phase::Grant)
+        else {
+            return;
+        };
+        cx.disarm(Timer::GrantMissing);
+        active.history = history;
+        active.budget_us = cx.after_ms(cx.config.turn_ms_max);
+        cx.arm_at(Timer::TurnBudget, active.budget_us);
+        active.ask(cx);
+    }
+
+    /// A result of a tool, of this turn or of an interrupted one.
+    pub(crate) fn handle_tool(
+        &mut self,
+        cx: &mut Context,
+        turn: Turn,
+        call_id: &str,
+        result: ToolResult,
+    ) -> Vec<Event> {
+        if let Some(active) = self.current(turn) {
+            return active.take_result(cx, call_id, result);
+        }
+        if let Some(index) = self
+            .settling
+            .iter()
+            .position(|settling| settling.turn == turn)
+            && let Some(settling) = self.settling.get_mut(index)
+        {
+            for step in &mut settling.steps {
+                if let Some(pending) = step.waiting(call_id) {
+                    pending.result = Some(result);
+                    break;
+                }
+            }
+            if !settling.steps.iter().any(Step::is_waiting)
+                && let Some(settled) = self.settling.remove(index)
+            {
+                settled.finish(cx);
+            }
+            self.watch_settling(cx);
+        }
+        Vec::new()
+    }
+
+    /// The answer was given to its end; `heard` tells how much of it reached the wearer.
+    pub(crate) fn complete(&mut self, cx: &mut Context, heard: &Heard) {
+        let Some(active) = self.active.take() else {
+            return;
+        };
+        disarm(cx);
+        let outcome = if active.failed {
+            TurnOutcome::Failed
+        } else {
+            TurnOutcome::Completed
+        };
+        cx.push(Output::TurnDone {
+            turn: active.turn,
+            messages: history::messages(&active.request, &active.steps, heard),
+            outcome,
+        });
+    }
+
+    /// Ends the turn before its end. Calls that run are cancelled; their results still count.
+    pub(crate) fn interrupt(&mut self, cx: &mut Context, heard: Heard, outcome: TurnOutcome) {
+        let Some(mut active) = self.active.take() else {
+            return;
+        };
+        disarm(cx);
+        active.cancel(cx);
+        let settling = Settling {
+            turn: active.turn,
+            request: active.request,
+            steps: active.steps,
+            heard,
+            outcome,
+            deadline_us: cx.after_ms(cx.config.settle_ms_max),
+        };
+        if !settling.steps.iter().any(Step::is_waiting) {
+            settling.finish(cx);
+            return;
+        }
+        if self.settling.len() >= SETTLING_TURNS_MAX
+            && let Some(oldest) = self.settling.pop_front()
+        {
+            oldest.give_up(cx);
+        }
+        self.settling.push_back(settling);
+        self.watch_settling(cx);
+    }
+
+    /// Ends everything now; results that are still to come are reported as unknown.
+    pub(crate) fn abandon(&mut self, cx: &mut Context, heard: Heard, outcome: TurnOutcome) {
+        self.interrupt(cx, heard, outcome);
+        while let Some(settling) = self.settling.pop_front() {
+            settling.give_up(cx);
+        }
+        cx.disarm(Timer::SettleExpired);
+    }
+
+    pub(crate) fn handle_settle_expired(&mut self, cx: &mut Context) {
+        while let Some(settling) = self
+            .settling
+            .pop_front_if(|settling| settling.deadline_us <= cx.now.mono_us)
+        {
+            settling.give_up(cx);
+        }
+        self.watch_settling(cx);
+    }
+
+    fn watch_settling(&self, cx: &mut Context) {
+        match self.settling.front() {
+            Some(settling) => cx.arm_at(Timer::SettleExpired, settling.deadline_us),
+            None => cx.disarm(Timer::SettleExpired),
+        }
+    }
+}
+
+impl Active {
+    /// Asks the model, with everything that is known by now.
+    fn ask(&mut self, cx: &mut Context) {
+        let mut messages: Vec<Message> = cx
+            .config
+            .instructions
+            .iter()
+            .map(|text| Message::text(Role::System, text.clone()))
+            .collect();
+        messages.extend(self.history.iter().cloned());
+        messages.extend(history::messages(&self.request, &self.steps, &Heard::All));
+        self.steps.push(Step::default());
+        self.phase = Phase::Model { started: false };
+        cx.arm(Timer::ModelSilent, cx.config.model_first_ms_max);
+        cx.push(Output::AskModel {
+            turn: self.turn,
+            messages,
+        });
+    }
+
+    /// Tells model and tools that nothing more is wanted.
+    fn cancel(&mut self, cx: &mut Context) {
+        if matches!(self.phase, Phase::Model { .. }) {
+            cx.push(Output::CancelModel { turn: self.turn });
+        }
+        for pending in self.steps.iter().flat_map(|step| &step.calls) {
+            if pending.result.is_none() {
+                cx.push(Output::CancelTool {
+                    turn: self.turn,
+                    call_id: pending.call.id.clone(),
+                });
+                cx.push(Output::ToolActivity {
+                    turn: self.turn,
+                    call_id: pending.call.id.clone(),
+                    label: pending.call.name.clone(),
+                    state: ToolActivityState::Failed,
+                });
+            }
+        }
+    }
+
+    /// Ends the work with a sentence of the core's own.
+    fn fail(&mut self, cx: &mut Context, sentence: &str, code: ErrorCode) -> Vec<Event> {
+        self.cancel(cx);
+        for step in &mut self.steps {
+            step.give_up(code, "no result in time; the outcome is unknown");
+        }
+        self.failed = true;
+        self.last_words(cx, sentence)
+    }
+
+    /// Adds a sentence to the answer and ends it.
+    fn last_words(&mut self, cx: &mut Context, sentence: &str) -> Vec<Event> {
+        if self.steps.last().is_none_or(|step| !step.calls.is_empty()) {
+            self.steps.push(Step::default());
+        }
+        if let Some(step) = self.steps.last_mut() {
+            if !step.text.is_empty() {
+                step.text.push(' ');
+            }
+            step.text.push_str(sentence);
+        }
+        let say = Event::Say {
+            step: self.steps.len().saturating_sub(1),
+            text: String::from(sentence),
+        };
+        self.end(cx);
+        vec![say, Event::Complete]
+    }
+
+    fn end(&mut self, cx: &mut Context) {
+        self.phase = Phase::Answer;
+        disarm(cx);
+    }
+}
+
+impl Settling {
+    fn give_up(mut self, cx: &mut Context) {
+        for step in &mut self.steps {
+            step.give_up(
+                ErrorCode::Cancelled,
+                "interrupted by the wearer; the outcome is unknown",
+            );
+        }
+        self.finish(cx);
+    }
+
+    fn finish(self, cx: &mut Context) {
+        cx.push(Output::TurnDone {
+            turn: self.turn,
+            messages: history::messages(&self.request, &self.steps, &self.heard),
+            outcome: self.outcome,
+        });
+    }
+}
+
+fn disarm(cx: &mut Context) {
+    for timer in [
+        Timer::GrantMissing,
+        Timer::ModelSilent,
+        Timer::TurnBudget,
+        Timer::ToolMissing,
+    ] {
+        cx.disarm(timer);
+    }
+}

@@ -1,0 +1,24 @@
+//! The few sentences that the core says of its own accord.
+
+/// An utterance could not be decoded.
+pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that.";
+/// The model failed for a passing reason.
+pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
+/// Too many requests, or no budget left.
+pub(crate) const MODEL_LIMITED: &str = "Sorry, I have reached my limit for now.";
+/// The model will not answer.
+pub(crate) const MODEL_REFUSED: &str = "Sorry, I cannot help with that.";
+/// The model's key is missing or wrong.
+pub(crate) const MODEL_AUTH: &str = "Sorry, I may not use the model. Please check the settings.";
+/// The model said nothing in time.
+pub(crate) const MODEL_SILENT: &str = "Sorry, the answer is taking too long.";
+/// The model is done and has said nothing.
+pub(crate) const NO_ANSWER: &str = "Sorry, I have no answer to that.";
+/// A tool did not answer in time.
+pub(crate) const TOOL_SILENT: &str = "Sorry, that took too long.";
+/// The model wants more and more steps.
+pub(crate) const TOO_MANY_STEPS: &str = "Sorry, that took too many steps.";
+/// Another device of the user has the turn.
+pub(crate) const STILL_BUSY: &str = "Sorry, I am still busy. Please try again.";
+/// There is nothing to repeat.
+pub(crate) const NOTHING_TO_REPEAT: &str = "I have not said anything yet.";

@@ -1,0 +1,253 @@
+//! One step of a turn: what the model says, which tools it wants, what came of them.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use super::{Active, Agent, Event, Phase, calls::Pending, phrases};
+use crate::{
+    conversation::{Context, Timer},
+    limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX},
+    output::{Output, Stage, ToolActivityState},
+    vocab::{ErrorCode, FailureKind, ModelEvent, StopReason, ToolCall, ToolResult, Turn},
+};
+
+impl Agent {
+    pub(crate) fn handle_model(
+        &mut self,
+        cx: &mut Context,
+        turn: Turn,
+        event: ModelEvent,
+    ) -> Vec<Event> {
+        let Some(active) = self.current(turn) else {
+            return Vec::new();
+        };
+        let Phase::Model { started } = active.phase else {
+            return Vec::new();
+        };
+        if !started {
+            active.phase = Phase::Model { started: true };
+            cx.disarm(Timer::ModelSilent);
+            if active.steps.len() == 1 {
+                cx.mark(turn, Stage::ModelFirst);
+            }
+        }
+        match event {
+            ModelEvent::Text(text) => active.take_text(cx, text),
+            ModelEvent::ToolCall(call) => active.take_call(cx, call),
+            ModelEvent::Done { stop, .. } => active.step_done(cx, stop),
+            ModelEvent::Failed { kind, .. } => active.model_failed(cx, kind),
+        }
+    }
+}
+
+impl Active {
+    fn take_text(&mut self, cx: &mut Context, text: String) -> Vec<Event> {
+        let left = ANSWER_CHARS_MAX.saturating_sub(self.answer_chars);
+        let kept: String = text.chars().take(left).collect();
+        let cut = kept.len() < text.len();
+        self.answer_chars += kept.chars().count();
+        let Some(step) = self.steps.last_mut() else {
+            return Vec::new();
+        };
+        step.text.push_str(&kept);
+        let mut events = vec![Event::Text {
+            step: self.steps.len() - 1,
+            text: kept,
+        }];
+        if cut {
+            cx.push(Output::CancelModel { turn: self.turn });
+            events.extend(self.step_done(cx, StopReason::Length));
+        }
+        events
+    }
+
+    fn take_call(&mut self, cx: &mut Context, call: ToolCall) -> Vec<Event> {
+        let known = self
+            .steps
+            .iter()
+            .flat_map(|step| &step.calls)
+            .any(|pending| pending.call.id == call.id);
+        // An id that was used already cannot be told apart from the call that has it.
+        if known {
+            return Vec::new();
+        }
+        let deadline_us = cx.after_ms(cx.config.tool_ms_max);
+        let mut pending = Pending {
+            call: call.clone(),
+            result: None,
+            deadline_us,
+        };
+        if self.calls_made >= CALLS_PER_TURN_MAX {
+            // Beyond twice the limit the model is only counting.
+            if self.calls_made >= 2 * CALLS_PER_TURN_MAX {
+                return self.fail(cx, phrases::TOO_MANY_STEPS, ErrorCode::Cancelled);
+            }
+            pending.result = Some(ToolResult::failed(
+                ErrorCode::RateLimited,
+                "too many calls in one turn",
+                false,
+            ));
+        }
+        self.calls_made += 1;
+        let runs = pending.result.is_none();
+        if let Some(step) = self.steps.last_mut() {
+            step.calls.push(pending);
+        }
+        if runs {
+            if self.calls_made == 1 {
+                cx.mark(self.turn, Stage::ToolStart);
+            }
+            cx.push(Output::ToolActivity {
+                turn: self.turn,
+                call_id: call.id.clone(),
+                label: call.name.clone(),
+                state: ToolActivityState::Started,
+            });
+            cx.push(Output::RunTool {
+                turn: self.turn,
+                call,
+            });
+            self.watch_tools(cx);
+        }
+        Vec::new()
+    }
+
+    fn step_done(&mut self, cx: &mut Context, stop: StopReason) -> Vec<Event> {
+        cx.disarm(Timer::ModelSilent);
+        let Some(step) = self.steps.last() else {
+            return Vec::new();
+        };
+        if step.is_waiting() {
+            self.phase = Phase::Tools;
+            return Vec::new();
+        }
+        if !step.calls.is_empty() {
+            return self.next_step(cx);
+        }
+        if !step.text.trim().is_empty() {
+            self.end(cx);
+            return vec![Event::Complete];
+        }
+        if let Some(say) = self.tools_own_words() {
+            return self.last_words(cx, &say);
+        }
+        let said_before = self.steps.iter().any(|step| !step.text.trim().is_empty());
+        if said_before || self.shown {
+            self.end(cx);
+            return vec![Event::Complete];
+        }
+        let sentence = match stop {
+            StopReason::Filtered => phrases::MODEL_REFUSED,
+            _ => phrases::NO_ANSWER,
+        };
+        self.last_words(cx, sentence)
+    }
+
+    fn model_failed(&mut self, cx: &mut Context, kind: FailureKind) -> Vec<Event> {
+        // The model has ended by itself: there is nothing to cancel.
+        self.phase = Phase::Tools;
+        let sentence = match kind {
+            FailureKind::Transient | FailureKind::Bug => phrases::MODEL_FAILED,
+            FailureKind::Limited => phrases::MODEL_LIMITED,
+            FailureKind::Refused => phrases::MODEL_REFUSED,
+            FailureKind::Auth => phrases::MODEL_AUTH,
+        };
+        self.fail_or_tell(cx, sentence, ErrorCode::Cancelled)
+    }
+
+    /// A model that fails after the tool has done its work need not spoil it: the tool's own
+    /// words are said instead of an apology.
+    pub(super) fn fail_or_tell(
+        &mut self,
+        cx: &mut Context,
+        sentence: &str,
+        code: ErrorCode,
+    ) -> Vec<Event> {
+        let silent = self
+            .steps
+            .last()
+            .is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
+        match self.tools_own_words().filter(|_| silent) {
+            Some(say) => {
+                self.cancel(cx);
+                self.last_words(cx, &say)
+            }
+            None => self.fail(cx, sentence, code),
+        }
+    }
+
+    /// What the tools of the step before want said.
+    fn tools_own_words(&self) -> Option<String> {
+        let before = self.steps.iter().rev().nth(1)?;
+        let mut words = String::new();
+        let results = before.calls.iter().filter_map(|call| call.result.as_ref());
+        for say in results.filter_map(|result| result.say.as_ref()) {
+            if !words.is_empty() {
+                words.push(' ');
+            }
+            words.push_str(say.trim());
+        }
+        (!words.is_empty()).then_some(words)
+    }
+
+    pub(super) fn take_result(
+        &mut self,
+        cx: &mut Context,
+        call_id: &str,
+        result: ToolResult,
+    ) -> Vec<Event> {
+        let turn = self.turn;
+        let Some(step) = self.steps.last_mut() else {
+            return Vec::new();
+        };
+        let Some(pending) = step.waiting(call_id) else {
+            return Vec::new();
+        };
+        let state = if result.is_error() {
+            ToolActivityState::Failed
+        } else {
+            ToolActivityState::Finished
+        };
+        let show = result.show.clone();
+        cx.push(Output::ToolActivity {
+            turn,
+            call_id: pending.call.id.clone(),
+            label: pending.call.name.clone(),
+            state,
+        });
+        pending.result = Some(result);
+        let waiting = step.is_waiting();
+        let mut events = Vec::new();
+        if let Some(content) = show {
+            self.shown = true;
+            events.push(Event::Show(content));
+        }
+        self.watch_tools(cx);
+        if !waiting {
+            cx.mark(turn, Stage::ToolEnd);
+            if self.phase == Phase::Tools {
+                events.extend(self.next_step(cx));
+            }
+        }
+        events
+    }
+
+    /// All results of a step are there: the model goes on from them.
+    fn next_step(&mut self, cx: &mut Context) -> Vec<Event> {
+        let handled = self.steps.last().is_some_and(|step| {
+            step.calls.iter().all(|call| {
+                call.result
+                    .as_ref()
+                    .is_some_and(|result| result.handled_display && !result.is_error())
+            })
+        });
+        if handled {
+            self.end(cx);
+            return vec![Event::Complete];
+        }
+        if self.steps.len() >= usize::from(cx.config.model_requests_max) {
+            return self.fail(cx, phrases::TOO_MANY_STEPS, ErrorCode::Cancelled);
+        }
+        self.ask(cx);
+        Vec::new()
+    }
+}

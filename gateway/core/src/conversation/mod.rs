@@ -1,0 +1,196 @@
+//! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
+//! in [`dialogue`]; here every input and every timer has one line.
+
+mod config;
+mod context;
+mod dialogue;
+
+pub(crate) use self::context::Context;
+pub use self::{
+    config::{BargeIn, Config},
+    context::Timer,
+};
+
+use crate::{
+    agent::Agent,
+    approval::Approvals,
+    floor::Floor,
+    input::Input,
+    link::Link,
+    notices::Notices,
+    output::Output,
+    reply::Reply,
+    vocab::{ListeningState, Timestamp},
+};
+
+/// Timers that one wake-up may fire. Each fires once and re-arms in the future, so this is a
+/// backstop against a clock that leaps.
+const TIMERS_PER_WAKE_MAX: usize = 64;
+
+/// The machine of one device. Feed it with [`handle_input`](Self::handle_input), drain
+/// [`poll_output`](Self::poll_output) to `None` before the next input, and wake it with
+/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so.
+/// It lives as long as the device's session, lost links and resumptions included.
+#[derive(Debug)]
+pub struct Conversation {
+    cx: Context,
+    link: Link,
+    floor: Floor,
+    agent: Agent,
+    reply: Reply,
+    approvals: Approvals,
+    notices: Notices,
+    muted: bool,
+    listening: ListeningState,
+}
+
+impl Conversation {
+    /// A conversation that waits for its device.
+    pub fn new(config: Config) -> Self {
+        Self {
+            floor: Floor::new(&config),
+            cx: Context::new(config),
+            link: Link::default(),
+            agent: Agent::default(),
+            reply: Reply::default(),
+            approvals: Approvals::default(),
+            notices: Notices::default(),
+            muted: false,
+            listening: ListeningState::default(),
+        }
+    }
+
+    /// Something happened. Cannot fail: what makes no sense is ignored.
+    pub fn handle_input(&mut self, now: Timestamp, input: Input) {
+        self.cx.now = now;
+        if self.link == Link::Closed && !matches!(input, Input::Connected { .. }) {
+            self.refuse(input);
+            return;
+        }
+        match input {
+            Input::Connected { device, resumed } => self.connected(&device, resumed),
+            Input::LinkLost => self.link_lost(),
+            Input::Alive => self.link.handle_alive(&mut self.cx),
+            Input::Voice(fact) => self.voice(fact),
+            Input::Transcript(transcript) => self.transcript(transcript),
+            Input::TranscriptFailed {
+                utterance,
+                revision,
+            } => self.transcript_failed(utterance, revision),
+            Input::Text(text) => self.typed(&text),
+            Input::Granted { turn, history } => {
+                self.agent.handle_granted(&mut self.cx, turn, history);
+            }
+            Input::Model { turn, event } => {
+                let events = self.agent.handle_model(&mut self.cx, turn, event);
+                self.answer(events);
+            }
+            Input::Tool {
+                turn,
+                call_id,
+                result,
+            } => {
+                let events = self.agent.handle_tool(&mut self.cx, turn, &call_id, result);
+                self.answer(events);
+            }
+            Input::Spoken {
+                speech,
+                clause,
+                duration_us,
+            } => self
+                .reply
+                .handle_spoken(&mut self.cx, speech, clause, duration_us),
+            Input::SpeechFailed { speech, clause } => {
+                let ended = self.reply.handle_failed(&mut self.cx, speech, clause);
+                self.ended(ended);
+            }
+            Input::Played {
+                speech,
+                clauses_done,
+                clause_part,
+                finished,
+            } => {
+                let ended = self.reply.handle_played(
+                    &mut self.cx,
+                    speech,
+                    clauses_done,
+                    clause_part,
+                    finished,
+                );
+                self.ended(ended);
+            }
+            Input::Button(button) => self.button(button),
+            Input::Mute(muted) => self.mute(muted),
+            Input::ApprovalAsked(approval) => self.approval_asked(approval),
+            Input::ApprovalAnswered { id, choice } => {
+                let settled = self.approvals.handle_answered(&mut self.cx, id, choice);
+                self.approval_settled(settled);
+            }
+            Input::Announce(announcement) => self.announce(announcement),
+            Input::Shutdown => self.shutdown(),
+        }
+        self.settle();
+    }
+
+    /// What the shell is to do next; `None` when there is nothing more.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.cx.pop()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
+    /// clock, and why.
+    pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
+        self.cx.next_timer()
+    }
+
+    /// Time has passed. Fires what is due, if anything is.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.cx.now = now;
+        for _ in 0..TIMERS_PER_WAKE_MAX {
+            let Some(timer) = self.cx.take_due() else {
+                break;
+            };
+            self.fire(timer);
+            self.settle();
+        }
+    }
+
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Heartbeat => self.link.handle_heartbeat(&mut self.cx),
+            Timer::DeviceSilent => self.device_silent(),
+            Timer::ResumeExpired => self.resume_expired(),
+            Timer::PartialDue => self.floor.handle_partial_due(&mut self.cx),
+            Timer::EndOfTurn => self.end_of_turn(),
+            Timer::UtteranceStalled => self.utterance_stalled(),
+            Timer::TranscriptMissing => self.transcript_missing(),
+            Timer::VoiceConfirmed => self.voice_confirmed(),
+            Timer::EarCloses => self.floor.handle_ear_closes(&mut self.cx),
+            Timer::GrantMissing => {
+                let events = self.agent.handle_grant_missing(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::ModelSilent => {
+                let events = self.agent.handle_model_silent(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::TurnBudget => {
+                let events = self.agent.handle_turn_budget(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::ToolMissing => {
+                let events = self.agent.handle_tool_missing(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
+            Timer::SpeechStalled => self.speech_stalled(),
+            Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
+            Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
+            Timer::ApprovalExpired => {
+                let settled = self.approvals.handle_expired(&mut self.cx);
+                self.approval_settled(settled);
+            }
+            Timer::NoticeDue => self.notices.handle_due(),
+        }
+    }
+}

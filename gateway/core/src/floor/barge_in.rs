@@ -1,0 +1,44 @@
+//! What interrupts the assistant while it speaks: sustained voice or real words where the device
+//! cancels its own echo, a wake or cancel word elsewhere.
+
+use super::{Activity, commands, wake::Phrases};
+use crate::conversation::{BargeIn, Config};
+
+/// Whether voice alone interrupts. It does not where what follows it would not be listened to.
+pub(super) fn by_voice(config: &Config, echo_cancelled: bool) -> bool {
+    match config.barge_in {
+        BargeIn::Voice => true,
+        BargeIn::Words => false,
+        BargeIn::Auto => echo_cancelled && (config.follow_up || config.always_listening),
+    }
+}
+
+/// Whether a partial transcript over the assistant's speech interrupts it.
+pub(super) fn by_words(
+    config: &Config,
+    echo_cancelled: bool,
+    phrases: &Phrases,
+    activity: &Activity,
+    text: &str,
+) -> bool {
+    if by_voice(config, echo_cancelled) {
+        return commands::has_words(text);
+    }
+    if echo_cancelled {
+        return phrases.strip(text).is_some() || commands::cancel_at_end(text).is_some();
+    }
+    phrases.find(text).is_some() || cancels_through_echo(activity, text)
+}
+
+/// Whether `text`, which may hold the assistant's own words, ends in a cancel phrase that the
+/// assistant does not say itself.
+pub(crate) fn cancels_through_echo(activity: &Activity, text: &str) -> bool {
+    commands::cancel_at_end(text).is_some_and(|phrase| {
+        !activity.spoken.split(' ').any(|word| {
+            phrase
+                .split(' ')
+                .next_back()
+                .is_some_and(|last| last == word)
+        })
+    })
+}

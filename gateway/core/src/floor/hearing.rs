@@ -1,0 +1,467 @@
+//! The life of an utterance: voice facts and transcripts in, what was said out.
+
+use alloc::string::String;
+
+use super::{
+    Activity, Event, Floor, Said, barge_in, cancel_all, commands,
+    endpoint::{self, Evidence},
+    utterance::{Closed, Open, Origin, Silence, Speculative},
+};
+use crate::{
+    conversation::{Context, Timer},
+    limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
+    output::Output,
+    vocab::{Transcript, TranscriptKind, Turn, VoiceFact},
+};
+
+/// Time that facts about a pause may be late before its end is decided without them.
+const FACTS_LATE_MS: u32 = 400;
+/// Longest time without any fact about an open utterance. The listener's own limit is below it.
+const UTTERANCE_STALLED_MS: u32 = 40_000;
+
+impl Floor {
+    pub(crate) fn handle_voice(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        fact: VoiceFact,
+    ) -> Option<Event> {
+        if let VoiceFact::SpeechStarted { utterance, at_us } = fact {
+            return self.started(cx, activity, utterance, at_us);
+        }
+        let (VoiceFact::Paused { utterance, .. }
+        | VoiceFact::Resumed { utterance, .. }
+        | VoiceFact::Silence { utterance, .. }
+        | VoiceFact::TooLong { utterance }
+        | VoiceFact::SpeechStarted { utterance, .. }) = fact;
+        let open = self.open.as_mut().filter(|open| open.id == utterance)?;
+        cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+        match fact {
+            VoiceFact::SpeechStarted { .. } => None,
+            VoiceFact::Paused {
+                at_us, silence_us, ..
+            } => {
+                pause(cx, open, at_us, silence_us);
+                self.decide(cx, activity)
+            }
+            VoiceFact::Resumed { .. } => {
+                resume(cx, open, activity);
+                None
+            }
+            VoiceFact::Silence {
+                at_us,
+                silence_us,
+                score,
+                ..
+            } => {
+                if open.voiced {
+                    pause(cx, open, at_us, silence_us);
+                }
+                open.silence = Some(Silence {
+                    silence_us,
+                    known_us: cx.now_us(),
+                    score,
+                });
+                self.decide(cx, activity)
+            }
+            VoiceFact::TooLong { .. } => self.close(cx, activity),
+        }
+    }
+
+    fn started(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        utterance: u32,
+        at_us: u64,
+    ) -> Option<Event> {
+        if self.closed.iter().any(|closed| closed.id == utterance)
+            || self.open.as_ref().is_some_and(|open| open.id == utterance)
+        {
+            return None;
+        }
+        // A new utterance while one is open: the listener closed it by itself.
+        let event = self.close(cx, activity);
+        let origin = Origin {
+            expected: self.is_expecting(cx.now_us()),
+            during_turn: activity.busy || !self.closed.is_empty(),
+            over_speech: activity.speaking,
+            echo: activity.speaking && !cx.echo_cancelled,
+        };
+        self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
+        cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
+        cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
+        watch_voice(cx, activity);
+        event
+    }
+
+    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context) {
+        let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
+            return;
+        };
+        let revision = open.next_revision();
+        cx.push(Output::Transcribe {
+            utterance: open.id,
+            revision,
+            kind: TranscriptKind::Partial,
+        });
+        cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
+    }
+
+    /// The voice over the assistant has lasted.
+    pub(crate) fn handle_voice_confirmed(&mut self, activity: &Activity) -> Option<Event> {
+        let open = self.open.as_mut().filter(|open| open.voiced)?;
+        if !activity.speaking {
+            return None;
+        }
+        open.interrupted = true;
+        Some(Event::Interrupt)
+    }
+
+    pub(crate) fn handle_end_of_turn(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+    ) -> Option<Event> {
+        if self.open.as_ref().is_some_and(|open| !open.voiced) {
+            return self.close(cx, activity);
+        }
+        None
+    }
+
+    pub(crate) fn handle_stalled(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+    ) -> Option<Event> {
+        self.close(cx, activity)
+    }
+
+    pub(crate) fn handle_ear_closes(&mut self, cx: &mut Context) {
+        self.close_ear(cx);
+    }
+
+    /// A transcript came. The one place where those that nobody waits for any more die.
+    pub(crate) fn handle_transcript(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        transcript: Transcript,
+    ) -> Option<Event> {
+        let text = cleaned(&transcript.text);
+        let revision = transcript.revision;
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision)
+        {
+            let closed = self.closed.remove(index)?;
+            self.watch_transcripts(cx);
+            return Some(self.said(cx, activity, closed, text));
+        }
+        let open = self
+            .open
+            .as_mut()
+            .filter(|open| open.id == transcript.utterance)?;
+        if let Some(speculative) = &mut open.speculative
+            && speculative.revision == revision
+        {
+            speculative.text = Some(text.clone());
+            let interrupt = self.words_over_speech(cx, activity, &text, revision);
+            // The next fact about the pause decides its end, once the assistant is silent.
+            return interrupt.or_else(|| self.decide(cx, activity));
+        }
+        let newer = revision > open.partial_revision && revision <= open.revision;
+        if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
+            return None;
+        }
+        open.partial_revision = revision;
+        self.words_over_speech(cx, activity, &text, revision)
+    }
+
+    /// Tells the caption, and whether the words stop the assistant.
+    fn words_over_speech(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        text: &str,
+        revision: u16,
+    ) -> Option<Event> {
+        let open = self.open.as_mut()?;
+        open.woken |= self.phrases.strip(text).is_some();
+        let addressed = cx.config.always_listening || open.origin.expected || open.woken;
+        cx.push(Output::Caption {
+            turn: Turn::default(),
+            utterance: open.id,
+            revision,
+            last: false,
+            addressed,
+            text: String::from(text),
+        });
+        if activity.speaking
+            && !open.interrupted
+            && barge_in::by_words(&cx.config, cx.echo_cancelled, &self.phrases, activity, text)
+        {
+            open.interrupted = true;
+            cx.disarm(Timer::VoiceConfirmed);
+            return Some(Event::Interrupt);
+        }
+        None
+    }
+
+    pub(crate) fn handle_transcript_failed(
+        &mut self,
+        cx: &mut Context,
+        utterance: u32,
+        revision: u16,
+    ) -> Option<Event> {
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == utterance && closed.awaited == revision)
+        {
+            let mut closed = self.closed.remove(index)?;
+            if closed.final_asked {
+                self.watch_transcripts(cx);
+                return Some(lost(cx, &closed));
+            }
+            // The hopeful decode failed; the utterance is whole now, so one more try is due.
+            closed.awaited = closed.awaited.saturating_add(1);
+            closed.final_asked = true;
+            cx.push(Output::Transcribe {
+                utterance,
+                revision: closed.awaited,
+                kind: TranscriptKind::Final,
+            });
+            self.closed.push_back(closed);
+            return None;
+        }
+        if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance)
+            && open
+                .speculative
+                .as_ref()
+                .is_some_and(|speculative| speculative.revision == revision)
+        {
+            open.speculative = None;
+        }
+        None
+    }
+
+    pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context) -> Option<Event> {
+        let index = self
+            .closed
+            .iter()
+            .position(|closed| closed.deadline_us <= cx.now_us())?;
+        let closed = self.closed.remove(index)?;
+        cancel_all(cx, closed.id);
+        self.watch_transcripts(cx);
+        Some(lost(cx, &closed))
+    }
+
+    /// Whether the pause is the end.
+    fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        let open = self.open.as_ref().filter(|open| !open.voiced)?;
+        let silence = open.silence?;
+        let text = open.speculative_text();
+        let rest = text.map(|text| self.phrases.strip(text).unwrap_or(text));
+        let enough_ms = endpoint::silence_ms(
+            &cx.config,
+            Evidence {
+                text: rest,
+                only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
+                score: silence.score,
+            },
+        );
+        let since_us = cx.now_us().saturating_sub(silence.known_us);
+        let silent_us = silence.silence_us.saturating_add(since_us);
+        let enough_us = u64::from(enough_ms) * 1_000;
+        if silent_us >= enough_us {
+            return self.close(cx, activity);
+        }
+        let left_us = enough_us - silent_us + u64::from(FACTS_LATE_MS) * 1_000;
+        cx.arm_at(Timer::EndOfTurn, cx.now_us().saturating_add(left_us));
+        None
+    }
+
+    /// Ends the open utterance. Its text is taken from the hopeful decode where that covers all of
+    /// it; else a final one is asked for.
+    fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        let mut open = self.open.take()?;
+        for timer in [
+            Timer::PartialDue,
+            Timer::EndOfTurn,
+            Timer::UtteranceStalled,
+            Timer::VoiceConfirmed,
+        ] {
+            cx.disarm(timer);
+        }
+        cx.push(Output::CloseUtterance { utterance: open.id });
+        let deadline_us = cx.after_ms(cx.config.transcript_ms_max);
+        let speculative = open.speculative.take().filter(|_| !open.voiced);
+        let mut closed = Closed {
+            id: open.id,
+            started_us: open.started_us,
+            origin: open.origin,
+            interrupted: open.interrupted,
+            woken: open.woken,
+            awaited: 0,
+            deadline_us,
+            last_voice_us: open.last_voice_us,
+            decided_us: cx.now_us(),
+            final_asked: false,
+        };
+        match speculative {
+            Some(Speculative {
+                revision,
+                text: Some(text),
+            }) => {
+                closed.awaited = revision;
+                return Some(self.said(cx, activity, closed, text));
+            }
+            Some(Speculative { revision, .. }) => closed.awaited = revision,
+            None => {
+                closed.awaited = open.next_revision();
+                closed.final_asked = true;
+                cx.push(Output::Transcribe {
+                    utterance: open.id,
+                    revision: closed.awaited,
+                    kind: TranscriptKind::Final,
+                });
+            }
+        }
+        if self.closed.len() >= UTTERANCES_PENDING_MAX
+            && let Some(oldest) = self.closed.pop_front()
+        {
+            cancel_all(cx, oldest.id);
+        }
+        self.closed.push_back(closed);
+        self.watch_transcripts(cx);
+        None
+    }
+
+    fn watch_transcripts(&self, cx: &mut Context) {
+        match self.closed.iter().map(|closed| closed.deadline_us).min() {
+            Some(deadline_us) => cx.arm_at(Timer::TranscriptMissing, deadline_us),
+            None => cx.disarm(Timer::TranscriptMissing),
+        }
+    }
+
+    /// Whether the text was meant for the assistant, and what of it.
+    fn said(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        closed: Closed,
+        text: String,
+    ) -> Event {
+        let Closed { origin, .. } = closed;
+        if !commands::has_words(&text) {
+            self.caption(cx, &closed, false, &text);
+            return Event::Nothing;
+        }
+        // Behind the assistant's own words, a wake phrase may stand anywhere.
+        let woken = if origin.echo {
+            self.phrases.find(&text)
+        } else {
+            self.phrases.strip(&text)
+        };
+        let busy_or_just_done = activity.busy || self.is_expecting(cx.now_us());
+        let follows = cx.config.follow_up
+            && (origin.over_speech || (origin.during_turn && busy_or_just_done));
+        let needs_no_wake_word = cx.config.always_listening || origin.expected || follows;
+        let request = match woken {
+            Some(rest) => Some(String::from(rest)),
+            // What may be the assistant's own echo never counts as a request.
+            None if needs_no_wake_word && !origin.echo => Some(text.clone()),
+            None => None,
+        };
+        self.caption(cx, &closed, request.is_some(), &text);
+        let whole = request.as_deref().unwrap_or(&text);
+        let cancels = commands::command(whole) == Some(commands::Command::Cancel)
+            || (origin.echo && barge_in::cancels_through_echo(activity, &text));
+        Event::Said(Said {
+            woken: woken.is_some(),
+            over_turn: origin.during_turn || origin.over_speech || closed.interrupted,
+            cancels,
+            started_us: closed.started_us,
+            last_voice_us: closed.last_voice_us,
+            decided_us: closed.decided_us,
+            request,
+            text,
+        })
+    }
+
+    fn caption(&self, cx: &mut Context, closed: &Closed, addressed: bool, text: &str) {
+        cx.push(Output::Caption {
+            turn: Turn::default(),
+            utterance: closed.id,
+            revision: closed.awaited,
+            last: true,
+            addressed,
+            text: String::from(text),
+        });
+    }
+}
+
+fn pause(cx: &mut Context, open: &mut Open, at_us: u64, silence_us: u64) {
+    open.voiced = false;
+    open.last_voice_us = at_us;
+    open.silence = Some(Silence {
+        silence_us,
+        known_us: cx.now_us(),
+        score: None,
+    });
+    cx.disarm(Timer::PartialDue);
+    cx.disarm(Timer::VoiceConfirmed);
+    let revision = open.next_revision();
+    open.speculative = Some(Speculative {
+        revision,
+        text: None,
+    });
+    cx.push(Output::Transcribe {
+        utterance: open.id,
+        revision,
+        kind: TranscriptKind::Speculative,
+    });
+}
+
+fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
+    if open.voiced {
+        return;
+    }
+    open.voiced = true;
+    open.silence = None;
+    open.speculative = None;
+    let revision = open.next_revision();
+    cx.push(Output::CancelTranscribe {
+        utterance: open.id,
+        revision,
+    });
+    cx.disarm(Timer::EndOfTurn);
+    cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
+    watch_voice(cx, activity);
+}
+
+/// Voice over the assistant counts once it has lasted.
+fn watch_voice(cx: &mut Context, activity: &Activity) {
+    if activity.speaking && barge_in::by_voice(&cx.config, cx.echo_cancelled) {
+        cx.arm(Timer::VoiceConfirmed, cx.config.barge_in_ms);
+    }
+}
+
+fn lost(cx: &Context, closed: &Closed) -> Event {
+    Event::Lost {
+        addressed: cx.config.always_listening
+            || closed.origin.expected
+            || closed.interrupted
+            || closed.woken,
+    }
+}
+
+/// The text without noises, at a length that a model may be given.
+fn cleaned(text: &str) -> String {
+    commands::without_noises(text)
+        .chars()
+        .take(UTTERANCE_CHARS_MAX)
+        .collect()
+}

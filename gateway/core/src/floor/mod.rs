@@ -1,0 +1,175 @@
+//! Whose turn it is to speak: utterances from their first voiced frame to their text, whether they
+//! were meant for the assistant, and when one is over.
+
+pub(crate) mod barge_in;
+pub(crate) mod commands;
+mod endpoint;
+mod hearing;
+mod sound;
+mod utterance;
+pub(crate) mod wake;
+
+use alloc::{collections::VecDeque, string::String};
+
+use self::{
+    utterance::{Closed, Open},
+    wake::Phrases,
+};
+use crate::{
+    conversation::{Config, Context, Timer},
+    output::Output,
+};
+
+/// What the rest of the conversation is doing, as far as it matters to an utterance.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Activity {
+    /// A turn is under way, or something is being said.
+    pub(crate) busy: bool,
+    /// Sound of the assistant is playing or about to.
+    pub(crate) speaking: bool,
+    /// What the assistant said last, in plain words.
+    pub(crate) spoken: String,
+}
+
+/// What came of a fact or a transcript.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// The wearer speaks over the assistant and means it.
+    Interrupt,
+    /// An utterance has ended and this was said.
+    Said(Said),
+    /// An utterance has ended without a word.
+    Nothing,
+    /// An utterance has ended and could not be understood.
+    Lost {
+        /// Whether it was certainly meant for the assistant.
+        addressed: bool,
+    },
+}
+
+/// An utterance with its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Said {
+    /// All that was understood.
+    pub(crate) text: String,
+    /// What is meant for the assistant; empty after a wake phrase alone. `None`: not addressed.
+    pub(crate) request: Option<String>,
+    /// Whether a wake phrase was said.
+    pub(crate) woken: bool,
+    /// Whether it began while the assistant was at work, or stopped it.
+    pub(crate) over_turn: bool,
+    /// Whether it asks to end what is going on.
+    pub(crate) cancels: bool,
+    /// When it began, monotonic.
+    pub(crate) started_us: u64,
+    /// Capture time of its last voiced sample.
+    pub(crate) last_voice_us: u64,
+    /// When its end was decided.
+    pub(crate) decided_us: u64,
+}
+
+/// Whether a wake word is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ear {
+    /// Yes.
+    Closed,
+    /// No: the wearer called, or pressed.
+    Open { until_us: u64 },
+    /// No: an answer was just heard.
+    FollowUp { until_us: u64 },
+}
+
+/// The machine of this module.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    phrases: Phrases,
+    open: Option<Open>,
+    closed: VecDeque<Closed>,
+    ear: Ear,
+}
+
+impl Floor {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            phrases: Phrases::new(config.wake_phrases.iter().map(String::as_str)),
+            open: None,
+            closed: VecDeque::new(),
+            ear: Ear::Closed,
+        }
+    }
+
+    /// Whether an utterance is open or waits for its text.
+    pub(crate) fn is_hearing(&self) -> bool {
+        self.open.is_some() || !self.closed.is_empty()
+    }
+
+    /// Whether what is said next needs no wake word.
+    pub(crate) fn is_expecting(&self, now_us: u64) -> bool {
+        match self.ear {
+            Ear::Closed => false,
+            Ear::Open { until_us } | Ear::FollowUp { until_us } => now_us <= until_us,
+        }
+    }
+
+    /// Whether the wearer called and has not said what for.
+    pub(crate) fn is_called(&self, now_us: u64) -> bool {
+        matches!(self.ear, Ear::Open { until_us } if now_us <= until_us)
+    }
+
+    /// Opens the ear for a request without a wake word.
+    pub(crate) fn open_ear(&mut self, cx: &mut Context) {
+        let until_us = cx.after_ms(cx.config.ear_open_ms);
+        self.ear = Ear::Open { until_us };
+        cx.arm_at(Timer::EarCloses, until_us.saturating_add(1));
+    }
+
+    /// An answer was heard: a follow-up needs no wake word for a while.
+    pub(crate) fn expect_follow_up(&mut self, cx: &mut Context) {
+        if cx.config.follow_up {
+            let until_us = cx.after_ms(cx.config.follow_up_ms);
+            self.ear = Ear::FollowUp { until_us };
+            cx.arm_at(Timer::EarCloses, until_us.saturating_add(1));
+        }
+    }
+
+    pub(crate) fn close_ear(&mut self, cx: &mut Context) {
+        self.ear = Ear::Closed;
+        cx.disarm(Timer::EarCloses);
+    }
+
+    /// Gives up everything that is being heard: the microphone went off or the session is over.
+    pub(crate) fn discard(&mut self, cx: &mut Context) {
+        if let Some(open) = self.open.take() {
+            cancel_all(cx, open.id);
+            cx.push(Output::CloseUtterance { utterance: open.id });
+        }
+        while let Some(closed) = self.closed.pop_front() {
+            cancel_all(cx, closed.id);
+        }
+        self.close_ear(cx);
+        for timer in [
+            Timer::PartialDue,
+            Timer::EndOfTurn,
+            Timer::UtteranceStalled,
+            Timer::TranscriptMissing,
+            Timer::VoiceConfirmed,
+        ] {
+            cx.disarm(timer);
+        }
+    }
+
+    /// The assistant begins to speak: an utterance that is open now is spoken over it.
+    pub(crate) fn speech_began(&mut self, cx: &Context) {
+        if let Some(open) = &mut self.open {
+            open.origin.over_speech = true;
+            open.origin.echo |= !cx.echo_cancelled;
+        }
+    }
+}
+
+fn cancel_all(cx: &mut Context, utterance: u32) {
+    cx.push(Output::CancelTranscribe {
+        utterance,
+        revision: u16::MAX,
+    });
+}

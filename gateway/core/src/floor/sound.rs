@@ -1,0 +1,154 @@
+//! How alike two spellings sound: a small phonetic key and a weighted edit distance.
+//!
+//! Recognisers write an unknown name in ever new ways ("Mantra", "Hemantra", "Him andra"), but the
+//! consonants stay. So vowels are cheap to change, voiced and unvoiced pairs nearly free, and
+//! other consonants dear. Distances are in tenths of a dear change (Levenshtein with weights).
+
+use alloc::{vec, vec::Vec};
+
+/// Cost of a change between unrelated sounds, and of a consonant too many or too few.
+const DEAR: u16 = 10;
+
+/// The sounds of a spelling, one byte each; doubled letters count once.
+pub(super) fn key(text: &str) -> Vec<u8> {
+    let letters: Vec<u8> = text
+        .chars()
+        .filter_map(plain_letter)
+        .map(|letter| letter.to_ascii_lowercase())
+        .collect();
+    let mut sounds = Vec::with_capacity(letters.len());
+    let mut rest = letters.as_slice();
+    while let [first, tail @ ..] = rest {
+        let next = tail.first().copied().unwrap_or(0);
+        let (sound, used): (&[u8], usize) = match (first, next) {
+            (b't', b'h') => (b"0", 2),
+            (b'p', b'h') => (b"f", 2),
+            (b'c', b'k') => (b"k", 2),
+            (b's' | b'c', b'h') => (b"X", 2),
+            (b'c', b'e' | b'i' | b'y') => (b"s", 1),
+            (b'c' | b'q', _) => (b"k", 1),
+            (b'x', _) => (b"ks", 1),
+            (b'z', _) => (b"s", 1),
+            _ => (core::slice::from_ref(first), 1),
+        };
+        for &one in sound {
+            if sounds.last() != Some(&one) {
+                sounds.push(one);
+            }
+        }
+        rest = rest.get(used..).unwrap_or_default();
+    }
+    sounds
+}
+
+fn plain_letter(letter: char) -> Option<u8> {
+    match letter {
+        'à'..='å' | 'À'..='Å' => Some(b'a'),
+        'è'..='ë' | 'È'..='Ë' => Some(b'e'),
+        'ì'..='ï' | 'Ì'..='Ï' => Some(b'i'),
+        'ò'..='ö' | 'Ò'..='Ö' => Some(b'o'),
+        'ù'..='ü' | 'Ù'..='Ü' => Some(b'u'),
+        _ if letter.is_ascii_alphabetic() => u8::try_from(letter).ok(),
+        _ => None,
+    }
+}
+
+/// What it costs to hear `heard` where `meant` was said.
+pub(super) fn distance(meant: &[u8], heard: &[u8]) -> u16 {
+    let mut row: Vec<u16> = Vec::with_capacity(heard.len() + 1);
+    row.push(0);
+    for &sound in heard {
+        let before = row.last().copied().unwrap_or(0);
+        row.push(before.saturating_add(gap(sound)));
+    }
+    for (index, &wanted) in meant.iter().enumerate() {
+        let following = meant.get(index + 1).copied();
+        // The end of a name is where recognisers add sounds: "Trev", "Mantras".
+        let at_end = following.is_none();
+        let mut next = vec![row.first().copied().unwrap_or(0) + missing(wanted, following)];
+        for (column, &sound) in heard.iter().enumerate() {
+            let last = at_end && column + 1 == heard.len();
+            let changed = cell(&row, column).saturating_add(change(wanted, sound));
+            let dropped = cell(&row, column + 1).saturating_add(missing(wanted, following));
+            let extra = if last { gap(sound).min(6) } else { gap(sound) };
+            let added = cell(&next, column).saturating_add(extra);
+            next.push(changed.min(dropped).min(added));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(u16::MAX)
+}
+
+fn cell(row: &[u16], column: usize) -> u16 {
+    row.get(column).copied().unwrap_or(u16::MAX)
+}
+
+fn is_vowel(sound: u8) -> bool {
+    matches!(sound, b'a' | b'e' | b'i' | b'o' | b'u' | b'y')
+}
+
+/// Cost of a sound that is there for nothing.
+fn gap(sound: u8) -> u16 {
+    match sound {
+        _ if is_vowel(sound) => 3,
+        b'h' => 4,
+        _ => DEAR,
+    }
+}
+
+/// Cost of a sound that is not there. A nasal before a stop is easily swallowed ("Metra").
+fn missing(sound: u8, following: Option<u8>) -> u16 {
+    match (sound, following) {
+        (b'n' | b'm', Some(b't' | b'd' | b'k' | b'g' | b'p' | b'b')) => 6,
+        _ => gap(sound),
+    }
+}
+
+fn change(meant: u8, heard: u8) -> u16 {
+    if meant == heard {
+        return 0;
+    }
+    if is_vowel(meant) && is_vowel(heard) {
+        return 2;
+    }
+    match (meant.min(heard), meant.max(heard)) {
+        (b'd', b't') | (b'b', b'p') | (b'g', b'k') | (b'f', b'v') => 3,
+        (b'm', b'n') => 4,
+        (b'l', b'r') | (b'0', b't') | (b'X', b's') => 6,
+        _ => DEAR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_joins_letters_that_are_one_sound() {
+        assert_eq!(key("Philips Church"), b"filipsXurX");
+        assert_eq!(key("Back-Quay thé"), b"bakuay0e".to_vec());
+        assert_eq!(key("O.K., mammoth"), b"okmamo0");
+    }
+
+    #[test]
+    fn distance_is_small_for_what_sounds_alike() {
+        let meant = key("hey mentra");
+        for (heard, most) in [
+            ("heymentra", 0),
+            ("hey mantra", 2),
+            ("hemantra", 5),
+            ("him andra", 10),
+            ("hey man Trev", 10),
+            ("hey metra", 6),
+        ] {
+            let found = distance(&meant, &key(heard));
+            assert!(found <= most, "{heard}: {found}");
+        }
+        for (heard, least) in [("hey mandy", 12), ("hey entry", 12), ("hey martha", 20)] {
+            let found = distance(&meant, &key(heard));
+            assert!(found >= least, "{heard}: {found}");
+        }
+        assert_eq!(distance(&[], &key("ma")), 13);
+        assert_eq!(distance(&key("ma"), &[]), 13);
+    }
+}

@@ -1,0 +1,99 @@
+//! One utterance: from the first voiced frame to its text.
+
+use alloc::string::String;
+
+/// An utterance that the wearer has not ended yet.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    pub(super) id: u32,
+    /// When the core learned of it, monotonic.
+    pub(super) started_us: u64,
+    pub(super) origin: Origin,
+    /// Number of the last request for a decode.
+    pub(super) revision: u16,
+    /// The newest partial that was taken.
+    pub(super) partial_revision: u16,
+    /// Whether the wearer is speaking at this moment.
+    pub(super) voiced: bool,
+    /// Capture time of the last voiced sample.
+    pub(super) last_voice_us: u64,
+    pub(super) speculative: Option<Speculative>,
+    /// The pause so far and when it was learned of.
+    pub(super) silence: Option<Silence>,
+    /// Whether it made the assistant stop speaking.
+    pub(super) interrupted: bool,
+    /// Whether a wake phrase was understood in it.
+    pub(super) woken: bool,
+}
+
+/// What was going on when an utterance began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Origin {
+    /// The ear was open: no wake word is needed.
+    pub(super) expected: bool,
+    /// The assistant was at work, or an utterance before it was not understood yet.
+    pub(super) during_turn: bool,
+    /// The assistant was speaking at some moment of it.
+    pub(super) over_speech: bool,
+    /// The same, on a device that hears its own speaker.
+    pub(super) echo: bool,
+}
+
+/// A decode that was begun in the hope that the pause is the end.
+#[derive(Clone, Debug)]
+pub(super) struct Speculative {
+    pub(super) revision: u16,
+    pub(super) text: Option<String>,
+}
+
+/// A pause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Silence {
+    pub(super) silence_us: u64,
+    pub(super) known_us: u64,
+    pub(super) score: Option<f32>,
+}
+
+/// An utterance that has ended and waits for its text.
+#[derive(Clone, Debug)]
+pub(super) struct Closed {
+    pub(super) id: u32,
+    pub(super) started_us: u64,
+    pub(super) origin: Origin,
+    pub(super) interrupted: bool,
+    pub(super) woken: bool,
+    pub(super) awaited: u16,
+    pub(super) deadline_us: u64,
+    pub(super) last_voice_us: u64,
+    pub(super) decided_us: u64,
+    /// Whether a final decode was asked for already.
+    pub(super) final_asked: bool,
+}
+
+impl Open {
+    pub(super) fn new(id: u32, started_us: u64, at_us: u64, origin: Origin) -> Self {
+        Self {
+            id,
+            started_us,
+            origin,
+            revision: 0,
+            partial_revision: 0,
+            voiced: true,
+            last_voice_us: at_us,
+            speculative: None,
+            silence: None,
+            interrupted: false,
+            woken: false,
+        }
+    }
+
+    /// Number for the next request.
+    pub(super) fn next_revision(&mut self) -> u16 {
+        self.revision = self.revision.saturating_add(1);
+        self.revision
+    }
+
+    pub(super) fn speculative_text(&self) -> Option<&str> {
+        self.speculative.as_ref()?.text.as_deref()
+    }
+}

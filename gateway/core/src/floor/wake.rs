@@ -1,0 +1,228 @@
+//! Whether an utterance begins with a wake phrase, and what follows it.
+
+use alloc::{string::String, vec::Vec};
+
+use super::sound;
+
+/// Wake phrases that are used; each costs a comparison per utterance.
+const PHRASES_MAX: usize = 16;
+/// Words beyond the phrase's own that a recogniser may make of it ("hey man Trev").
+const EXTRA_WORDS: usize = 2;
+/// Words of an over-speech transcript in which a wake phrase is looked for.
+const SEARCHED_WORDS_MAX: usize = 60;
+
+/// The phrases that address the assistant, prepared for comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Phrases {
+    phrases: Vec<Phrase>,
+}
+
+#[derive(Clone, Debug)]
+struct Phrase {
+    sounds: Vec<u8>,
+    words: usize,
+    /// Largest distance that is accepted without a look at what follows.
+    strong: u16,
+    /// Largest distance that is accepted when a mark of punctuation or the end follows: a
+    /// vocative is set off by a comma, "mentor the new student" is not.
+    weak: u16,
+}
+
+/// A word of a transcript with what surrounds it.
+struct Word<'a> {
+    letters: String,
+    /// Everything after the word and its punctuation.
+    rest: &'a str,
+    /// Whether punctuation or the end follows.
+    bounded: bool,
+}
+
+impl Phrases {
+    pub(crate) fn new<'a>(phrases: impl IntoIterator<Item = &'a str>) -> Self {
+        let phrases = phrases
+            .into_iter()
+            .filter_map(Phrase::new)
+            .take(PHRASES_MAX)
+            .collect();
+        Self { phrases }
+    }
+
+    /// What is left of `text` behind a wake phrase at its start.
+    pub(crate) fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let words = words(text);
+        let filler = words
+            .iter()
+            .take_while(|word| is_filler(&word.letters))
+            .count();
+        self.best(words.get(filler..)?, false)
+    }
+
+    /// What is left of `text` behind a wake phrase anywhere in it. For transcripts that may begin
+    /// with the assistant's own words; only clear matches count.
+    pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let words = words(text);
+        (0..words.len().min(SEARCHED_WORDS_MAX))
+            .find_map(|start| self.best(words.get(start..)?, true))
+    }
+
+    fn best<'a>(&self, words: &[Word<'a>], only_strong: bool) -> Option<&'a str> {
+        let mut best: Option<(u16, &'a str)> = None;
+        for phrase in &self.phrases {
+            let mut joined = String::new();
+            for (index, word) in words.iter().take(phrase.words + EXTRA_WORDS).enumerate() {
+                joined.push_str(&word.letters);
+                let heard = sounds(&joined);
+                let distance = sound::distance(&phrase.sounds, &heard);
+                // More words than the phrase has are two words run together by chance more
+                // often than not: "hey man, try this".
+                let clear = distance <= phrase.strong && index < phrase.words;
+                let fits = clear || (!only_strong && distance <= phrase.weak && word.bounded);
+                if fits && best.is_none_or(|(least, _)| distance < least) {
+                    best = Some((distance, word.rest));
+                }
+            }
+        }
+        best.map(|(_, rest)| rest)
+    }
+}
+
+impl Phrase {
+    fn new(text: &str) -> Option<Self> {
+        let parts = words(text);
+        let joined: String = parts.iter().map(|word| word.letters.as_str()).collect();
+        let sounds = sounds(&joined);
+        // A single word is too short to be forgiving.
+        let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
+        (!sounds.is_empty()).then_some(Self {
+            sounds,
+            words: parts.len(),
+            strong,
+            weak,
+        })
+    }
+}
+
+/// The sounds of joined words; "okay" and "ok" are the same word.
+fn sounds(joined: &str) -> Vec<u8> {
+    match joined.strip_prefix("okay") {
+        Some(rest) => sound::key(&["ok", rest].concat()),
+        None => sound::key(joined),
+    }
+}
+
+fn is_filler(word: &str) -> bool {
+    matches!(word, "uh" | "um" | "er" | "ah" | "oh" | "so" | "well")
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    while !rest.is_empty() && words.len() < SEARCHED_WORDS_MAX + 8 {
+        let end = rest
+            .char_indices()
+            .find(|&(at, letter)| !in_word(letter, rest.get(at..).unwrap_or_default()))
+            .map_or(rest.len(), |(at, _)| at);
+        let (word, after) = rest.split_at(end);
+        let next = after.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+        let between = after.strip_suffix(next).unwrap_or_default();
+        words.push(Word {
+            letters: word
+                .chars()
+                .filter(|letter| letter.is_alphanumeric())
+                .flat_map(char::to_lowercase)
+                .collect(),
+            rest: next,
+            bounded: next.is_empty() || between.chars().any(|letter| ",.?!:;…—".contains(letter)),
+        });
+        rest = next;
+    }
+    words
+}
+
+/// Apostrophes and the full stops of "O.K." belong to their word.
+fn in_word(letter: char, here: &str) -> bool {
+    if letter.is_alphanumeric() {
+        return true;
+    }
+    let mut following = here.chars().skip(1);
+    match letter {
+        '\'' | '’' => following.next().is_some_and(char::is_alphanumeric),
+        '.' => following.next().is_some_and(char::is_alphabetic),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = include_str!("../../tests/wake_words.txt");
+
+    struct Row {
+        text: &'static str,
+        /// What is left behind the wake phrase; `None` where there is none.
+        left: Option<&'static str>,
+        held_out: bool,
+    }
+
+    fn table() -> Vec<Row> {
+        let (mut positives, mut negatives) = (0, 0);
+        let mut rows = Vec::new();
+        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+            if let Some(row) = line.strip_prefix("+ ") {
+                let (text, left) = row.split_once(" |").expect("a positive has a rest");
+                positives += 1;
+                rows.push(Row {
+                    text,
+                    left: Some(left.trim()),
+                    held_out: positives % 2 == 0,
+                });
+            } else if let Some(text) = line.strip_prefix('-') {
+                negatives += 1;
+                rows.push(Row {
+                    text: text.trim(),
+                    left: None,
+                    held_out: negatives % 2 == 0,
+                });
+            }
+        }
+        rows
+    }
+
+    fn wrong(held_out: bool) -> Vec<alloc::string::String> {
+        let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        table()
+            .iter()
+            .filter(|row| row.held_out == held_out && phrases.strip(row.text) != row.left)
+            .map(|row| alloc::format!("{:?} gives {:?}", row.text, phrases.strip(row.text)))
+            .collect()
+    }
+
+    #[test]
+    fn wake_words_of_the_table_are_told_apart() {
+        assert_eq!(wrong(false), Vec::<String>::new());
+    }
+
+    #[test]
+    fn wake_words_that_were_held_out_are_told_apart() {
+        assert_eq!(wrong(true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn phrases_are_configurable() {
+        let phrases = Phrases::new(["computer", "", "!?"]);
+        assert_eq!(phrases.strip("Computer, lights."), Some("lights."));
+        assert_eq!(phrases.strip("Hey Mentra, lights."), None);
+        assert_eq!(phrases.strip("Commuter trains are late."), None);
+    }
+
+    #[test]
+    fn a_wake_phrase_is_found_behind_echo() {
+        let phrases = Phrases::new(["hey mentra", "mentra"]);
+        assert_eq!(
+            phrases.find("The capital is Paris hey mantra what about Rome"),
+            Some("what about Rome")
+        );
+        assert_eq!(phrases.find("The mantra, as such, is old."), None);
+    }
+}

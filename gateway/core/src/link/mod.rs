@@ -1,0 +1,62 @@
+//! Whether the device is there: heartbeats, silence, loss and return.
+
+use crate::{
+    conversation::{Context, Timer},
+    output::{CloseReason, Output},
+};
+
+/// The machine of this module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// No device has ever connected.
+    #[default]
+    Fresh,
+    /// The device is there.
+    Up,
+    /// It is gone and may come back.
+    Lost,
+    /// The session is over.
+    Closed,
+}
+
+impl Link {
+    pub(crate) fn is_up(self) -> bool {
+        self == Self::Up
+    }
+
+    pub(crate) fn handle_connected(&mut self, cx: &mut Context) {
+        *self = Self::Up;
+        cx.disarm(Timer::ResumeExpired);
+        cx.arm(Timer::Heartbeat, cx.config.heartbeat_ms);
+        cx.arm(Timer::DeviceSilent, cx.config.silent_ms_max);
+    }
+
+    pub(crate) fn handle_alive(self, cx: &mut Context) {
+        if self.is_up() {
+            cx.arm(Timer::DeviceSilent, cx.config.silent_ms_max);
+        }
+    }
+
+    pub(crate) fn handle_heartbeat(self, cx: &mut Context) {
+        if self.is_up() {
+            cx.push(Output::Heartbeat);
+            cx.arm(Timer::Heartbeat, cx.config.heartbeat_ms);
+        }
+    }
+
+    /// The link broke. The device may resume for a while.
+    pub(crate) fn handle_lost(&mut self, cx: &mut Context) {
+        *self = Self::Lost;
+        cx.disarm(Timer::Heartbeat);
+        cx.disarm(Timer::DeviceSilent);
+        cx.arm(Timer::ResumeExpired, cx.config.resume_ms_max);
+    }
+
+    /// Ends the session for good.
+    pub(crate) fn close(&mut self, cx: &mut Context, reason: CloseReason) {
+        if *self == Self::Up {
+            cx.push(Output::Close { reason });
+        }
+        *self = Self::Closed;
+    }
+}

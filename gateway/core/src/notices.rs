@@ -1,0 +1,72 @@
+//! Announcements that wait until nobody speaks.
+
+use alloc::collections::VecDeque;
+
+use crate::{
+    conversation::{Context, Timer},
+    input::Announcement,
+    limits::NOTICES_QUEUED_MAX,
+    output::Output,
+};
+
+/// How long an announcement waits for an utterance that is not meant for the assistant. A room
+/// full of talk must not keep a timer from being heard.
+const PATIENCE_MS: u32 = 20_000;
+
+/// The machine of this module.
+#[derive(Debug, Default)]
+pub(crate) struct Notices {
+    queue: VecDeque<Announcement>,
+    impatient: bool,
+}
+
+impl Notices {
+    /// Queues an announcement, once; one too many is given back as not heard.
+    pub(crate) fn handle_announce(&mut self, cx: &mut Context, announcement: Announcement) {
+        if self.queue.iter().any(|queued| queued.id == announcement.id) {
+            return;
+        }
+        if self.queue.len() >= NOTICES_QUEUED_MAX {
+            cx.push(Output::Announced {
+                id: announcement.id,
+                heard: false,
+            });
+            return;
+        }
+        self.queue.push_back(announcement);
+        if !cx.armed(Timer::NoticeDue) {
+            cx.arm(Timer::NoticeDue, PATIENCE_MS);
+        }
+    }
+
+    pub(crate) fn handle_due(&mut self) {
+        self.impatient = !self.queue.is_empty();
+    }
+
+    /// The next announcement, where the floor is free or it has waited long enough.
+    pub(crate) fn take(&mut self, cx: &mut Context, floor_is_free: bool) -> Option<Announcement> {
+        if !floor_is_free && !self.impatient {
+            return None;
+        }
+        let next = self.queue.pop_front()?;
+        self.impatient = false;
+        if self.queue.is_empty() {
+            cx.disarm(Timer::NoticeDue);
+        } else {
+            cx.arm(Timer::NoticeDue, PATIENCE_MS);
+        }
+        Some(next)
+    }
+
+    /// The wearer cannot be reached: the user's machine looks for another way.
+    pub(crate) fn give_back(&mut self, cx: &mut Context) {
+        for announcement in self.queue.drain(..) {
+            cx.push(Output::Announced {
+                id: announcement.id,
+                heard: false,
+            });
+        }
+        self.impatient = false;
+        cx.disarm(Timer::NoticeDue);
+    }
+}

@@ -1,0 +1,290 @@
+//! What the assistant draws: text that fits, at a pace that can be read, with revisions that grow.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    conversation::{Context, Timer},
+    output::{Output, Stage},
+    vocab::{Content, DisplayCommand, DisplaySize, Priority, Turn, View},
+};
+
+/// Reading time of a character: about 20 characters a second, a slow silent reader.
+const READ_MS_PER_CHAR: u32 = 50;
+/// Least time that a page stands.
+const PAGE_MS_MIN: u32 = 2_500;
+/// Most time that anything stands after it is complete.
+const STANDS_MS_MAX: u32 = 30_000;
+
+/// The assistant's part of the display.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    revision: u32,
+    answer: String,
+    page: usize,
+    turn: Turn,
+    drawn: bool,
+    dirty: bool,
+    /// A tool draws for itself: the answer is only spoken.
+    taken: bool,
+}
+
+impl Board {
+    /// A new answer begins.
+    pub(super) fn begin(&mut self, cx: &mut Context, turn: Turn) {
+        self.answer.clear();
+        self.page = 0;
+        self.turn = turn;
+        self.drawn = false;
+        self.dirty = false;
+        self.taken = false;
+        cx.disarm(Timer::DisplayDue);
+        cx.disarm(Timer::PageDue);
+    }
+
+    /// More of the answer. Drawn at most every `display_interval_ms`.
+    pub(super) fn push(&mut self, cx: &mut Context, text: &str) {
+        if cx.display.is_none() || self.taken {
+            return;
+        }
+        self.answer.push_str(text);
+        self.dirty = true;
+        if !cx.armed(Timer::DisplayDue) {
+            self.draw(cx, None);
+            cx.arm(Timer::DisplayDue, cx.config.display_interval_ms);
+        }
+    }
+
+    pub(crate) fn handle_display_due(&mut self, cx: &mut Context) {
+        if self.dirty {
+            self.draw(cx, None);
+            cx.arm(Timer::DisplayDue, cx.config.display_interval_ms);
+        }
+    }
+
+    pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
+        self.page += 1;
+        self.draw(cx, None);
+    }
+
+    /// The answer is whole: what is still missing is drawn, and will go away by itself.
+    pub(super) fn complete(&mut self, cx: &mut Context) {
+        cx.disarm(Timer::DisplayDue);
+        if self.answer.trim().is_empty() || self.taken {
+            return;
+        }
+        let chars = u32::try_from(self.answer.chars().count()).unwrap_or(u32::MAX);
+        self.draw(cx, Some(stands_ms(chars)));
+    }
+
+    /// Something of a tool's own, a notice, or a question.
+    pub(super) fn show(
+        &mut self,
+        cx: &mut Context,
+        content: Content,
+        priority: Priority,
+        duration_ms: Option<u32>,
+    ) {
+        let Some(size) = cx.display else {
+            return;
+        };
+        // Where there is no speaker, the answer has no other way to the wearer.
+        self.taken = cx.speaker;
+        self.dirty = false;
+        self.put(cx, fit(content, size), priority, duration_ms);
+    }
+
+    /// Takes the answer away.
+    pub(super) fn clear(&mut self, cx: &mut Context) {
+        cx.disarm(Timer::DisplayDue);
+        cx.disarm(Timer::PageDue);
+        self.dirty = false;
+        if self.drawn && cx.display.is_some() {
+            self.drawn = false;
+            self.revision = self.revision.saturating_add(1);
+            cx.push(Output::Display(DisplayCommand::Clear {
+                view: View::Main,
+                revision: self.revision,
+            }));
+        }
+    }
+
+    fn draw(&mut self, cx: &mut Context, duration_ms: Option<u32>) {
+        let Some(size) = cx.display else {
+            return;
+        };
+        self.dirty = false;
+        let lines = wrap(self.answer.trim_start(), usize::from(size.columns.max(1)));
+        let rows = usize::from(size.rows.max(1));
+        let (text, more) = if cx.speaker {
+            // The ear has it all; the eye follows the newest lines.
+            (join(lines.get(lines.len().saturating_sub(rows)..)), false)
+        } else {
+            let start = self.page * rows;
+            let end = lines.len().min(start + rows);
+            (join(lines.get(start..end)), end < lines.len())
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        if more && !cx.armed(Timer::PageDue) {
+            let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+            let read_ms = chars.saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN);
+            cx.arm(Timer::PageDue, read_ms);
+        }
+        let duration_ms = if more { None } else { duration_ms };
+        self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);
+    }
+
+    fn put(
+        &mut self,
+        cx: &mut Context,
+        content: Content,
+        priority: Priority,
+        duration_ms: Option<u32>,
+    ) {
+        if !self.drawn && self.turn != Turn::default() {
+            cx.mark(self.turn, Stage::FirstDisplay);
+        }
+        self.drawn = true;
+        self.revision = self.revision.saturating_add(1);
+        cx.push(Output::Display(DisplayCommand::Show {
+            view: View::Main,
+            priority,
+            revision: self.revision,
+            duration_ms,
+            content,
+        }));
+    }
+}
+
+/// How long a text of so many characters stands.
+pub(super) fn stands_ms(chars: u32) -> u32 {
+    chars
+        .saturating_mul(READ_MS_PER_CHAR)
+        .saturating_add(PAGE_MS_MIN)
+        .min(STANDS_MS_MAX)
+}
+
+/// Cuts a layout down to what fits.
+fn fit(content: Content, size: DisplaySize) -> Content {
+    let rows = usize::from(size.rows.max(1));
+    match content {
+        Content::Text { text } => Content::Text {
+            text: first_lines(&text, size, rows),
+        },
+        Content::Card { title, text } => Content::Card {
+            title: first_lines(&title, size, 1),
+            text: first_lines(&text, size, rows.saturating_sub(1)),
+        },
+        Content::Double { top, bottom } => Content::Double {
+            top: first_lines(&top, size, rows.div_ceil(2)),
+            bottom: first_lines(&bottom, size, rows / 2),
+        },
+    }
+}
+
+fn first_lines(text: &str, size: DisplaySize, rows: usize) -> String {
+    let lines = wrap(text, usize::from(size.columns.max(1)));
+    join(lines.get(..rows.min(lines.len())))
+}
+
+fn join(lines: Option<&[String]>) -> String {
+    lines.unwrap_or_default().join("\n")
+}
+
+/// Lines of at most `columns` characters, broken between words where possible.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.lines() {
+        let mut line = String::new();
+        let mut width = 0;
+        for word in paragraph.split_whitespace() {
+            let letters = word.chars().count();
+            if width > 0 && width + 1 + letters > columns {
+                lines.push(core::mem::take(&mut line));
+                width = 0;
+            }
+            if width > 0 {
+                line.push(' ');
+                width += 1;
+            }
+            for letter in word.chars() {
+                if width == columns {
+                    lines.push(core::mem::take(&mut line));
+                    width = 0;
+                }
+                line.push(letter);
+                width += 1;
+            }
+        }
+        if !line.is_empty() {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn lines_break_between_words_and_never_exceed_the_width() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one\n\ntwo", 8), ["one", "two"]);
+        assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("ab abcdefghij", 4), ["ab", "abcd", "efgh", "ij"]);
+        assert_eq!(wrap("äöü ß", 5), ["äöü ß"]);
+        assert_eq!(wrap("", 5), Vec::<String>::new());
+    }
+
+    #[test]
+    fn layouts_are_cut_to_the_size() {
+        let size = DisplaySize {
+            columns: 5,
+            rows: 3,
+        };
+        let long = "a b c d e f g h i j k l m n o p".to_string();
+        assert_eq!(
+            fit(
+                Content::Card {
+                    title: long.clone(),
+                    text: long.clone()
+                },
+                size
+            ),
+            Content::Card {
+                title: "a b c".into(),
+                text: "a b c\nd e f".into()
+            }
+        );
+        assert_eq!(
+            fit(
+                Content::Double {
+                    top: long.clone(),
+                    bottom: long.clone()
+                },
+                size
+            ),
+            Content::Double {
+                top: "a b c\nd e f".into(),
+                bottom: "a b c".into()
+            }
+        );
+        assert_eq!(
+            fit(Content::Text { text: long }, size),
+            Content::Text {
+                text: "a b c\nd e f\ng h i".into()
+            }
+        );
+    }
+
+    #[test]
+    fn a_text_stands_as_long_as_reading_takes() {
+        assert_eq!(stands_ms(0), 2_500);
+        assert_eq!(stands_ms(100), 7_500);
+        assert_eq!(stands_ms(u32::MAX), 30_000);
+    }
+}

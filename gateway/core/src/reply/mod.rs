@@ -1,0 +1,214 @@
+//! Answers on their way to ear and eye: one thing is said at a time.
+
+mod display;
+mod playout;
+mod sentences;
+
+use alloc::string::String;
+
+pub(crate) use self::playout::Purpose;
+use self::{display::Board, playout::Job};
+use crate::{
+    agent::history::Heard,
+    conversation::{Context, Timer},
+    output::{Chime, Output},
+    vocab::{Content, Priority, Turn},
+};
+
+/// Something came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ended {
+    /// What it was.
+    pub(crate) purpose: Purpose,
+    /// How much of it was heard.
+    pub(crate) heard: Heard,
+    /// The same as a part of its length, 0 to 1.
+    pub(crate) part: f32,
+}
+
+/// The machine of this module.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    last_speech: u32,
+    job: Option<Job>,
+    pub(crate) board: Board,
+    last_answer: String,
+    last_spoken: String,
+    /// Sound began since this was last looked at.
+    began: bool,
+}
+
+impl Reply {
+    /// Begins to say something. What was being said must have ended.
+    pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Turn) {
+        self.board.begin(cx, turn);
+        self.job = Some(Job::new(cx, purpose, turn));
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.job.is_some()
+    }
+
+    pub(crate) fn is_speaking(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_speaking)
+    }
+
+    pub(crate) fn purpose(&self) -> Option<&Purpose> {
+        self.job.as_ref().map(|job| &job.purpose)
+    }
+
+    /// Whether sound has begun since the last call.
+    pub(crate) fn take_began(&mut self) -> bool {
+        core::mem::take(&mut self.began)
+    }
+
+    /// The last answer, whole, for "repeat that".
+    pub(crate) fn last_answer(&self) -> &str {
+        &self.last_answer
+    }
+
+    /// What the wearer's microphone may have picked up of it.
+    pub(crate) fn spoken(&self) -> String {
+        match &self.job {
+            Some(job) if job.is_speaking() => job.spoken(),
+            _ => self.last_spoken.clone(),
+        }
+    }
+
+    /// More text of the answer's stream.
+    pub(crate) fn push(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
+        let job = self.job.as_mut()?;
+        job.push(step, text);
+        self.board.push(cx, text);
+        self.go_on(cx)
+    }
+
+    /// A sentence that stands alone.
+    pub(crate) fn push_sentence(
+        &mut self,
+        cx: &mut Context,
+        step: usize,
+        text: &str,
+    ) -> Option<Ended> {
+        let job = self.job.as_mut()?;
+        job.push_sentence(step, text, None);
+        self.board.push(cx, " ");
+        self.board.push(cx, text);
+        self.go_on(cx)
+    }
+
+    /// A question for consent, said at its place in the answer.
+    pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
+        if let Some(job) = &mut self.job {
+            job.push_sentence(usize::MAX, text, Some(id));
+            self.go_on(cx);
+        }
+    }
+
+    pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {
+        self.job.as_mut()?.drop_question(cx, id);
+        self.go_on(cx)
+    }
+
+    /// Draws something of its own.
+    pub(crate) fn show(&mut self, cx: &mut Context, content: Content, priority: Priority) {
+        let chars = match &content {
+            Content::Text { text } => text.len(),
+            Content::Card { title, text } => title.len() + text.len(),
+            Content::Double { top, bottom } => top.len() + bottom.len(),
+        };
+        let stands_ms = display::stands_ms(u32::try_from(chars).unwrap_or(u32::MAX));
+        // At least as long as the words that go with it take.
+        self.board
+            .show(cx, content, priority, Some(stands_ms.max(10_000)));
+    }
+
+    /// No more text will come.
+    pub(crate) fn finish(&mut self, cx: &mut Context) -> Option<Ended> {
+        self.job.as_mut()?.finish();
+        self.board.complete(cx);
+        self.go_on(cx)
+    }
+
+    pub(crate) fn handle_spoken(&mut self, cx: &mut Context, speech: u32, clause: u16, us: u64) {
+        if let Some(job) = &mut self.job {
+            job.handle_spoken(cx, speech, clause, us);
+        }
+    }
+
+    pub(crate) fn handle_failed(
+        &mut self,
+        cx: &mut Context,
+        speech: u32,
+        clause: u16,
+    ) -> Option<Ended> {
+        if self.job.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
+            cx.push(Output::Chime(Chime::Trouble));
+        }
+        self.go_on(cx)
+    }
+
+    pub(crate) fn handle_played(
+        &mut self,
+        cx: &mut Context,
+        speech: u32,
+        clauses_done: u16,
+        part: f32,
+        finished: bool,
+    ) -> Option<Ended> {
+        let job = self.job.as_mut()?;
+        if !job.handle_played(cx, speech, clauses_done, part, finished) {
+            return None;
+        }
+        self.go_on(cx)
+    }
+
+    /// Stops the sound only; what was not handed out yet is still said.
+    pub(crate) fn pause(&mut self, cx: &mut Context) {
+        if let Some(job) = &mut self.job {
+            self.last_spoken = job.spoken();
+            job.hush(cx);
+        }
+    }
+
+    /// Stops for good, and takes the answer off the display.
+    pub(crate) fn stop(&mut self, cx: &mut Context) -> Option<Ended> {
+        self.job.as_ref()?;
+        self.board.clear(cx);
+        self.pause(cx);
+        self.end()
+    }
+
+    /// Waits for the device's acknowledgements again, or no longer.
+    pub(crate) fn watch(&self, cx: &mut Context, linked: bool) {
+        match &self.job {
+            Some(job) if linked => job.watch(cx),
+            _ => cx.disarm(Timer::SpeechStalled),
+        }
+    }
+
+    fn go_on(&mut self, cx: &mut Context) -> Option<Ended> {
+        let job = self.job.as_mut()?;
+        self.began |= job.release(cx, &mut self.last_speech);
+        if job.is_over() {
+            return self.end();
+        }
+        None
+    }
+
+    fn end(&mut self) -> Option<Ended> {
+        let job = self.job.take()?;
+        if job.purpose == Purpose::Answer {
+            let text = job.text();
+            if !text.is_empty() {
+                self.last_answer = text;
+            }
+        }
+        self.last_spoken = job.spoken();
+        Some(Ended {
+            heard: job.heard(),
+            part: job.heard_part(),
+            purpose: job.purpose,
+        })
+    }
+}

@@ -1,0 +1,466 @@
+//! What is being said: clauses go out two ahead of what was played, and what was heard is known.
+
+use alloc::{string::String, vec::Vec};
+
+use super::sentences::Splitter;
+use crate::{
+    agent::history::Heard,
+    conversation::{Context, Timer},
+    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX},
+    output::{Output, Stage},
+    vocab::Turn,
+};
+
+/// Time beyond the clauses' own length after which a device that acknowledges nothing has stalled.
+const STALL_SLACK_US: u64 = 8_000_000;
+/// Length of a clause that was not synthesised yet: a slow speaker needs 80 ms for a character.
+const US_PER_CHAR: u64 = 80_000;
+
+/// Why something is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The answer of the turn.
+    Answer,
+    /// An announcement.
+    Notice {
+        /// Its entry.
+        id: u64,
+    },
+    /// A repetition, or a word about a failure outside of any turn.
+    Aside,
+}
+
+/// A piece of speech.
+#[derive(Clone, Debug)]
+struct Clause {
+    step: usize,
+    text: String,
+    /// A question for consent is no part of the answer.
+    question: Option<u64>,
+    duration_us: Option<u64>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    /// Not handed out, or not acknowledged.
+    Waiting,
+    /// So much of it was played and no more is coming, or it is going on.
+    Partly(f32),
+    Played,
+    /// Cut off for good after so much of it.
+    Cut(f32),
+    Failed,
+}
+
+/// One thing that is said from its first clause to its last. It may take several speeches where
+/// it is hushed and goes on.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) purpose: Purpose,
+    turn: Turn,
+    splitter: Splitter,
+    step: usize,
+    clauses: Vec<Clause>,
+    /// The running speech and the index of its first clause.
+    speech: Option<u32>,
+    base: usize,
+    released: usize,
+    complete: bool,
+    last_told: bool,
+    begun: bool,
+    heard_marked: bool,
+    /// Whether the wearer can read what cannot be said.
+    readable: bool,
+}
+
+impl Job {
+    pub(super) fn new(cx: &Context, purpose: Purpose, turn: Turn) -> Self {
+        Self {
+            purpose,
+            turn,
+            splitter: Splitter::default(),
+            step: 0,
+            clauses: Vec::new(),
+            speech: None,
+            base: 0,
+            released: 0,
+            complete: false,
+            last_told: false,
+            begun: false,
+            heard_marked: false,
+            readable: cx.display.is_some(),
+        }
+    }
+
+    /// Adds text of a stream.
+    pub(super) fn push(&mut self, step: usize, text: &str) {
+        if step != self.step {
+            self.flush();
+            self.step = step;
+        }
+        let clauses = self.splitter.push(text);
+        self.add(clauses, None);
+    }
+
+    /// Adds a sentence that stands alone.
+    pub(super) fn push_sentence(&mut self, step: usize, text: &str, question: Option<u64>) {
+        self.flush();
+        self.step = step;
+        let mut own = Splitter::default();
+        let mut clauses = own.push(text);
+        clauses.extend(own.finish());
+        self.add(clauses, question);
+    }
+
+    /// No more text will come.
+    pub(super) fn finish(&mut self) {
+        self.flush();
+        self.complete = true;
+    }
+
+    fn flush(&mut self) {
+        let clauses = self.splitter.finish();
+        self.add(clauses, None);
+    }
+
+    fn add(&mut self, clauses: Vec<String>, question: Option<u64>) {
+        let step = self.step;
+        self.clauses.extend(clauses.into_iter().map(|text| Clause {
+            step,
+            text,
+            question,
+            duration_us: None,
+            state: State::Waiting,
+        }));
+    }
+
+    /// Whether sound of it is on its way or playing.
+    pub(super) fn is_speaking(&self) -> bool {
+        self.settled() < self.released
+    }
+
+    /// Whether everything was said.
+    pub(super) fn is_over(&self) -> bool {
+        self.complete && self.settled() >= self.clauses.len()
+    }
+
+    /// Hands out as many clauses as may be ahead. Returns whether the sound begins with it.
+    pub(super) fn release(&mut self, cx: &mut Context, next_speech: &mut u32) -> bool {
+        if !cx.speaker {
+            for clause in &mut self.clauses {
+                clause.state = State::Played;
+            }
+            self.released = self.clauses.len();
+            return false;
+        }
+        let was_silent = !self.is_speaking();
+        while self.released < self.clauses.len()
+            && self.released - self.settled() < CLAUSES_AHEAD_MAX
+        {
+            let last = self.complete && self.released + 1 == self.clauses.len();
+            let text = self
+                .clauses
+                .get(self.released)
+                .map(|clause| clause.text.clone())
+                .unwrap_or_default();
+            self.speak(cx, next_speech, text, last);
+            self.released += 1;
+        }
+        if self.complete
+            && self.released == self.clauses.len()
+            && self.speech.is_some()
+            && !self.last_told
+        {
+            self.speak(cx, next_speech, String::new(), true);
+        }
+        self.watch(cx);
+        was_silent && self.is_speaking()
+    }
+
+    fn speak(&mut self, cx: &mut Context, next_speech: &mut u32, text: String, last: bool) {
+        let speech = *self.speech.get_or_insert_with(|| {
+            *next_speech = next_speech.saturating_add(1);
+            *next_speech
+        });
+        if !self.begun && self.turn != Turn::default() {
+            cx.mark(self.turn, Stage::FirstClause);
+        }
+        self.begun = true;
+        self.last_told |= last;
+        cx.push(Output::Speak {
+            turn: self.turn,
+            speech,
+            clause: u16::try_from(self.released - self.base).unwrap_or(u16::MAX),
+            text,
+            last,
+        });
+    }
+
+    pub(super) fn handle_spoken(&mut self, cx: &mut Context, speech: u32, clause: u16, us: u64) {
+        if let Some(clause) = self.clause(speech, clause) {
+            clause.duration_us = Some(us.min(CLAUSE_US_MAX));
+            self.watch(cx);
+        }
+    }
+
+    pub(super) fn handle_failed(&mut self, speech: u32, clause: u16) -> bool {
+        match self.clause(speech, clause) {
+            Some(clause) if clause.state == State::Waiting => {
+                clause.state = State::Failed;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether this was about the running speech.
+    pub(super) fn handle_played(
+        &mut self,
+        cx: &mut Context,
+        speech: u32,
+        clauses_done: u16,
+        part: f32,
+        finished: bool,
+    ) -> bool {
+        if self.speech != Some(speech) {
+            return false;
+        }
+        let done = if finished && self.last_told {
+            self.released
+        } else {
+            self.released
+                .min(self.base.saturating_add(usize::from(clauses_done)))
+        };
+        let part = if part.is_finite() {
+            part.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        let heard_any = done > self.base || part > 0.0;
+        for clause in self.clauses.iter_mut().take(done).skip(self.base) {
+            if matches!(clause.state, State::Waiting | State::Partly(_)) {
+                clause.state = State::Played;
+            }
+        }
+        if done < self.released
+            && let Some(clause) = self.clauses.get_mut(done)
+            && matches!(clause.state, State::Waiting | State::Partly(_))
+        {
+            clause.state = State::Partly(part);
+        }
+        if heard_any && !self.heard_marked && self.turn != Turn::default() {
+            self.heard_marked = true;
+            cx.mark(self.turn, Stage::Heard);
+        }
+        true
+    }
+
+    /// Stops the sound. What was handed out and not played is lost; what was not handed out may
+    /// still be said, in a speech of its own.
+    pub(super) fn hush(&mut self, cx: &mut Context) {
+        if let Some(speech) = self.speech.take()
+            && (self.settled() < self.released || !self.last_told)
+        {
+            cx.push(Output::Hush { speech });
+        }
+        for clause in self.clauses.iter_mut().take(self.released) {
+            clause.state = match clause.state {
+                State::Waiting => State::Cut(0.0),
+                State::Partly(part) => State::Cut(part),
+                other => other,
+            };
+        }
+        self.base = self.released;
+        self.last_told = false;
+        cx.disarm(Timer::SpeechStalled);
+    }
+
+    /// A question is settled: what is left of it need not be said. What it kept waiting is said
+    /// again from its beginning.
+    pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {
+        let settled = self.settled();
+        let mut index = settled;
+        let mut was_out = false;
+        while let Some(clause) = self.clauses.get(index) {
+            if clause.question == Some(id) {
+                was_out |= index < self.released;
+                self.clauses.remove(index);
+            } else {
+                index += 1;
+            }
+        }
+        if was_out {
+            if let Some(speech) = self.speech.take() {
+                cx.push(Output::Hush { speech });
+            }
+            self.base = settled;
+            self.released = settled;
+            self.last_told = false;
+            cx.disarm(Timer::SpeechStalled);
+            for clause in self.clauses.iter_mut().skip(settled) {
+                clause.state = State::Waiting;
+            }
+        }
+    }
+
+    /// How much of the answer was heard.
+    pub(super) fn heard(&self) -> Heard {
+        let everything = self.complete
+            && self.clauses.iter().all(|clause| {
+                clause.question.is_some()
+                    || clause.state == State::Played
+                    || (clause.state == State::Failed && self.readable)
+            });
+        if everything {
+            return Heard::All;
+        }
+        let mut steps: Vec<String> = Vec::new();
+        for clause in self
+            .clauses
+            .iter()
+            .filter(|clause| clause.question.is_none())
+        {
+            let text = match clause.state {
+                State::Played => clause.text.as_str(),
+                State::Failed if self.readable => clause.text.as_str(),
+                State::Partly(part) | State::Cut(part) => words_of(&clause.text, part),
+                State::Waiting | State::Failed => "",
+            };
+            if text.is_empty() {
+                continue;
+            }
+            while steps.len() <= clause.step {
+                steps.push(String::new());
+            }
+            if let Some(step) = steps.get_mut(clause.step) {
+                if !step.is_empty() {
+                    step.push(' ');
+                }
+                step.push_str(text);
+            }
+        }
+        Heard::Part(steps)
+    }
+
+    /// Part of the characters that was heard, 0 to 1; 1 where there was nothing to hear.
+    pub(super) fn heard_part(&self) -> f32 {
+        let (mut all, mut heard) = (0.0_f32, 0.0_f32);
+        for clause in &self.clauses {
+            // Lengths are bounded far below what an f32 counts exactly.
+            let chars = f32::from(u16::try_from(clause.text.len()).unwrap_or(u16::MAX));
+            all += chars;
+            heard += chars
+                * match clause.state {
+                    State::Played => 1.0,
+                    State::Failed if self.readable => 1.0,
+                    State::Partly(part) | State::Cut(part) => part,
+                    State::Waiting | State::Failed => 0.0,
+                };
+        }
+        if all > 0.0 { heard / all } else { 1.0 }
+    }
+
+    /// Everything that it consists of so far.
+    pub(super) fn text(&self) -> String {
+        let texts: Vec<&str> = self
+            .clauses
+            .iter()
+            .filter(|clause| clause.question.is_none())
+            .map(|clause| clause.text.as_str())
+            .collect();
+        texts.join(" ")
+    }
+
+    /// What was handed out, questions included.
+    pub(super) fn spoken(&self) -> String {
+        let texts: Vec<&str> = self
+            .clauses
+            .iter()
+            .take(self.released)
+            .map(|clause| clause.text.as_str())
+            .collect();
+        texts.join(" ")
+    }
+
+    /// Gives the device time for what it was handed.
+    pub(super) fn watch(&self, cx: &mut Context) {
+        let settled = self.settled();
+        if settled >= self.released {
+            cx.disarm(Timer::SpeechStalled);
+            return;
+        }
+        let length_us: u64 = self
+            .clauses
+            .iter()
+            .take(self.released)
+            .skip(settled)
+            .map(|clause| {
+                let guess_us = US_PER_CHAR * u64::try_from(clause.text.len()).unwrap_or(0);
+                clause.duration_us.unwrap_or(guess_us)
+            })
+            .sum();
+        let at_us = cx.now_us() + length_us + STALL_SLACK_US;
+        cx.arm_at(Timer::SpeechStalled, at_us);
+    }
+
+    fn clause(&mut self, speech: u32, clause: u16) -> Option<&mut Clause> {
+        if self.speech != Some(speech) {
+            return None;
+        }
+        let index = self.base.checked_add(usize::from(clause))?;
+        self.clauses
+            .get_mut(index)
+            .filter(|_| index < self.released)
+    }
+
+    /// Number of clauses from the start that need no more waiting.
+    fn settled(&self) -> usize {
+        self.clauses
+            .iter()
+            .position(|clause| matches!(clause.state, State::Waiting | State::Partly(_)))
+            .unwrap_or(self.clauses.len())
+    }
+}
+
+/// The words of `text` that were heard when `part` of it was played.
+fn words_of(text: &str, part: f32) -> &str {
+    let chars = f32::from(u16::try_from(text.chars().count()).unwrap_or(u16::MAX));
+    let reached = chars * part;
+    let mut end = 0;
+    let mut count = 0.0_f32;
+    for (at, letter) in text.char_indices() {
+        if count > reached {
+            break;
+        }
+        if letter.is_whitespace() {
+            end = at;
+        }
+        count += 1.0;
+    }
+    if reached >= chars {
+        end = text.len();
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_clause_ends_at_a_word() {
+        let text = "The capital of France is Paris";
+        for (part, expected) in [
+            (0.0, ""),
+            (0.05, ""),
+            (0.1, "The"),
+            (0.12, "The"),
+            (0.5, "The capital of"),
+            (0.99, "The capital of France is"),
+            (1.0, text),
+        ] {
+            assert_eq!(words_of(text, part), expected, "{part}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Cuts a stream of text into clauses that can be spoken one by one.
+//!
+//! The first clause is short, so that speech begins early; later ones are whole sentences, so
+//! that they sound well.
+
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::limits::CLAUSE_CHARS_MAX;
+
+/// Words from which on the first clause may end at a comma.
+const FIRST_WORDS_MIN: usize = 3;
+/// Characters from which on a later clause may end at a comma.
+const COMMA_CHARS_MIN: usize = 60;
+
+/// Words whose full stop does not end a sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "jr", "sr",
+    "a.m", "p.m", "u.s", "inc", "jan", "feb", "aug", "sept", "oct", "nov", "dec",
+];
+
+/// The clauses of a text that is still being written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Splitter {
+    buffer: String,
+    /// Whether a clause was cut off already.
+    begun: bool,
+}
+
+impl Splitter {
+    /// Adds text; returns the clauses that are whole now.
+    pub(super) fn push(&mut self, text: &str) -> Vec<String> {
+        self.buffer.push_str(text);
+        let mut clauses = Vec::new();
+        while let Some(end) = self.boundary() {
+            let rest = self.buffer.split_off(end);
+            let clause = core::mem::replace(&mut self.buffer, rest);
+            self.keep(&clause, &mut clauses);
+        }
+        clauses
+    }
+
+    /// The text has ended: what is left is the last clause.
+    pub(super) fn finish(&mut self) -> Vec<String> {
+        let mut clauses = Vec::new();
+        let rest = core::mem::take(&mut self.buffer);
+        self.keep(&rest, &mut clauses);
+        clauses
+    }
+
+    fn keep(&mut self, clause: &str, clauses: &mut Vec<String>) {
+        let clause = speakable(clause);
+        if clause.chars().any(char::is_alphanumeric) {
+            self.begun = true;
+            clauses.push(clause);
+        }
+    }
+
+    /// Where, in bytes, the first clause of the buffer ends. A mark counts only once the next
+    /// character is known: "3.5" and "10:30" are one word.
+    fn boundary(&self) -> Option<usize> {
+        let mut last_space = None;
+        let mut chars = 0;
+        let mut words = 0;
+        let mut in_word = false;
+        for (at, letter) in self.buffer.char_indices() {
+            chars += 1;
+            let after = at + letter.len_utf8();
+            let next = self.buffer.get(after..)?.chars().next();
+            if letter.is_whitespace() {
+                last_space = Some(after);
+                in_word = false;
+            } else if !in_word {
+                in_word = true;
+                words += 1;
+            }
+            if letter == '\n' {
+                return Some(after);
+            }
+            let next_is_space = next.is_some_and(char::is_whitespace);
+            let so_far = self.buffer.get(..at)?;
+            let ends = match letter {
+                '!' | '?' | '…' | '。' => next_is_space,
+                '.' => next_is_space && !is_abbreviation(so_far),
+                '"' | '”' | ')' => next_is_space && so_far.ends_with(['.', '!', '?']),
+                ',' | ';' | ':' | '–' | '—' => {
+                    next_is_space
+                        && if self.begun {
+                            chars >= COMMA_CHARS_MIN
+                        } else {
+                            words >= FIRST_WORDS_MIN
+                        }
+                }
+                _ => false,
+            };
+            if ends {
+                return Some(after);
+            }
+            if chars >= CLAUSE_CHARS_MAX {
+                return Some(last_space.unwrap_or(after));
+            }
+        }
+        None
+    }
+}
+
+/// Whether the word before a full stop is one that goes on: an abbreviation, an initial, or the
+/// number of a list.
+fn is_abbreviation(so_far: &str) -> bool {
+    let word = so_far
+        .rsplit(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    let word = word.trim_start_matches(|letter: char| !letter.is_alphanumeric());
+    let alone = so_far.trim_start().len() == word.len();
+    let mut letters = word.chars();
+    let initial =
+        letters.next().is_some_and(char::is_uppercase) && letters.next().is_none() && word != "I";
+    let list_number = alone && word.chars().all(|letter| letter.is_ascii_digit());
+    initial || list_number || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
+}
+
+/// The text without the marks that are meant for the eye.
+fn speakable(clause: &str) -> String {
+    let line = clause.trim().trim_start_matches(['#', '>', '-', '•', ' ']);
+    let mut spoken = String::with_capacity(line.len());
+    for letter in line.chars() {
+        match letter {
+            '*' | '`' | '~' | '|' => {}
+            _ if letter.is_whitespace() => {
+                if !spoken.ends_with(' ') {
+                    spoken.push(' ');
+                }
+            }
+            _ => spoken.push(letter),
+        }
+    }
+    spoken.trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(text: &str) -> Vec<String> {
+        let mut splitter = Splitter::default();
+        let mut clauses = splitter.push(text);
+        clauses.extend(splitter.finish());
+        clauses
+    }
+
+    #[test]
+    fn text_is_cut_where_a_speaker_would_breathe() {
+        let table: &[(&str, &[&str])] = &[
+            ("It is noon.", &["It is noon."]),
+            ("Yes. It is.", &["Yes.", "It is."]),
+            ("Is it? Yes! Good", &["Is it?", "Yes!", "Good"]),
+            (
+                "Well, it is noon, and sunny.",
+                &["Well, it is noon,", "and sunny."],
+            ),
+            (
+                "Pi is about 3.14 today. Fine.",
+                &["Pi is about 3.14 today.", "Fine."],
+            ),
+            (
+                "Dr. Smith called at 10:30 a.m. today. Bye.",
+                &["Dr. Smith called at 10:30 a.m. today.", "Bye."],
+            ),
+            ("J. S. Bach wrote it.", &["J. S. Bach wrote it."]),
+            ("So am I. Good.", &["So am I.", "Good."]),
+            ("1. Milk\n2. Eggs\n", &["1. Milk", "2. Eggs"]),
+            ("It was 5. Then 6.", &["It was 5.", "Then 6."]),
+            (
+                "**Bold** and `code`.\n\n- one\n- two",
+                &["Bold and code.", "one", "two"],
+            ),
+            (
+                "He said \"no.\" Then left.",
+                &["He said \"no.\"", "Then left."],
+            ),
+            ("...", &[]),
+            ("", &[]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(split(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn later_clauses_end_at_a_comma_only_when_long() {
+        assert_eq!(
+            split("Here it is. One, two, three, four, five."),
+            ["Here it is.", "One, two, three, four, five."]
+        );
+        let long = "Here it is. The first of these many words is followed by so many others, and then more.";
+        assert_eq!(split(long).len(), 3);
+    }
+
+    #[test]
+    fn the_pieces_of_a_stream_do_not_matter() {
+        let text = "Well, it is 3.5 degrees. Mr. Fox is out! Take a coat, please, and a hat.";
+        let whole = split(text);
+        for size in 1..12 {
+            let mut splitter = Splitter::default();
+            let mut clauses = Vec::new();
+            let letters: Vec<char> = text.chars().collect();
+            for piece in letters.chunks(size) {
+                clauses.extend(splitter.push(&piece.iter().collect::<String>()));
+            }
+            clauses.extend(splitter.finish());
+            assert_eq!(clauses, whole, "pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_marks_is_cut_at_a_space() {
+        let text = "word ".repeat(200);
+        for clause in split(&text) {
+            assert!(clause.chars().count() <= CLAUSE_CHARS_MAX);
+            assert!(clause.ends_with("word"));
+        }
+        let solid = "x".repeat(1_000);
+        assert_eq!(split(&solid).concat(), solid);
+    }
+
+    #[test]
+    fn a_clause_is_there_as_soon_as_it_can_be() {
+        let mut splitter = Splitter::default();
+        assert!(splitter.push("Your timer is set.").is_empty());
+        assert_eq!(splitter.push(" "), ["Your timer is set."]);
+        assert!(splitter.finish().is_empty());
+    }
+}
