@@ -1,0 +1,237 @@
+//! `calculator.evaluate`: sums, percentages and units, with limits on time and size.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ErrorCode, ToolResult};
+use serde_json::json;
+use text2num::{Language, replace_numbers_in_text};
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{EXPRESSION_CHARS_MAX, OUTCOME_CHARS_MAX},
+    runner::RunContext,
+};
+
+struct CalculatorEvaluate;
+
+inventory::submit! { BuiltIn(&CalculatorEvaluate) }
+
+#[async_trait]
+impl Tool for CalculatorEvaluate {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "calculator.evaluate",
+            description: "Calculates: arithmetic, powers, roots, percentages, trigonometry and \
+                          conversion of units, for example \"5 miles to km\". No currencies.",
+            properties: json!({
+                "expression": {"type": "string", "description": "What to calculate, for example (3 + 4) * 12.", "examples": ["12 times 7"]},
+            }),
+            required: &["expression"],
+            phrases: &[
+                "(what is|what's|how much is|calculate|compute|work out) {expression}",
+                "(what does|how much does) {expression} (equal|make|give)",
+                "convert {expression}",
+            ],
+            guidance: Some("Use calculator.evaluate for every calculation; do not do sums yourself."),
+            flags: READ_ONLY,
+        }
+    }
+
+    async fn run(
+        &self,
+        _context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let ask = "What should I calculate?";
+        let asked = arguments.text_required("expression", EXPRESSION_CHARS_MAX, ask)?;
+        let expression = expression(&asked)?;
+        let budget = Arc::new(Budget::default());
+        // Dropped with this future, as at the call's deadline: then the thread stops as well.
+        let _stop = StopOnDrop(Arc::clone(&budget));
+        let evaluated = tokio::task::spawn_blocking(move || evaluate(&expression, &budget)).await;
+        let outcome = evaluated.unwrap_or_else(|_| Err("the calculator crashed".to_owned()));
+        let outcome = outcome.map_err(|error| refusal(&error))?;
+        if outcome.chars().count() > OUTCOME_CHARS_MAX {
+            return Err(Refusal {
+                code: ErrorCode::ExecutionError,
+                message: "The result has too many digits.".to_owned(),
+                say: "The result is too long to say.".to_owned(),
+                retryable: false,
+            });
+        }
+        let (about, value) = match outcome.strip_prefix("approx. ") {
+            Some(value) => ("about ", rounded(value)),
+            None => ("", outcome.clone()),
+        };
+        let say = format!("That's {about}{value}.");
+        let sign = if about.is_empty() { "=" } else { "≈" };
+        let mut result = told(say, &asked, format!("{sign} {value}"), json!({"result": outcome}));
+        result.content = outcome;
+        Ok(result)
+    }
+}
+
+/// Steps of the evaluator that a sum may take: about a tenth of a second.
+const STEPS_MAX: u64 = 2_000_000;
+
+#[derive(Default)]
+struct Budget {
+    steps: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl fend_core::Interrupt for Budget {
+    fn should_interrupt(&self) -> bool {
+        self.steps.fetch_add(1, Ordering::Relaxed) >= STEPS_MAX
+            || self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+struct StopOnDrop(Arc<Budget>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// No rates and no randomness are given to the context, so currencies and dice are errors.
+fn evaluate(expression: &str, budget: &Budget) -> Result<String, String> {
+    let mut context = fend_core::Context::new();
+    let result = fend_core::evaluate_with_interrupt(expression, &mut context, budget)?;
+    Ok(result.get_main_result().trim().to_owned())
+}
+
+/// From spoken words to the evaluator's language, or why not.
+fn expression(asked: &str) -> Result<String, Refusal> {
+    // Short words keep their case: units differ by it (MB, Mb).
+    let words = asked.split(' ').map(|word| {
+        if word.chars().count() > SHORT_CHARS_MAX {
+            word.to_lowercase()
+        } else {
+            word.to_owned()
+        }
+    });
+    let words = words.collect::<Vec<_>>().join(" ");
+    let digits = replace_numbers_in_text(&words, &Language::english(), 0.0);
+    let mut text = format!(" {} ", digits.trim_end_matches(['?', '=', '.', ' ']));
+    for (spoken, written) in REPLACEMENTS {
+        text = text.replace(spoken, written);
+    }
+    let text = root(text.trim());
+    // What is left out keeps sums apart from programs: the evaluator has functions of functions,
+    // and one that calls itself would end the process.
+    let allowed = |c: char| {
+        c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c)
+    };
+    if text.is_empty() || !text.chars().all(allowed) || text.matches('(').count() > NESTED_MAX {
+        return Err(refusal("not a calculation"));
+    }
+    Ok(text)
+}
+
+/// Letters of a unit's abbreviation.
+const SHORT_CHARS_MAX: usize = 3;
+
+/// Brackets in a sum: far more than anybody says, far less than the evaluator's stack holds.
+const NESTED_MAX: usize = 20;
+
+/// Spoken operators, longer ones first.
+const REPLACEMENTS: [(&str, &str); 34] = [
+    ("×", " * "),
+    ("÷", " / "),
+    ("−", "-"),
+    ("–", "-"),
+    ("√", " square root of "),
+    ("²", "^2"),
+    ("³", "^3"),
+    ("π", " pi "),
+    (" what is ", " "),
+    (" to the power of ", " ^ "),
+    (" raised to ", " ^ "),
+    (" to the power ", " ^ "),
+    (" multiplied by ", " * "),
+    (" multiplied with ", " * "),
+    (" divided by ", " / "),
+    (" times ", " * "),
+    (" x ", " * "),
+    (" over ", " / "),
+    (" plus ", " + "),
+    (" minus ", " - "),
+    (" squared ", " ^ 2 "),
+    (" cubed ", " ^ 3 "),
+    (" percent of ", "% of "),
+    (" per cent of ", "% of "),
+    (" percent ", "% "),
+    (" the square root of ", " square root of "),
+    (" the cube root of ", " cube root of "),
+    (" modulo ", " mod "),
+    (" factorial ", "! "),
+    (" into ", " to "),
+    (" degrees celsius ", " °C "),
+    (" degrees fahrenheit ", " °F "),
+    (" celsius ", " °C "),
+    (" fahrenheit ", " °F "),
+];
+
+/// "square root of 16 + 9" is taken as the root of what follows directly.
+fn root(text: &str) -> String {
+    let mut out = text.to_owned();
+    for (spoken, function) in [("square root of ", "sqrt"), ("cube root of ", "cbrt")] {
+        while let Some((before, after)) = out.clone().split_once(spoken) {
+            let end = if after.starts_with('(') {
+                0
+            } else {
+                let number = |c: char| c.is_ascii_digit() || ".,".contains(c);
+                after.find(|c| !number(c)).unwrap_or(after.len())
+            };
+            let (operand, rest) = after.split_at(end);
+            out = if operand.is_empty() {
+                format!("{before}{function} {rest}")
+            } else {
+                format!("{before}{function}({operand}){rest}")
+            };
+        }
+    }
+    out
+}
+
+/// At most four digits after the point of the leading number: more is noise to an ear.
+fn rounded(value: &str) -> String {
+    let end = value
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
+        .unwrap_or(value.len());
+    let (number, unit) = value.split_at(end);
+    let plain = !unit.starts_with(['e', 'E', '*', '/', '^']);
+    match (number.split_once('.'), number.parse::<f64>()) {
+        (Some((_, decimals)), Ok(parsed))
+            if plain && decimals.len() > 4 && (0.001..1e12).contains(&parsed.abs()) =>
+        {
+            let short = format!("{parsed:.4}");
+            let short = short.trim_end_matches('0').trim_end_matches('.');
+            format!("{short}{unit}")
+        }
+        _ => value.to_owned(),
+    }
+}
+
+fn refusal(error: &str) -> Refusal {
+    let (code, say) = if error.contains("division by zero") {
+        (ErrorCode::ExecutionError, "Nothing can be divided by zero.")
+    } else if error.contains("interrupted") {
+        (ErrorCode::ExecutionError, "That calculation is too big for me.")
+    } else {
+        (ErrorCode::InvalidArguments, "I can't calculate that.")
+    };
+    Refusal {
+        code,
+        message: format!("Not calculated: {}", crate::reply::cut(error, 200)),
+        say: say.to_owned(),
+        retryable: false,
+    }
+}

@@ -1,0 +1,51 @@
+//! `clock.date`: what day it is.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    runner::RunContext,
+    spoken,
+};
+
+struct ClockDate;
+
+inventory::submit! { BuiltIn(&ClockDate) }
+
+#[async_trait]
+impl Tool for ClockDate {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "clock.date",
+            description: "Tells today's date and day of the week where the wearer is.",
+            properties: json!({}),
+            required: &[],
+            phrases: &[
+                "(what is|what's) (today's date|the date [today]|the date of today)",
+                "what (day|date) is it [today]",
+                "what (day|date) (is today|do we have [today]|are we on)",
+                "what day of the (week|month) is it [today]",
+                "which day [of the week] is it [today]",
+                "[tell me] (today's|the) date [please]",
+            ],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        _arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let today = spoken::now(&*context.ports.clock).date();
+        let say = today.strftime("Today is %A, %B %-d, %Y.").to_string();
+        let title = today.strftime("%A").to_string();
+        let show = today.strftime("%B %-d, %Y").to_string();
+        let data = json!({"date": today.to_string(), "weekday": title});
+        Ok(told(say, &title, show, data))
+    }
+}

@@ -1,0 +1,102 @@
+//! `help.show`: what can be said, from the tools that are offered at this moment.
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ToolFlags, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{FOLLOW_UPS_MAX, ITEM_CHARS_MAX, NOTES_LISTED_MAX},
+    phrases,
+    registry::{Snapshot, Source},
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct HelpShow;
+
+inventory::submit! { BuiltIn(&HelpShow) }
+
+/// What is said first, where it is offered; the rest follows in the order of the catalogue.
+const FIRST: [&str; 4] = ["timer.set", "reminder.set", "note.add", "clock.time"];
+
+/// Examples that are spoken: nobody remembers more.
+const SPOKEN_EXAMPLES: usize = 4;
+
+#[async_trait]
+impl Tool for HelpShow {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "help.show",
+            description: "Gives examples of what the wearer can say to the assistant.",
+            properties: json!({}),
+            required: &[],
+            phrases: &[
+                "[(show|give) me] help [(me|please)]",
+                "what can (you do|I say|I ask [you]|you help [me] with)",
+                "what (do you understand|are you able to do|commands are there)",
+                "how (do|can) I use (you|this)",
+            ],
+            guidance: None,
+            flags: ToolFlags {
+                persistent: false,
+                ..READ_ONLY
+            },
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        _arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let examples = examples(&context.offered);
+        if examples.is_empty() {
+            let say = "There is nothing that I can do right now.";
+            return Ok(told(say, "Help", "Nothing", json!({"examples": []})));
+        }
+        let spoken_examples: Vec<_> = examples.iter().take(SPOKEN_EXAMPLES).collect();
+        let quoted: Vec<_> = spoken_examples.iter().map(|text| text.as_str()).collect();
+        let say = format!("You can say, for example: {}.", spoken::list_or(&quoted));
+        let lines: Vec<_> = examples
+            .iter()
+            .take(NOTES_LISTED_MAX)
+            .map(|text| spoken::capitalised(text))
+            .collect();
+        let mut result = told(
+            say,
+            "You can say",
+            lines.join("\n"),
+            json!({"examples": examples}),
+        );
+        result.content = format!("Examples of what the wearer can say:\n{}", examples.join("\n"));
+        result.follow_ups = lines.into_iter().take(FOLLOW_UPS_MAX).collect();
+        Ok(result)
+    }
+}
+
+/// One example per tool: the best known first, then what is not built in, then the others.
+fn examples(offered: &Snapshot) -> Vec<String> {
+    let rank = |name: &str, source: &Source| {
+        let first = FIRST.iter().position(|first| *first == name);
+        match (first, source) {
+            (Some(at), _) => (0, at),
+            (None, Source::BuiltIn) => (2, 0),
+            (None, _) => (1, 0),
+        }
+    };
+    let mut ranked: Vec<_> = offered
+        .tools()
+        .iter()
+        .filter(|tool| tool.spec.name != "help.show")
+        .filter_map(|tool| {
+            let text = cut(&phrases::example(&tool.spec, "en")?, ITEM_CHARS_MAX);
+            Some((rank(&tool.spec.name, &tool.source), text))
+        })
+        .collect();
+    // Stable: the catalogue's order stays within a rank.
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, text)| text).collect()
+}

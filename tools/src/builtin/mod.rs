@@ -1,0 +1,154 @@
+//! The built-in tools: one file per tool, which declares everything about it and registers itself.
+
+mod calculator_evaluate;
+mod clock_date;
+mod clock_time;
+mod device_status;
+mod help_show;
+mod note_add;
+mod note_delete;
+mod note_list;
+mod note_search;
+mod notes;
+mod reminder_cancel;
+mod reminder_list;
+mod reminder_set;
+mod schedule;
+mod timer_cancel;
+mod timer_list;
+mod timer_set;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{Content, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
+use serde_json::{Value, json};
+
+use crate::{
+    arguments::{Arguments, Refusal},
+    runner::{RunContext, Runner},
+};
+
+/// A built-in tool.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// What it declares.
+    fn definition(&self) -> Definition;
+    /// Runs it. Arguments fit the schema.
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal>;
+}
+
+/// What a built-in tool declares about itself, in the form that is nicest to write.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Full name.
+    pub name: &'static str,
+    /// What it does, for a model.
+    pub description: &'static str,
+    /// Properties of the arguments, as JSON Schema.
+    pub properties: Value,
+    /// Names of the properties that must be there.
+    pub required: &'static [&'static str],
+    /// English sentence templates; the first one serves as example in help.
+    pub phrases: &'static [&'static str],
+    /// Advice for a model.
+    pub guidance: Option<&'static str>,
+    /// What it may do and needs.
+    pub flags: ToolFlags,
+}
+
+/// Changes nothing.
+const READ_ONLY: ToolFlags = ToolFlags {
+    read_only: true,
+    destructive: false,
+    requires_approval: false,
+    always: true,
+    persistent: false,
+    requires_display: false,
+};
+
+/// Changes what is stored for the wearer.
+const CHANGES: ToolFlags = ToolFlags {
+    read_only: false,
+    persistent: true,
+    ..READ_ONLY
+};
+
+/// Milliseconds that a built-in may take: the slowest thing that it does is one commit to a
+/// memory card.
+const BUILT_IN_MS_MAX: u32 = 10_000;
+
+impl From<Definition> for ToolSpec {
+    fn from(definition: Definition) -> Self {
+        Self {
+            name: definition.name.to_owned(),
+            description: definition.description.to_owned(),
+            input_schema: json!({
+                "type": "object",
+                "properties": definition.properties,
+                "required": definition.required,
+                "additionalProperties": false,
+            }),
+            phrases: vec![Phrases {
+                language: "en".to_owned(),
+                templates: definition.phrases.iter().map(ToString::to_string).collect(),
+            }],
+            // Every built-in result has its own words.
+            reply: None,
+            guidance: definition.guidance.map(ToOwned::to_owned),
+            flags: definition.flags,
+            timeout_ms: Some(BUILT_IN_MS_MAX),
+        }
+    }
+}
+
+/// A tool's entry in the inventory.
+struct BuiltIn(&'static dyn Tool);
+
+inventory::collect!(BuiltIn);
+
+/// Specs of all built-in tools, sorted by name, and what runs them.
+pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
+    let mut specs = Vec::new();
+    let mut tools = BTreeMap::new();
+    for BuiltIn(tool) in inventory::iter::<BuiltIn> {
+        let definition = tool.definition();
+        tools.insert(definition.name, *tool);
+        specs.push(ToolSpec::from(definition));
+    }
+    specs.sort_by(|a, b| a.name.cmp(&b.name));
+    (specs, Arc::new(BuiltIns(tools)))
+}
+
+struct BuiltIns(BTreeMap<&'static str, &'static dyn Tool>);
+
+#[async_trait]
+impl Runner for BuiltIns {
+    async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
+        let Some(tool) = self.0.get(call.name.as_str()) else {
+            let message = format!("No built-in tool is named '{}'.", call.name);
+            return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
+        };
+        tool.run(&context, Arguments(&call.arguments))
+            .await
+            .unwrap_or_else(Refusal::into_result)
+    }
+}
+
+/// A result that is told the same way to model and wearer, and shown on a card.
+fn told(say: impl Into<String>, title: &str, text: impl Into<String>, data: Value) -> ToolResult {
+    let mut result = ToolResult::said(say);
+    result.show = Some(Content::Card {
+        title: title.to_owned(),
+        text: text.into(),
+    });
+    result.data = Some(data);
+    result
+}
+
+#[cfg(test)]
+mod tests;

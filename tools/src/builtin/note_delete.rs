@@ -1,0 +1,107 @@
+//! `note.delete`: deletes exactly one note.
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ToolFlags, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, notes, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
+    matching::{self, Choice},
+    ports::Note,
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct NoteDelete;
+
+inventory::submit! { BuiltIn(&NoteDelete) }
+
+#[async_trait]
+impl Tool for NoteDelete {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "note.delete",
+            description: "Deletes the one note that has all words of the query; \"last\" is the \
+                          newest note. When several fit, none is deleted.",
+            properties: json!({
+                "query": {"type": "string", "description": "Words of the note.", "examples": ["milk"]},
+            }),
+            required: &["query"],
+            phrases: &[
+                "[please] (delete|remove|erase|forget) (my|the) note (about|on|with|saying|that says|to|for) {query} [please]",
+                "[please] (delete|remove|erase|forget) (my|the) {query} note [please]",
+                "[please] (delete|remove|erase) {query} from my notes [please]",
+            ],
+            guidance: None,
+            flags: ToolFlags {
+                destructive: true,
+                ..CHANGES
+            },
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let ask = "Which note should I delete?";
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
+        let port = &context.ports.notes;
+        // All that a search may give: the one note with exactly these words may be an old one.
+        let found = port.search(&context.user, &query, usize::MAX).await?;
+        let chosen = match matching::choose(found, &query, |note| note.text.as_str()) {
+            Choice::One(note) => Some(note),
+            Choice::Several(several) => return Ok(which(context, &several)),
+            Choice::None if is_newest(&query) => {
+                port.list(&context.user, 1).await?.into_iter().next()
+            }
+            Choice::None => None,
+        };
+        let Some(note) = chosen else {
+            let query = cut(&query, ITEM_CHARS_MAX);
+            let say = format!("I find no note about {query}.");
+            return Ok(told(say, "Notes", "None found", json!({"deleted": null})));
+        };
+        let Some(deleted) = port.delete(&context.user, note.id).await? else {
+            let say = "That note is already gone.";
+            return Ok(told(say, "Notes", "Gone", json!({"deleted": null})));
+        };
+        let say = spoken::sentence(&format!("Deleted: {}", notes::short(&deleted)));
+        let data = json!({"deleted": notes::describe(context, &deleted)});
+        Ok(told(say, "Deleted", notes::short(&deleted), data))
+    }
+}
+
+/// Whether the newest note is meant: "last", "my latest note".
+fn is_newest(query: &str) -> bool {
+    let words = matching::words(query);
+    let rest: Vec<_> = words.iter().filter(|word| *word != "note").collect();
+    matches!(rest.as_slice(), [one] if ["last", "latest", "newest"].contains(&one.as_str()))
+}
+
+/// Asks which one is meant; nothing was deleted.
+fn which(context: &RunContext, several: &[Note]) -> ToolResult {
+    let mut names: Vec<String> = several
+        .iter()
+        .take(SPOKEN_ITEMS_MAX)
+        .map(notes::short)
+        .collect();
+    let shown = names.join("\n");
+    if several.len() > SPOKEN_ITEMS_MAX {
+        names.push("another one".to_owned());
+    }
+    let say = format!("Which note: {}?", spoken::list_or(&names));
+    let all: Vec<_> = several
+        .iter()
+        .take(NOTES_LISTED_MAX)
+        .map(|note| notes::describe(context, note))
+        .collect();
+    let data = json!({"deleted": null, "ask_which": all});
+    let mut result = told(&*say, "Which note?", shown, data);
+    result.content = format!("Nothing was deleted: several fit. Ask the wearer. {say}");
+    result
+}

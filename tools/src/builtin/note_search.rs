@@ -1,0 +1,78 @@
+//! `note.search`: finds notes by their words.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, notes, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct NoteSearch;
+
+inventory::submit! { BuiltIn(&NoteSearch) }
+
+#[async_trait]
+impl Tool for NoteSearch {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "note.search",
+            description: "Finds the wearer's notes that have all words of the query.",
+            properties: json!({
+                "query": {"type": "string", "description": "Words to look for.", "examples": ["milk"]},
+            }),
+            required: &["query"],
+            phrases: &[
+                "[please] (search|look through|look in|check) my notes (for|about) {query}",
+                "[please] (find|search for|look for|look up) {query} in my notes",
+                "[please] (find|show|read) [me] (my|the) (note|notes) (about|on|for|with) {query}",
+                "(what do my notes say|do I have a note|do I have any notes|is there a note|what did I note) (about|on) {query}",
+            ],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let ask = "What should I look for?";
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
+        // One more than is listed tells whether there are more.
+        let asked = NOTES_LISTED_MAX + 1;
+        let found = context.ports.notes.search(&context.user, &query, asked);
+        let mut found = found.await?;
+        let more = found.len() > NOTES_LISTED_MAX;
+        found.truncate(NOTES_LISTED_MAX);
+        let all: Vec<_> = found
+            .iter()
+            .map(|note| notes::describe(context, note))
+            .collect();
+        let data = json!({"notes": all, "more": more});
+        let query = cut(&query, ITEM_CHARS_MAX);
+        if found.is_empty() {
+            let say = format!("I find no note about {query}.");
+            return Ok(told(say, "Notes", "None found", data));
+        }
+        let count = match (more, found.len()) {
+            (true, n) => format!("more than {n} notes"),
+            (false, n) => spoken::count(n, "note"),
+        };
+        let newest = if found.len() > SPOKEN_ITEMS_MAX {
+            " The newest:"
+        } else {
+            ""
+        };
+        found.truncate(SPOKEN_ITEMS_MAX);
+        let read = notes::read_out(&found);
+        let say = format!("I found {count} about {query}.{newest} {read}");
+        Ok(told(say, "Notes", notes::lines(&found), data))
+    }
+}

@@ -1,0 +1,92 @@
+//! `reminder.cancel`: drops one reminder.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
+    matching::{self, Choice},
+    ports::{Entry, EntryKind},
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct ReminderCancel;
+
+inventory::submit! { BuiltIn(&ReminderCancel) }
+
+#[async_trait]
+impl Tool for ReminderCancel {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "reminder.cancel",
+            description: "Drops one pending reminder: the one about the text, or the only one.",
+            properties: json!({
+                "text": {"type": "string", "description": "Words of the reminder. Leave out when there is only one.", "examples": ["the oven"]},
+            }),
+            required: &[],
+            phrases: &[
+                "[please] (cancel|delete|remove|drop|clear) (the|my) reminder (about|to|for|of) {text} [please]",
+                "[please] (cancel|delete|remove|drop|clear) (the|my) {text} reminder [please]",
+                "[please] (cancel|delete|remove|drop|clear) (the|my) reminder [please]",
+                "(do not|don't) remind me (about|to|of) {text} [any more]",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let reminders = schedule::entries(context, EntryKind::Reminder).await?;
+        if reminders.is_empty() {
+            let data = json!({"cancelled": null});
+            return Ok(told("You have no reminders.", "Reminders", "None", data));
+        }
+        let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
+            Some(text) => {
+                match matching::choose(reminders, &text, |reminder| reminder.text.as_str()) {
+                    Choice::None => {
+                        let text = cut(&text, ITEM_CHARS_MAX);
+                        let say = format!("I don't find a reminder about {text}.");
+                        let data = json!({"cancelled": null});
+                        return Ok(told(say, "Reminder", "Not found", data));
+                    }
+                    Choice::One(reminder) => reminder,
+                    Choice::Several(several) => return Ok(which(context, &several)),
+                }
+            }
+            None => match reminders.as_slice() {
+                [only] => only.clone(),
+                several => return Ok(which(context, several)),
+            },
+        };
+        if !schedule::remove(context, &chosen).await? {
+            let data = json!({"cancelled": null});
+            let say = "That reminder is already over.";
+            return Ok(told(say, "Reminder", "Over", data));
+        }
+        let text = cut(&chosen.text, ITEM_CHARS_MAX);
+        let say = spoken::sentence(&format!("Reminder cancelled: {text}"));
+        let data = json!({"cancelled": schedule::describe(context, &chosen)});
+        Ok(told(say, "Reminder cancelled", text, data))
+    }
+}
+
+fn which(context: &RunContext, reminders: &[Entry]) -> ToolResult {
+    let names: Vec<String> = reminders
+        .iter()
+        .map(|reminder| {
+            let text = cut(&reminder.text, ITEM_CHARS_MAX);
+            format!("{text} {}", schedule::due(context, reminder))
+        })
+        .collect();
+    schedule::ask_which(context, "Which reminder?", &names, reminders)
+}

@@ -1,0 +1,71 @@
+//! `reminder.list`: what the wearer will be reminded of.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, SPOKEN_ITEMS_MAX},
+    ports::EntryKind,
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct ReminderList;
+
+inventory::submit! { BuiltIn(&ReminderList) }
+
+#[async_trait]
+impl Tool for ReminderList {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "reminder.list",
+            description: "Lists the wearer's pending reminders, the next one first.",
+            properties: json!({}),
+            required: &[],
+            phrases: &[
+                "(what are|read|list|show|tell) [me] [all] [of] my reminders [please]",
+                "(what|which) reminders (do I have|are there|are set)",
+                "(do I have|are there|have I got) any reminders",
+                "(list|show) [all] [the] reminders",
+                "what (do I have|did I ask you) to remember",
+                "what did I ask you to remind me (of|about)",
+            ],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        _arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let reminders = schedule::entries(context, EntryKind::Reminder).await?;
+        let all: Vec<_> = reminders
+            .iter()
+            .map(|reminder| schedule::describe(context, reminder))
+            .collect();
+        let data = json!({"reminders": all});
+        if reminders.is_empty() {
+            return Ok(told("You have no reminders.", "Reminders", "None", data));
+        }
+        let mut say = format!("You have {}.", spoken::count(reminders.len(), "reminder"));
+        let mut lines = Vec::new();
+        for reminder in reminders.iter().take(SPOKEN_ITEMS_MAX) {
+            let text = cut(&reminder.text, ITEM_CHARS_MAX);
+            let due = spoken::capitalised(&schedule::due(context, reminder));
+            let line = format!("{due}: {text}");
+            say.push(' ');
+            say.push_str(&spoken::sentence(&line));
+            lines.push(line);
+        }
+        if reminders.len() > SPOKEN_ITEMS_MAX {
+            say.push_str(" The others come later.");
+        }
+        Ok(told(say, "Reminders", lines.join("\n"), data))
+    }
+}

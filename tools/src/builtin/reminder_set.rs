@@ -1,0 +1,173 @@
+//! `reminder.set`: tells the wearer something later.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use jiff::{ToSpan, Zoned, civil::DateTime, tz::TimeZone};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{QUERY_CHARS_MAX, REMINDER_CHARS_MAX, REMINDER_SECONDS_MAX},
+    ports::{Due, EntryKind},
+    runner::RunContext,
+    spoken,
+};
+
+struct ReminderSet;
+
+inventory::submit! { BuiltIn(&ReminderSet) }
+
+const ASK_WHEN: &str = "When should I remind you?";
+
+#[async_trait]
+impl Tool for ReminderSet {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "reminder.set",
+            description: "Reminds the wearer of something, after a length of time or at a local \
+                          date and time. Give exactly one of in_seconds and at.",
+            properties: json!({
+                "text": {"type": "string", "description": "What to be reminded of, as the wearer would hear it.", "examples": ["check the oven"]},
+                "in_seconds": {"type": "integer", "description": "Seconds from now."},
+                "at": {"type": "string", "description": "Local date and time, YYYY-MM-DDTHH:MM."},
+            }),
+            required: &["text"],
+            phrases: &[
+                "[please] remind me in {in_seconds:duration} (to|about|of|that) {text} [please]",
+                "[please] remind me (to|about|of|that) {text} in {in_seconds:duration} [please]",
+                "[please] remind me {at:when} (to|about|of|that) {text} [please]",
+                "[please] remind me (to|about|of|that) {text} {at:when} [please]",
+                "in {in_seconds:duration} remind me (to|about|of|that) {text}",
+                "{at:when} remind me (to|about|of|that) {text}",
+                "[please] (set|add|create|make) (a|another) reminder (in|for) {in_seconds:duration} [from now] (to|about|for|that) {text}",
+                "[please] (set|add|create|make) (a|another) reminder [for] {at:when} (to|about|for|that) {text}",
+                "[please] (set|add|create|make) (a|another) reminder (to|about|for|that) {text} in {in_seconds:duration}",
+                "[please] (set|add|create|make) (a|another) reminder (to|about|for|that) {text} {at:when}",
+                "(do not|don't) let me forget (to|about) {text} in {in_seconds:duration}",
+                "(do not|don't) let me forget (to|about) {text} {at:when}",
+            ],
+            guidance: Some(
+                "If the wearer gave no time for a reminder, ask for it instead of guessing.",
+            ),
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let ask = "What should I remind you of?";
+        let text = arguments.text_required("text", REMINDER_CHARS_MAX, ask)?;
+        let in_seconds = arguments.integer("in_seconds");
+        let at = arguments.text_optional("at", QUERY_CHARS_MAX)?;
+        let now = spoken::now(&*context.ports.clock);
+        let (due, when, moved) = match (in_seconds, at) {
+            (Some(seconds), None) => {
+                let seconds = check_ahead(seconds)?;
+                let when = format!("in {}", spoken::duration(seconds));
+                let duration_ms = seconds * 1_000;
+                (Due::In { duration_ms }, Some(when), false)
+            }
+            (None, Some(at)) => {
+                let (moment, moved) = moment(&at, &now, &context.ports.clock.zone())?;
+                check_ahead(now.duration_until(&moment).as_secs().max(1))?;
+                let wall_ms = moment.timestamp().as_millisecond();
+                (Due::At { wall_ms }, None, moved)
+            }
+            (None, None) => {
+                return Err(Refusal::arguments(
+                    "One of 'in_seconds' and 'at' must be given. Ask the wearer when.",
+                    ASK_WHEN,
+                ));
+            }
+            (Some(_), Some(_)) => {
+                return Err(Refusal::arguments(
+                    "Only one of 'in_seconds' and 'at' may be given.",
+                    ASK_WHEN,
+                ));
+            }
+        };
+        schedule::check_room(context).await?;
+        let entry = context
+            .ports
+            .schedule
+            .add(&context.user, due, EntryKind::Reminder, &text)
+            .await?;
+        let due = schedule::due(context, &entry);
+        let when = when.unwrap_or_else(|| due.clone());
+        let why = if moved {
+            "That time has passed today, so the"
+        } else {
+            "The"
+        };
+        let say = spoken::sentence(&format!("{why} reminder is set for {}: {text}", bare(&when)));
+        let say = if moved {
+            say
+        } else {
+            // Without the detour the short form is nicer to hear.
+            spoken::sentence(&format!("I'll remind you {when}: {text}"))
+        };
+        let shown = spoken::capitalised(&format!("{}\n{text}", bare(&due)));
+        let data = schedule::describe(context, &entry);
+        Ok(told(say, "Reminder", shown, data))
+    }
+}
+
+/// "at 5 PM" is "5 PM" and "on Friday at noon" is "Friday at noon" after "for".
+fn bare(when: &str) -> &str {
+    when.strip_prefix("at ")
+        .or_else(|| when.strip_prefix("on "))
+        .unwrap_or(when)
+}
+
+fn check_ahead(seconds: i64) -> Result<u64, Refusal> {
+    if seconds < 1 {
+        return Err(Refusal::arguments(
+            "The time must lie in the future. Ask the wearer when.",
+            ASK_WHEN,
+        ));
+    }
+    if seconds > REMINDER_SECONDS_MAX {
+        return Err(Refusal::arguments(
+            format!("A reminder may lie at most {REMINDER_SECONDS_MAX} seconds ahead."),
+            "That is too far away. I can remind you within the next five years.",
+        ));
+    }
+    Ok(seconds.unsigned_abs())
+}
+
+/// The moment of a local date and time. A time of day that has passed today is meant for tomorrow
+/// (`true`); an earlier day is an error. In the hour that a clock change repeats, the first one
+/// that is still to come is meant; in one that it skips, the moment as far after the change.
+fn moment(at: &str, now: &Zoned, zone: &TimeZone) -> Result<(Zoned, bool), Refusal> {
+    let misread = || {
+        Refusal::arguments(
+            "'at' must be a local date and time like 2026-03-09T17:30.",
+            "I didn't get the time. When should I remind you?",
+        )
+    };
+    let at: DateTime = at.parse().map_err(|_| misread())?;
+    let resolve = |at: DateTime| -> Option<Zoned> {
+        let ambiguous = zone.to_ambiguous_zoned(at);
+        let first = ambiguous.clone().compatible().ok()?;
+        if first > *now {
+            return Some(first);
+        }
+        ambiguous.later().ok()
+    };
+    let first = resolve(at).ok_or_else(misread)?;
+    if first > *now {
+        return Ok((first, false));
+    }
+    if at.date() == now.date() {
+        let next = at.checked_add(1.day()).map_err(|_| misread())?;
+        return Ok((resolve(next).ok_or_else(misread)?, true));
+    }
+    Err(Refusal::arguments(
+        "'at' lies in the past. Ask the wearer for another time.",
+        "That time has already passed. When should I remind you?",
+    ))
+}

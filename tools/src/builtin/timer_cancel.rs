@@ -1,0 +1,138 @@
+//! `timer.cancel`: stops one timer or all of them.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::TIMER_NAME_CHARS_MAX,
+    matching::Choice,
+    ports::{Entry, EntryKind},
+    runner::RunContext,
+    spoken,
+};
+
+struct TimerCancel;
+
+inventory::submit! { BuiltIn(&TimerCancel) }
+
+#[async_trait]
+impl Tool for TimerCancel {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "timer.cancel",
+            description: "Stops a running timer: the one with the name, the only one, or all.",
+            properties: json!({
+                "name": {"type": "string", "description": "The timer's name, or its length such as \"ten minute\". Leave out when there is only one.", "examples": ["pasta"]},
+                "all": {"type": "boolean", "description": "Stop all timers."},
+            }),
+            required: &[],
+            phrases: &[
+                "[please] (cancel|stop|delete|remove|clear|end|kill) [(the|my)] timer [please]",
+                "[please] (cancel|stop|delete|remove|clear|end|kill) (all|every|all of) [(the|my)] (timers|timer) {all=true} [please]",
+                "[please] (cancel|stop|delete|remove|clear|end|kill) [(the|my)] timers {all=true} [please]",
+                "[please] (cancel|stop|delete|remove|clear|end|kill) [(the|my)] {name} timer [please]",
+                "[please] (cancel|stop|delete|remove|clear|end|kill) the timer (for|called|named) [the] {name} [please]",
+                "turn [(the|my)] timer off",
+                "turn off [(the|my)] timer",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let timers = schedule::entries(context, EntryKind::Timer).await?;
+        if timers.is_empty() {
+            let data = json!({"cancelled": []});
+            return Ok(told("No timers are running.", "Timers", "None", data));
+        }
+        let name = arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?;
+        let chosen = match (arguments.flag("all"), name) {
+            (true, _) => return cancel_all(context, &timers).await,
+            (false, Some(name)) => match schedule::choose_timer(timers.clone(), &name) {
+                Choice::None => return Ok(not_found(context, &name, &timers)),
+                Choice::One(timer) => timer,
+                Choice::Several(several) => return Ok(which(context, &several)),
+            },
+            (false, None) => match timers.as_slice() {
+                [only] => only.clone(),
+                several => return Ok(which(context, several)),
+            },
+        };
+        let data = json!({"cancelled": [schedule::describe(context, &chosen)]});
+        if !schedule::remove(context, &chosen).await? {
+            let data = json!({"cancelled": []});
+            return Ok(told("That timer is already over.", "Timer", "Over", data));
+        }
+        let say = if chosen.text.is_empty() {
+            "Timer cancelled.".to_owned()
+        } else {
+            spoken::capitalised(&format!("{} cancelled.", schedule::timer_name(&chosen)))
+        };
+        Ok(told(say, "Timer", "Cancelled", data))
+    }
+}
+
+async fn cancel_all(context: &RunContext, timers: &[Entry]) -> Result<ToolResult, Refusal> {
+    let mut cancelled = Vec::new();
+    for timer in timers {
+        if schedule::remove(context, timer).await? {
+            cancelled.push(schedule::describe(context, timer));
+        }
+    }
+    let say = match cancelled.len() {
+        0 => "No timers are running.".to_owned(),
+        1 => "Timer cancelled.".to_owned(),
+        n => format!("{} cancelled.", spoken::count(n, "timer")),
+    };
+    let shown = format!("{} cancelled", cancelled.len());
+    Ok(told(say, "Timers", shown, json!({"cancelled": cancelled})))
+}
+
+fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
+    let names: Vec<String> = timers
+        .iter()
+        .map(|timer| format!("the {}", schedule::timer_name(timer)))
+        .collect();
+    // Names that sound alike are told apart by what is left.
+    let alike = names.iter().enumerate().any(|(at, name)| {
+        names.iter().skip(at + 1).any(|other| other == name)
+    });
+    let names: Vec<String> = if alike {
+        timers
+            .iter()
+            .zip(&names)
+            .map(|(timer, name)| {
+                let left = spoken::duration(schedule::remaining_seconds(context, timer));
+                format!("{name} with {left} left")
+            })
+            .collect()
+    } else {
+        names
+    };
+    schedule::ask_which(context, "Which timer?", &names, timers)
+}
+
+fn not_found(context: &RunContext, name: &str, timers: &[Entry]) -> ToolResult {
+    let there: Vec<_> = timers
+        .iter()
+        .take(crate::limits::SPOKEN_ITEMS_MAX)
+        .map(|timer| format!("the {}", schedule::timer_name(timer)))
+        .collect();
+    let there = spoken::list(&there);
+    let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);
+    let say = format!("I don't find a {name} timer. You have {there}.");
+    let running: Vec<_> = timers
+        .iter()
+        .map(|timer| schedule::describe(context, timer))
+        .collect();
+    let data = json!({"cancelled": [], "running": running});
+    told(say, "Timer", "Not found", data)
+}

@@ -1,0 +1,110 @@
+//! `timer.set`: starts a countdown.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
+use crate::{
+    arguments::{Arguments, Refusal, clean},
+    limits::{TIMER_NAME_CHARS_MAX, TIMER_SECONDS_MAX},
+    ports::{Due, EntryKind},
+    runner::RunContext,
+    spoken,
+};
+
+struct TimerSet;
+
+inventory::submit! { BuiltIn(&TimerSet) }
+
+#[async_trait]
+impl Tool for TimerSet {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "timer.set",
+            description: "Starts a timer that rings after a length of time, at most 24 hours. \
+                          For a clock time or a thing to be reminded of, use reminder.set.",
+            properties: json!({
+                "seconds": {"type": "integer", "description": "Length in seconds, 1 to 86400.", "examples": [600]},
+                "name": {"type": "string", "description": "What it is for, in a word or two, without the word timer.", "examples": ["pasta"]},
+            }),
+            required: &["seconds"],
+            phrases: &[
+                "[please] (set|start|make|create) (a|another|me a) timer (for|of) {seconds:duration} [please]",
+                "[please] (set|start|make|create) (a|another|me a) timer (for|of) {seconds:duration} (called|named|for [the]) {name} [please]",
+                "[please] (set|start|make|create) (a|an|the|another) {name} timer (for|of) {seconds:duration} [please]",
+                "[please] (set|start|make|create) (a|an|another) {seconds:duration} timer [please]",
+                "[please] (set|start|make|create) (a|an|another) {seconds:duration} timer (called|named|for [the]) {name} [please]",
+                "[please] (set|start|make|create) (a|an|another) {seconds:duration} {name} timer [please]",
+                "(a|an|another) {seconds:duration} timer [please]",
+                "{seconds:duration} timer [please]",
+                "timer [for] {seconds:duration} [please]",
+                "{name} timer [for] {seconds:duration} [please]",
+                "[please] time {seconds:duration}",
+                "count down [from] {seconds:duration}",
+                "(wake|ping|alert|tell) me in {seconds:duration}",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(
+        &self,
+        context: &RunContext,
+        arguments: Arguments<'_>,
+    ) -> Result<ToolResult, Refusal> {
+        let seconds = arguments.integer("seconds").unwrap_or(0);
+        if seconds < 1 {
+            return Err(Refusal::arguments(
+                "'seconds' must be at least 1. Ask the wearer how long.",
+                "For how long?",
+            ));
+        }
+        if seconds > TIMER_SECONDS_MAX {
+            return Err(Refusal::arguments(
+                format!("'seconds' must be at most {TIMER_SECONDS_MAX}; use reminder.set."),
+                "A timer can run for up to 24 hours. For more, ask me for a reminder.",
+            ));
+        }
+        let name = arguments
+            .text_optional("name", TIMER_NAME_CHARS_MAX)?
+            .map(|name| bare_name(&name))
+            .unwrap_or_default();
+        schedule::check_room(context).await?;
+        let seconds = seconds.unsigned_abs();
+        let due = Due::In {
+            duration_ms: seconds * 1_000,
+        };
+        let entry = context
+            .ports
+            .schedule
+            .add(&context.user, due, EntryKind::Timer, &name)
+            .await?;
+        let title = if name.is_empty() {
+            "Timer".to_owned()
+        } else {
+            spoken::capitalised(&format!("{name} timer"))
+        };
+        let say = format!("{title} set for {}.", spoken::duration(seconds));
+        let data = schedule::describe(context, &entry);
+        Ok(told(say, &title, spoken::countdown(seconds), data))
+    }
+}
+
+/// The name without the words around it: "my pasta timer" is "pasta".
+fn bare_name(name: &str) -> String {
+    let mut words: Vec<&str> = name.split(' ').collect();
+    while let [first, _, ..] = words.as_slice()
+        && ["a", "an", "the", "my"].contains(&first.to_lowercase().as_str())
+    {
+        words.remove(0);
+    }
+    if words
+        .last()
+        .is_some_and(|last| last.eq_ignore_ascii_case("timer"))
+    {
+        words.pop();
+    }
+    clean(&words.join(" "))
+}

@@ -1,0 +1,82 @@
+//! Every maximum of the tools, each with its reason.
+
+/// Bytes of a tool's full name: model providers accept 64 to 128.
+pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of a description: a model reads all of them on every turn.
+pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a schema as JSON: the largest published tools have about 10 KiB.
+pub const SCHEMA_BYTES_MAX: usize = 32 * 1024;
+/// Nesting of a schema or of arguments: keeps every recursive walk far from the end of the stack.
+pub const DEPTH_MAX: usize = 32;
+/// Properties of the arguments' object: nobody speaks more.
+pub const PROPERTIES_MAX: usize = 64;
+/// Bytes of a compiled regular expression in a schema.
+pub const PATTERN_BYTES_MAX: usize = 256 * 1024;
+/// Languages of a tool's phrases.
+pub const LANGUAGES_MAX: usize = 16;
+/// Bytes of a language tag: RFC 5646 section 4.4.1 asks for 35.
+pub const LANGUAGE_BYTES_MAX: usize = 35;
+/// Sentence templates per language.
+pub const TEMPLATES_MAX: usize = 64;
+/// Bytes of one template: longer sentences are not commands.
+pub const TEMPLATE_BYTES_MAX: usize = 256;
+/// Brackets within brackets in a template.
+pub const TEMPLATE_DEPTH_MAX: usize = 6;
+/// Bytes of a reply template.
+pub const REPLY_BYTES_MAX: usize = 512;
+/// Bytes of guidance: it is added to every request.
+pub const GUIDANCE_BYTES_MAX: usize = 1024;
+/// Tools of one registration.
+pub const TOOLS_PER_SOURCE_MAX: usize = 10_000;
+/// Tools that one device offers: a model reads all of them on every turn.
+pub const TOOLS_PER_DEVICE_MAX: usize = 32;
+/// Tools in all: bounds the memory of the registry.
+pub const TOOLS_MAX: usize = 20_000;
+/// Snapshots kept for readers: about as many as there are devices connected to one box.
+pub const SNAPSHOTS_MAX: usize = 256;
+
+/// Bytes of a call's arguments as JSON: a long dictated note has a tenth of it.
+pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a result's content: about 8,000 tokens of a model's context.
+pub const CONTENT_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a result's data as JSON: twice the content, since keys are repeated.
+pub const DATA_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that are spoken: about two minutes.
+pub const SAY_BYTES_MAX: usize = 2 * 1024;
+/// Bytes of one text that is shown: no display of today has more characters.
+pub const SHOW_BYTES_MAX: usize = 4 * 1024;
+/// Follow-ups of a result: a display has no more lines.
+pub const FOLLOW_UPS_MAX: usize = 5;
+/// Bytes of one follow-up.
+pub const FOLLOW_UP_BYTES_MAX: usize = 128;
+/// Bytes of an error's message.
+pub const MESSAGE_BYTES_MAX: usize = 512;
+/// Milliseconds that any call may take: a wearer has turned to something else by then.
+pub const CALL_MS_MAX: u64 = 120_000;
+/// Milliseconds after which a question to the wearer counts as expired even if nobody settles it.
+pub const CONSENT_MS_MAX: u64 = 180_000;
+
+/// Entries of one user's schedule: more cannot be told apart by ear.
+pub const ENTRIES_MAX: usize = 100;
+/// Seconds of a timer: a day; beyond that a reminder survives clock changes better.
+pub const TIMER_SECONDS_MAX: i64 = 24 * 3600;
+/// Seconds that a reminder may lie ahead: five years.
+pub const REMINDER_SECONDS_MAX: i64 = 5 * 366 * 24 * 3600;
+/// Characters of a timer's name.
+pub const TIMER_NAME_CHARS_MAX: usize = 60;
+/// Characters of what to be reminded of.
+pub const REMINDER_CHARS_MAX: usize = 500;
+/// Characters of a note: five minutes of dictation.
+pub const NOTE_CHARS_MAX: usize = 4_000;
+/// Characters of a search.
+pub const QUERY_CHARS_MAX: usize = 200;
+/// Notes that a model is given; it can search for more.
+pub const NOTES_LISTED_MAX: usize = 20;
+/// Things that are read out at once: nobody remembers more.
+pub const SPOKEN_ITEMS_MAX: usize = 5;
+/// Characters of one item when several are read out or shown.
+pub const ITEM_CHARS_MAX: usize = 80;
+/// Characters of a sum.
+pub const EXPRESSION_CHARS_MAX: usize = 200;
+/// Characters of a sum's outcome that is worth saying.
+pub const OUTCOME_CHARS_MAX: usize = 120;

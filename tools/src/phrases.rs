@@ -1,0 +1,213 @@
+//! Sentence templates: checked at registration, and turned into example sentences for help.
+//!
+//! The syntax is the vocabulary's: words; `[optional]`; `(this|that)`; `{property}`,
+//! `{property:type}` and `{property=value}`.
+
+use gateway_core::vocab::ToolSpec;
+use serde_json::Value;
+
+use crate::limits::TEMPLATE_DEPTH_MAX;
+
+const TYPES: [&str; 7] = ["text", "number", "duration", "time", "date", "when", "choice"];
+
+/// Checks brackets and slots against the tool's schema. The error says what is wrong.
+pub fn check(template: &str, schema: &Value) -> Result<(), String> {
+    let mut open = Vec::new();
+    let mut slots = 0_usize;
+    let mut words = false;
+    let mut rest = template.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '[' | '(' => {
+                open.push(c);
+                if open.len() > TEMPLATE_DEPTH_MAX {
+                    return Err(format!("brackets more than {TEMPLATE_DEPTH_MAX} deep"));
+                }
+            }
+            ']' if open.pop() == Some('[') => {}
+            ')' if open.pop() == Some('(') => {}
+            ']' | ')' => return Err(format!("'{c}' closes nothing")),
+            '|' if open.last() == Some(&'(') => {}
+            '|' => return Err("'|' stands only between ( and )".into()),
+            '{' => {
+                let Some((slot, after)) = rest.as_str().split_once('}') else {
+                    return Err("'{' is not closed".into());
+                };
+                words |= check_slot(slot, schema)?;
+                slots += 1;
+                rest = after.chars();
+            }
+            '}' => return Err("'}' closes nothing".into()),
+            c if c.is_control() => return Err("control characters are not accepted".into()),
+            c => words |= c.is_alphanumeric(),
+        }
+    }
+    if let Some(c) = open.pop() {
+        return Err(format!("'{c}' is not closed"));
+    }
+    if !words {
+        let what = if slots > 0 { "only slots that set" } else { "no" };
+        return Err(format!("{what} words to match"));
+    }
+    Ok(())
+}
+
+/// Whether the slot matches words.
+fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
+    let (property, value) = match slot.split_once('=') {
+        Some((property, value)) => (property, Some(value)),
+        None => (slot, None),
+    };
+    let (property, kind) = match property.split_once(':') {
+        Some((property, kind)) => (property, Some(kind)),
+        None => (property, None),
+    };
+    if schema.get("properties").and_then(|all| all.get(property)).is_none() {
+        return Err(format!("the schema has no property '{property}'"));
+    }
+    if let Some(kind) = kind
+        && !TYPES.contains(&kind)
+    {
+        return Err(format!("unknown slot type '{kind}'"));
+    }
+    match value {
+        Some("") => Err(format!("'{property}=' sets nothing")),
+        other => Ok(other.is_none()),
+    }
+}
+
+/// A sentence that calls the tool: its first template in the language, optional parts left out,
+/// first alternatives taken, slots filled with the schema's own examples.
+pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
+    let templates = spec.phrases.iter().find(|phrases| phrases.language == language)?;
+    let template = templates.templates.first()?;
+    let mut out = String::new();
+    // For every open bracket whether what it holds is kept.
+    let mut kept: Vec<bool> = Vec::new();
+    let mut rest = template.chars();
+    while let Some(c) = rest.next() {
+        let keep = kept.iter().all(|kept| *kept);
+        match c {
+            '[' => kept.push(false),
+            '(' => kept.push(true),
+            '|' => *kept.last_mut()? = false,
+            ']' | ')' => drop(kept.pop()?),
+            '{' => {
+                let (slot, after) = rest.as_str().split_once('}')?;
+                rest = after.chars();
+                if keep && !slot.contains('=') {
+                    out.push_str(&sample(slot, &spec.input_schema)?);
+                }
+            }
+            c if keep => out.push(c),
+            _ => {}
+        }
+    }
+    Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// What a wearer might say in a slot.
+fn sample(slot: &str, schema: &Value) -> Option<String> {
+    let (property, kind) = slot.split_once(':').unwrap_or((slot, ""));
+    let property = schema.get("properties")?.get(property)?;
+    let given = property
+        .get("examples")
+        .or_else(|| property.get("enum"))
+        .and_then(Value::as_array)
+        .and_then(|values| values.first());
+    let default = match (kind, property.get("type").and_then(Value::as_str)) {
+        ("duration", _) => "ten minutes",
+        ("time", _) => "seven thirty",
+        ("date", _) => "tomorrow",
+        ("when", _) => "tomorrow at nine",
+        (_, Some("number" | "integer")) => "5",
+        _ => "something",
+    };
+    Some(match (kind, given) {
+        // Examples of these are machine forms; a spoken form is wanted.
+        ("duration" | "time" | "date" | "when", _) | (_, None) => default.to_owned(),
+        (_, Some(Value::String(text))) => text.clone(),
+        (_, Some(other)) => other.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_core::vocab::Phrases;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({"type": "object", "properties": {
+            "seconds": {"type": "integer"}, "name": {"type": "string", "examples": ["pasta"]},
+            "all": {"type": "boolean"}, "level": {"enum": ["low", "high"]}}})
+    }
+
+    #[test]
+    fn accepts_the_syntax() {
+        for template in [
+            "set a timer for {seconds:duration}",
+            "[please] (set|start) [(a|one)] timer [(for|of) {seconds:duration}] [now]",
+            "cancel all timers {all=true}",
+            "{seconds:duration} timer",
+            "make it {level}",
+        ] {
+            assert_eq!(check(template, &schema()), Ok(()), "{template}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_cannot_match() {
+        for (template, reason) in [
+            ("", "no words"),
+            ("   ", "no words"),
+            ("[]", "no words"),
+            ("{all=true}", "only slots that set"),
+            ("{all=}", "sets nothing"),
+            ("(a|b", "not closed"),
+            ("[a", "not closed"),
+            ("a]", "closes nothing"),
+            ("(a]", "closes nothing"),
+            ("a|b", "only between"),
+            ("[a|b] c", "only between"),
+            ("say {colour}", "no property 'colour'"),
+            ("say {name:song}", "unknown slot type 'song'"),
+            ("say {name", "not closed"),
+            ("say }", "closes nothing"),
+            ("say\u{7}it", "control characters"),
+            ("(((((((a)))))))", "deep"),
+        ] {
+            let error = check(template, &schema()).expect_err(template);
+            assert!(error.contains(reason), "{template}: {error}");
+        }
+    }
+
+    #[test]
+    fn makes_examples() {
+        let spec = |template: &str| ToolSpec {
+            name: "a.b".into(),
+            description: "d".into(),
+            input_schema: schema(),
+            phrases: vec![Phrases {
+                language: "en".into(),
+                templates: vec![template.into()],
+            }],
+            reply: None,
+            guidance: None,
+            flags: Default::default(),
+            timeout_ms: None,
+        };
+        for (template, example_wanted) in [
+            ("[please] set a timer for {seconds:duration}", "set a timer for ten minutes"),
+            ("(cancel|stop (the|my)) [the] {name} timer", "cancel pasta timer"),
+            ("cancel all timers {all=true}", "cancel all timers"),
+            ("make it {level}", "make it low"),
+            ("count to {seconds}", "count to 5"),
+            ("((one|two) a|b) c", "one a c"),
+        ] {
+            let made = example(&spec(template), "en");
+            assert_eq!(made.as_deref(), Some(example_wanted), "{template}");
+        }
+        assert_eq!(example(&spec("hi"), "de"), None);
+    }
+}

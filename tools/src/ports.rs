@@ -1,0 +1,215 @@
+//! What the tools need from outside. The gateway implements these; tests bring fakes.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ApprovalOutcome, DisplaySize, Timestamp, ToolResult, Turn};
+use serde_json::Value;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+/// Everything from outside, handed to every tool.
+#[derive(Clone)]
+pub struct Ports {
+    /// Timers and reminders.
+    pub schedule: Arc<dyn Schedule>,
+    /// Notes.
+    pub notes: Arc<dyn Notes>,
+    /// The glasses.
+    pub device: Arc<dyn DeviceCall>,
+    /// Questions to the wearer.
+    pub consent: Arc<dyn Consent>,
+    /// The only source of time.
+    pub clock: Arc<dyn Clock>,
+    /// How the wearer wants things said.
+    pub style: Style,
+}
+
+/// How the wearer wants things said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Twelve or twenty-four hours.
+    pub hours: Hours,
+}
+
+/// Twelve or twenty-four hours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hours {
+    /// "5:20 PM".
+    #[default]
+    Twelve,
+    /// "17:20".
+    TwentyFour,
+}
+
+/// Why a port could not do what was asked. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PortError {
+    /// No room is left, for example on the disk.
+    #[error("the storage is full: {0}")]
+    Full(String),
+    /// What stands behind the port is not there at the moment.
+    #[error("not available: {0}")]
+    Unavailable(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// When an entry is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// After this much time has passed, whatever the wall clock does.
+    In {
+        /// Milliseconds from now on.
+        duration_ms: u64,
+    },
+    /// When the wall clock shows this.
+    At {
+        /// Milliseconds since the Unix epoch, UTC.
+        wall_ms: i64,
+    },
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A countdown.
+    Timer,
+    /// A reminder.
+    Reminder,
+}
+
+/// An entry of the user's schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Unique within the user.
+    pub id: u64,
+    /// Timer or reminder.
+    pub kind: EntryKind,
+    /// Timer: its name or empty. Reminder: what to be reminded of.
+    pub text: String,
+    /// Wall time when it is due, in milliseconds since the Unix epoch.
+    pub due_wall_ms: i64,
+    /// Length of a countdown in milliseconds; 0 where there is none.
+    pub duration_ms: u64,
+    /// Milliseconds left by the countdown itself, where the implementer knows them; else the
+    /// tools use `due_wall_ms`, which is wrong after the wall clock has jumped.
+    pub remaining_ms: Option<u64>,
+}
+
+/// Timers and reminders. Every change is durably stored before the call returns.
+#[async_trait]
+pub trait Schedule: Send + Sync {
+    /// Adds an entry.
+    async fn add(
+        &self,
+        user: &str,
+        due: Due,
+        kind: EntryKind,
+        text: &str,
+    ) -> Result<Entry, PortError>;
+    /// All entries that are not yet done, in any order.
+    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError>;
+    /// Removes an entry; `None` when there was none.
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError>;
+}
+
+/// A note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Unique within the user.
+    pub id: u64,
+    /// One line of text.
+    pub text: String,
+    /// When it was taken, in milliseconds since the Unix epoch.
+    pub created_wall_ms: i64,
+}
+
+/// Notes. Every change is durably stored before the call returns.
+#[async_trait]
+pub trait Notes: Send + Sync {
+    /// Keeps a note.
+    async fn add(&self, user: &str, text: &str) -> Result<Note, PortError>;
+    /// The newest notes, newest first, at most `limit`.
+    async fn list(&self, user: &str, limit: usize) -> Result<Vec<Note>, PortError>;
+    /// Notes that match by [`crate::matching::matches`], newest first, at most `limit`.
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError>;
+    /// Deletes a note; `None` when there was none.
+    async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError>;
+}
+
+/// What is known of a pair of glasses at this moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceStatus {
+    /// The name that its owner gave it.
+    pub name: String,
+    /// Model.
+    pub model: String,
+    /// Version of the firmware.
+    pub firmware: String,
+    /// Charge from 0 to 100, where the device tells.
+    pub battery_percent: Option<u8>,
+    /// Whether it is on a charger, where the device tells.
+    pub charging: Option<bool>,
+    /// How it is connected, in a word or two that can be spoken: "Wi-Fi", "WebSocket".
+    pub connection: String,
+    /// Present when it can draw.
+    pub display: Option<DisplaySize>,
+    /// Whether its microphone is off.
+    pub muted: bool,
+}
+
+/// Calls to the glasses' own tools.
+#[async_trait]
+pub trait DeviceCall: Send + Sync {
+    /// Runs a tool on the device. Ends in a result in any case: a device that is gone is
+    /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`.
+    async fn call(
+        &self,
+        device: &str,
+        name: &str,
+        arguments: Value,
+        deadline: Duration,
+        cancel: CancellationToken,
+    ) -> ToolResult;
+    /// What is known of the device; `None` when it is not connected.
+    fn status(&self, device: &str) -> Option<DeviceStatus>;
+}
+
+/// A question to the wearer, bound to exactly one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConsentRequest {
+    /// Whose consent.
+    pub user: String,
+    /// The device on which the call was wished for; only there it can be agreed to.
+    pub device: String,
+    /// The turn that the call belongs to.
+    pub turn: Turn,
+    /// The call.
+    pub call_id: String,
+    /// Full name of the tool.
+    pub tool: String,
+    /// The question, in one sentence.
+    pub question: String,
+    /// Exactly the arguments that would be used.
+    pub arguments: Value,
+    /// [`crate::executor::arguments_hash`] of tool and arguments.
+    pub arguments_hash: u64,
+}
+
+/// Questions to the wearer.
+#[async_trait]
+pub trait Consent: Send + Sync {
+    /// Asks, and waits until the question is settled. When `cancel` fires, the question is taken
+    /// back and the outcome is `Cancelled`.
+    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome;
+}
+
+/// The only source of time: no tool reads a clock by itself.
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> Timestamp;
+    /// The wearer's time zone.
+    fn zone(&self) -> jiff::tz::TimeZone;
+}

@@ -1,0 +1,368 @@
+//! Which tools there are: built-in, of devices, later of apps and MCP servers, in one catalogue.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+};
+
+use gateway_core::vocab::ToolSpec;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::{
+    limits::{
+        DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
+        NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
+        TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
+    },
+    phrases,
+    runner::Runner,
+    schema::Schema,
+};
+
+/// Who provides tools.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Compiled in.
+    BuiltIn,
+    /// A pair of glasses, by device id.
+    Device(String),
+    /// A mini-app, by package name.
+    App(String),
+    /// An MCP server, by its name in the configuration.
+    Mcp(String),
+}
+
+/// Who is offered the tools. Where two scopes hold the same name, the earlier variant wins, so that
+/// nothing narrow can stand in for something that everybody knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Everybody.
+    Global,
+    /// One user, on all devices.
+    User(String),
+    /// One device.
+    Device(String),
+}
+
+impl Scope {
+    fn covers(&self, user: &str, device: &str) -> bool {
+        match self {
+            Self::Global => true,
+            Self::User(name) => name == user,
+            Self::Device(id) => id == device,
+        }
+    }
+}
+
+/// Why tools were not taken. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RegisterError {
+    /// Part of a definition is wrong.
+    #[error("tool '{tool}' at '{pointer}': {reason}")]
+    Invalid {
+        /// Full name, cut to the limit.
+        tool: String,
+        /// JSON Pointer into the definition.
+        pointer: String,
+        /// In words.
+        reason: String,
+    },
+    /// The name is already offered to the same or a wider audience.
+    #[error("tool '{tool}': the name is already used by {by:?}; choose another one")]
+    NameTaken {
+        /// Full name.
+        tool: String,
+        /// Who has it.
+        by: Source,
+    },
+    /// Too many tools.
+    #[error("{count} tools; at most {max} are accepted")]
+    TooMany {
+        /// How many there would be.
+        count: usize,
+        /// The limit.
+        max: usize,
+    },
+}
+
+/// A tool that can be called: its spec and what runs it are one object.
+pub struct Registered {
+    /// What it declares.
+    pub spec: ToolSpec,
+    /// Who provides it.
+    pub source: Source,
+    /// What it is called there. Names are never taken apart: they contain dots.
+    pub local_name: String,
+    /// Its compiled schema.
+    pub schema: Schema,
+    /// Runs it.
+    pub runner: Arc<dyn Runner>,
+}
+
+type Sets = BTreeMap<(Scope, Source), Vec<Arc<Registered>>>;
+
+struct Catalogue {
+    revision: u64,
+    sets: Sets,
+}
+
+/// The tools that one device of one user is offered at one moment.
+pub struct Snapshot {
+    /// The catalogue's revision that it was taken from.
+    pub revision: u64,
+    /// Sorted by full name.
+    pub specs: Arc<[ToolSpec]>,
+    tools: Vec<Arc<Registered>>,
+}
+
+impl Snapshot {
+    /// The tool of this full name.
+    pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
+        let at = self
+            .tools
+            .binary_search_by(|tool| tool.spec.name.as_str().cmp(name))
+            .ok()?;
+        self.tools.get(at)
+    }
+
+    /// All tools, in the order of `specs`.
+    pub fn tools(&self) -> &[Arc<Registered>] {
+        &self.tools
+    }
+}
+
+/// The catalogue. Readers take an immutable copy and never hold up a writer.
+pub struct Registry {
+    catalogue: RwLock<Arc<Catalogue>>,
+    writer: Mutex<()>,
+    snapshots: Mutex<BTreeMap<(String, String), Arc<Snapshot>>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Registry {
+    /// An empty catalogue, revision 0.
+    pub fn new() -> Self {
+        Self {
+            catalogue: RwLock::new(Arc::new(Catalogue {
+                revision: 0,
+                sets: Sets::new(),
+            })),
+            writer: Mutex::new(()),
+            snapshots: Mutex::new(BTreeMap::new()),
+            changes: watch::Sender::new(0),
+        }
+    }
+
+    /// A catalogue of everything that is compiled in.
+    pub fn with_built_ins() -> Result<Self, RegisterError> {
+        let registry = Self::new();
+        let (specs, runner) = crate::builtin::all();
+        registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
+        Ok(registry)
+    }
+
+    /// Offers tools, in place of all that this source has offered in this scope before. All or
+    /// none are taken. Returns the new revision.
+    pub fn register(
+        &self,
+        source: Source,
+        scope: Scope,
+        specs: Vec<ToolSpec>,
+        runner: Arc<dyn Runner>,
+    ) -> Result<u64, RegisterError> {
+        if specs.len() > TOOLS_PER_SOURCE_MAX {
+            return Err(RegisterError::TooMany {
+                count: specs.len(),
+                max: TOOLS_PER_SOURCE_MAX,
+            });
+        }
+        let mut tools = BTreeMap::new();
+        for spec in specs {
+            let schema = check(&spec)?;
+            let tool = Arc::new(Registered {
+                local_name: spec.name.clone(),
+                source: source.clone(),
+                schema,
+                runner: Arc::clone(&runner),
+                spec,
+            });
+            let name = tool.spec.name.clone();
+            if tools.insert(name.clone(), tool).is_some() {
+                return Err(RegisterError::NameTaken {
+                    tool: name,
+                    by: source,
+                });
+            }
+        }
+        let _writer = lock(&self.writer);
+        let old = self.catalogue();
+        let key = (scope, source);
+        let others = old.sets.iter().filter(|(other, _)| **other != key);
+        let mut count = tools.len();
+        for ((other_scope, other_source), set) in others {
+            count += set.len();
+            let wider = *other_scope == Scope::Global || *other_scope == key.0;
+            let taken = wider.then(|| {
+                set.iter()
+                    .find(|tool| tools.contains_key(&tool.spec.name))
+                    .map(|tool| tool.spec.name.clone())
+            });
+            if let Some(Some(tool)) = taken {
+                let by = other_source.clone();
+                return Err(RegisterError::NameTaken { tool, by });
+            }
+        }
+        if count > TOOLS_MAX {
+            return Err(RegisterError::TooMany {
+                count,
+                max: TOOLS_MAX,
+            });
+        }
+        let mut sets = old.sets.clone();
+        sets.insert(key, tools.into_values().collect());
+        Ok(self.publish(old.revision, sets))
+    }
+
+    /// Takes back what a source has offered in a scope. `None` when there was nothing.
+    pub fn unregister(&self, source: &Source, scope: &Scope) -> Option<u64> {
+        let _writer = lock(&self.writer);
+        let old = self.catalogue();
+        let mut sets = old.sets.clone();
+        sets.remove(&(scope.clone(), source.clone()))?;
+        Some(self.publish(old.revision, sets))
+    }
+
+    /// The tools that this device of this user is offered now, in a deterministic order.
+    pub fn snapshot(&self, user: &str, device: &str) -> Arc<Snapshot> {
+        let catalogue = self.catalogue();
+        let key = (user.to_owned(), device.to_owned());
+        if let Some(kept) = lock(&self.snapshots).get(&key)
+            && kept.revision == catalogue.revision
+        {
+            return Arc::clone(kept);
+        }
+        let mut tools: BTreeMap<&str, &Arc<Registered>> = BTreeMap::new();
+        // Scopes are sorted from wide to narrow, and the wider one keeps the name.
+        for ((scope, _), set) in &catalogue.sets {
+            if scope.covers(user, device) {
+                for tool in set {
+                    tools.entry(&tool.spec.name).or_insert(tool);
+                }
+            }
+        }
+        let snapshot = Arc::new(Snapshot {
+            revision: catalogue.revision,
+            specs: tools.values().map(|tool| tool.spec.clone()).collect(),
+            tools: tools.into_values().cloned().collect(),
+        });
+        let mut snapshots = lock(&self.snapshots);
+        if snapshots.len() >= SNAPSHOTS_MAX {
+            snapshots.clear();
+        }
+        snapshots.insert(key, Arc::clone(&snapshot));
+        snapshot
+    }
+
+    /// The current revision; it only grows.
+    pub fn revision(&self) -> u64 {
+        self.catalogue().revision
+    }
+
+    /// Tells the revision whenever it changes.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn catalogue(&self) -> Arc<Catalogue> {
+        let catalogue = self.catalogue.read();
+        Arc::clone(&catalogue.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn publish(&self, old_revision: u64, sets: Sets) -> u64 {
+        let revision = old_revision + 1;
+        let new = Arc::new(Catalogue { revision, sets });
+        *self
+            .catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = new;
+        self.changes.send_replace(revision);
+        revision
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks a definition and compiles its schema.
+pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
+    let invalid = |pointer: String, reason: String| RegisterError::Invalid {
+        tool: crate::reply::cut(&spec.name, NAME_BYTES_MAX),
+        pointer,
+        reason,
+    };
+    let too_long = |pointer: &str, bytes: usize, max: usize| {
+        invalid(
+            pointer.to_owned(),
+            format!("{bytes} bytes; at most {max} are accepted"),
+        )
+    };
+    let name_ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    if spec.name.is_empty() || spec.name.len() > NAME_BYTES_MAX || !spec.name.chars().all(name_ok) {
+        let reason = format!(
+            "must be 1 to {NAME_BYTES_MAX} characters out of letters, digits, '.', '_', '-' and '/'"
+        );
+        return Err(invalid("/name".into(), reason));
+    }
+    if spec.description.trim().is_empty() {
+        return Err(invalid("/description".into(), "must not be empty".into()));
+    }
+    let texts = [
+        ("/description", Some(&spec.description), DESCRIPTION_BYTES_MAX),
+        ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
+        ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
+    ];
+    for (pointer, text, max) in texts {
+        if let Some(text) = text
+            && text.len() > max
+        {
+            return Err(too_long(pointer, text.len(), max));
+        }
+    }
+    let schema = Schema::compile(&spec.input_schema)
+        .map_err(|misfit| invalid(format!("/input_schema{}", misfit.pointer), misfit.reason))?;
+    if spec.phrases.len() > LANGUAGES_MAX {
+        let reason = format!("more than {LANGUAGES_MAX} languages");
+        return Err(invalid("/phrases".into(), reason));
+    }
+    for (at, phrases) in spec.phrases.iter().enumerate() {
+        if phrases.language.is_empty() || phrases.language.len() > LANGUAGE_BYTES_MAX {
+            let reason = "must be a language tag such as \"en\"".to_owned();
+            return Err(invalid(format!("/phrases/{at}/language"), reason));
+        }
+        if phrases.templates.len() > TEMPLATES_MAX {
+            let reason = format!("more than {TEMPLATES_MAX} templates");
+            return Err(invalid(format!("/phrases/{at}/templates"), reason));
+        }
+        for (line, template) in phrases.templates.iter().enumerate() {
+            let pointer = format!("/phrases/{at}/templates/{line}");
+            if template.len() > TEMPLATE_BYTES_MAX {
+                return Err(too_long(&pointer, template.len(), TEMPLATE_BYTES_MAX));
+            }
+            phrases::check(template, &spec.input_schema)
+                .map_err(|reason| invalid(pointer, reason))?;
+        }
+    }
+    Ok(schema)
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

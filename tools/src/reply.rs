@@ -1,0 +1,109 @@
+//! Results on their way out: filled from reply templates, capped, and never without a sentence
+//! that the wearer could hear.
+
+use gateway_core::vocab::{Content, ErrorCode, ToolResult};
+use serde_json::Value;
+
+use crate::limits::{
+    CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX, FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX,
+    SAY_BYTES_MAX, SHOW_BYTES_MAX,
+};
+
+/// At most `bytes_max` bytes of the text, cut at a character and marked where it was cut.
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    const MARK: &str = "…";
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let mut end = bytes_max.saturating_sub(MARK.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut out = text.get(..end).unwrap_or_default().to_owned();
+    out.push_str(MARK);
+    out
+}
+
+/// Fills `{property}` of a reply template from a result's data. `None` when a property is missing
+/// or is not a text, a number or a truth value: half a sentence is worse than none.
+pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (property, after) = after.split_once('}')?;
+        out.push_str(before);
+        match data?.get(property)? {
+            Value::String(text) => out.push_str(text),
+            Value::Number(number) => out.push_str(&number.to_string()),
+            Value::Bool(true) => out.push_str("yes"),
+            Value::Bool(false) => out.push_str("no"),
+            _ => return None,
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
+/// What to say when a call failed and nobody had better words.
+pub fn apology(code: ErrorCode) -> &'static str {
+    match code {
+        ErrorCode::ToolNotFound => "I don't have a tool for that right now.",
+        ErrorCode::InvalidArguments => "I didn't get all I need for that.",
+        ErrorCode::PermissionDenied => "I'm not allowed to do that.",
+        ErrorCode::RateLimited => "That was asked too often. Please try again in a moment.",
+        ErrorCode::ApprovalDenied => "Okay, I won't.",
+        ErrorCode::ApprovalExpired => "I didn't hear a yes, so I left it.",
+        ErrorCode::AppNotAvailable => "That isn't available right now.",
+        ErrorCode::HttpError => "The app answered with an error.",
+        ErrorCode::Timeout => "That took too long.",
+        ErrorCode::Cancelled => "Okay, cancelled.",
+        ErrorCode::ExecutionError => "Sorry, that didn't work.",
+    }
+}
+
+/// Brings a result within the limits and gives it words where it has none.
+pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
+    let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
+    if data_bytes > DATA_BYTES_MAX {
+        tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
+        result.data = None;
+    }
+    if result.say.is_none() && !result.handled_display {
+        result.say = match (&result.error, template) {
+            (Some(error), _) => Some(apology(error.code).to_owned()),
+            (None, Some(template)) => fill(template, result.data.as_ref()),
+            (None, None) => None,
+        };
+    }
+    if result.content.is_empty() {
+        result.content = match (&result.data, &result.say) {
+            (Some(data), _) => data.to_string(),
+            (None, Some(say)) => say.clone(),
+            (None, None) => "Done.".to_owned(),
+        };
+    }
+    result.content = cut(&result.content, CONTENT_BYTES_MAX);
+    result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
+    result.show = result.show.map(|show| match show {
+        Content::Text { text } => Content::Text {
+            text: cut(&text, SHOW_BYTES_MAX),
+        },
+        Content::Card { title, text } => Content::Card {
+            title: cut(&title, SHOW_BYTES_MAX),
+            text: cut(&text, SHOW_BYTES_MAX),
+        },
+        Content::Double { top, bottom } => Content::Double {
+            top: cut(&top, SHOW_BYTES_MAX),
+            bottom: cut(&bottom, SHOW_BYTES_MAX),
+        },
+    });
+    result.follow_ups.truncate(FOLLOW_UPS_MAX);
+    for follow_up in &mut result.follow_ups {
+        *follow_up = cut(follow_up, FOLLOW_UP_BYTES_MAX);
+    }
+    if let Some(error) = &mut result.error {
+        error.message = cut(&error.message, MESSAGE_BYTES_MAX);
+    }
+    result
+}

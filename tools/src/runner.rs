@@ -1,0 +1,35 @@
+//! What stands behind a tool's name.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ToolCall, ToolResult, Turn};
+use tokio_util::sync::CancellationToken;
+
+use crate::{ports::Ports, registry::Snapshot};
+
+/// Where a call comes from and what it may use.
+#[derive(Clone)]
+pub struct RunContext {
+    /// Whose call.
+    pub user: String,
+    /// The device on which it was wished for.
+    pub device: String,
+    /// The turn that it belongs to.
+    pub turn: Turn,
+    /// How long the call may take; the executor stops waiting after it.
+    pub deadline: Duration,
+    /// Fires when the call is not wanted any more; never for a tool that changes something.
+    pub cancel: CancellationToken,
+    /// Everything from outside.
+    pub ports: Ports,
+    /// The tools that are offered at this moment.
+    pub offered: Arc<Snapshot>,
+}
+
+/// Runs the calls of one source. Arguments have been checked against the tool's schema.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// Runs a call. The future may be dropped at any await point once its deadline has passed.
+    async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
+}

@@ -1,0 +1,108 @@
+//! Schemas of tools: compiled once at registration, used for every call.
+
+use std::sync::Arc;
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::limits::{
+    DEPTH_MAX, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, PROPERTIES_MAX, SCHEMA_BYTES_MAX,
+};
+use crate::reply::cut;
+
+/// What is wrong with a schema or with arguments, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("at '{pointer}': {reason}")]
+pub struct Misfit {
+    /// JSON Pointer (RFC 6901); empty for the whole.
+    pub pointer: String,
+    /// In words; never holds the offending value, which may be private or huge.
+    pub reason: String,
+}
+
+impl Misfit {
+    fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            pointer: cut(&pointer.into(), MESSAGE_BYTES_MAX),
+            reason: cut(&reason.into(), MESSAGE_BYTES_MAX),
+        }
+    }
+}
+
+/// A compiled schema of type object.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    validator: Arc<Validator>,
+}
+
+impl Schema {
+    /// Compiles a schema. It must be of type object, self-contained and within the limits.
+    pub fn compile(schema: &Value) -> Result<Self, Misfit> {
+        let Some(object) = schema.as_object() else {
+            return Err(Misfit::new("", "the schema must be a JSON object"));
+        };
+        if object.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(Misfit::new("/type", "must be \"object\""));
+        }
+        check_depth(schema)?;
+        let bytes = schema.to_string().len();
+        if bytes > SCHEMA_BYTES_MAX {
+            let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
+            return Err(Misfit::new("", reason));
+        }
+        match object.get("properties") {
+            None => {}
+            Some(Value::Object(properties)) if properties.len() > PROPERTIES_MAX => {
+                let reason = format!("more than {PROPERTIES_MAX} properties");
+                return Err(Misfit::new("/properties", reason));
+            }
+            Some(Value::Object(_)) => {}
+            Some(_) => return Err(Misfit::new("/properties", "must be an object")),
+        }
+        // Patterns run in linear time: the default engine backtracks, and a schema may be hostile.
+        let patterns = PatternOptions::regex()
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX);
+        jsonschema::options()
+            .with_pattern_options(patterns)
+            .offline()
+            .build(schema)
+            .map(|validator| Self {
+                validator: Arc::new(validator),
+            })
+            .map_err(|error| {
+                let pointer = error.instance_path().to_string();
+                Misfit::new(pointer, error.masked().to_string())
+            })
+    }
+
+    /// Checks arguments; the first misfit is told.
+    pub fn check(&self, arguments: &Value) -> Result<(), Misfit> {
+        if !arguments.is_object() {
+            return Err(Misfit::new("", "the arguments must be a JSON object"));
+        }
+        check_depth(arguments)?;
+        self.validator.validate(arguments).map_err(|error| {
+            let pointer = error.instance_path().to_string();
+            Misfit::new(pointer, error.masked().to_string())
+        })
+    }
+}
+
+/// Refuses values that are nested too deeply for recursive code.
+pub fn check_depth(value: &Value) -> Result<(), Misfit> {
+    let mut open = vec![(value, 1_usize)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > DEPTH_MAX {
+            let reason = format!("nested more than {DEPTH_MAX} levels deep");
+            return Err(Misfit::new("", reason));
+        }
+        match value {
+            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => open.extend(fields.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
