@@ -192,7 +192,7 @@ impl<'b> Writer<'b> {
     }
 
     /// A writer that keeps nothing: for the lengths of nested records.
-    fn counter() -> Writer<'static> {
+    pub(crate) fn counter() -> Writer<'static> {
         Writer {
             buffer: &mut [],
             at: 0,

@@ -7,6 +7,8 @@ use crate::limits::{
 pub use crate::link::{
     Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome,
 };
+#[cfg(feature = "json")]
+pub use crate::link::{GoodbyeOwned, RejectOwned, WelcomeOwned};
 use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View};
 
 direction! {

@@ -27,6 +27,8 @@ pub mod down;
 mod envelope;
 mod error;
 mod frame;
+#[cfg(feature = "json")]
+pub mod json;
 pub mod limits;
 mod link;
 mod list;

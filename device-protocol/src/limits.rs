@@ -110,6 +110,31 @@ pub const SPEECH_START_WAIT_MS_MAX: u32 = 1_000;
 /// One-way QUIC streams that may be open at once for sound that fits no datagram.
 pub const AUDIO_STREAMS_MAX: u32 = 32;
 
+/// Control frames that a peer may send in one second: a button held down repeats thirty times.
+pub const CONTROL_FRAMES_PER_S_MAX: u32 = 200;
+
+/// Audio packets that a peer may send in one second: real time is 100 packets of 10 ms; a replay, four times real time of
+/// 20 ms packets.
+pub const AUDIO_PACKETS_PER_S_MAX: u32 = 200;
+
+/// Bytes that a peer may send in one second: sound, and a photo of 8 MiB in four seconds.
+pub const BYTES_PER_S_MAX: u32 = 2 * 1024 * 1024;
+
+/// Milliseconds for which a peer may take nothing before it is closed.
+pub const STALL_MS_MAX: u32 = 5_000;
+
+/// Milliseconds for which a side waits for sound that was announced as the last but has not come (QUIC).
+pub const LAST_SOUND_WAIT_MS_MAX: u32 = 200;
+
+/// Milliseconds until what arrived is acknowledged.
+pub const ACK_EVERY_MS_MAX: u32 = 1_000;
+
+/// Control frames until what arrived is acknowledged: a sixteenth of what is kept for a replay.
+pub const ACK_CONTROL_FRAMES_MAX: u32 = 16;
+
+/// Audio packets until what arrived is acknowledged: one second of 20 ms packets.
+pub const ACK_AUDIO_PACKETS_MAX: u32 = 50;
+
 // Relations that must hold, checked when the crate is compiled.
 const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX + DATA_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

@@ -6,6 +6,8 @@ use crate::limits::{
     SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
 };
 pub use crate::link::{Ack, Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
+#[cfg(feature = "json")]
+pub use crate::link::{GoodbyeOwned, HelloOwned, ResumeOwned};
 use crate::values::{
     ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags,
 };

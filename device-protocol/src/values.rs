@@ -376,3 +376,31 @@ open_enum! {
         Internal = 12 => "internal",
     }
 }
+
+/// Close code (WebSocket status, QUIC application error code) in answer to a Goodbye. QUIC uses 0.
+pub const CLOSE_NORMAL: u16 = 1000;
+
+/// Numbers above this one share a close code, so that the two ranges stay apart.
+const CLOSE_NUMBER_MAX: u16 = 99;
+
+impl RejectCode {
+    /// Close code behind a Reject: 4100 and the number.
+    pub const fn close_code(self) -> u16 {
+        close_code(4100, self.number())
+    }
+}
+
+impl GoodbyeReason {
+    /// Close code behind a Goodbye: 4200 and the number.
+    pub const fn close_code(self) -> u16 {
+        close_code(4200, self.number())
+    }
+}
+
+const fn close_code(base: u16, number: u16) -> u16 {
+    if number > CLOSE_NUMBER_MAX {
+        base + CLOSE_NUMBER_MAX
+    } else {
+        base + number
+    }
+}

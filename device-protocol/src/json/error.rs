@@ -1,0 +1,64 @@
+//! What can be wrong with a JSON message.
+
+use alloc::string::{String, ToString};
+
+/// Why a JSON message was not decoded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JsonError {
+    /// Not JSON.
+    #[error("not JSON: {message}")]
+    Syntax {
+        /// What the parser says, with line and column.
+        message: String,
+    },
+    /// JSON, but not an object.
+    #[error("`{field}` is not an object")]
+    NotAnObject {
+        /// Name of the field; `message` for the whole.
+        field: &'static str,
+    },
+    /// The whole message is too long.
+    #[error("JSON message of {length} bytes is longer than the maximum of {max}")]
+    MessageTooLong {
+        /// Bytes found.
+        length: usize,
+        /// The maximum.
+        max: usize,
+    },
+    /// A field is not there.
+    #[error("field `{field}` is missing")]
+    Missing {
+        /// Name of the field.
+        field: &'static str,
+    },
+    /// A field has another type.
+    #[error("field `{field}` is not {expected}")]
+    WrongType {
+        /// Name of the field.
+        field: &'static str,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// A text, byte string or list is longer than its maximum.
+    #[error("field `{field}` has {length}, the maximum is {max}")]
+    TooLong {
+        /// Name of the field.
+        field: &'static str,
+        /// Bytes (or items of a list) found.
+        length: usize,
+        /// The maximum.
+        max: usize,
+    },
+    /// What would be wrong in the binary form too.
+    #[error(transparent)]
+    Wire(#[from] crate::Error),
+}
+
+impl JsonError {
+    pub(crate) fn syntax(error: &serde_json::Error) -> Self {
+        Self::Syntax {
+            message: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A message that two versions of a device know differently: appended fields and ignored rests.
+#![allow(dead_code)] // not every table of these messages is read
+
+use crate::Error;
+use crate::codec::{Reader, Wire, Writer};
+
+message! {
+    /// As the first version has it.
+    pub struct Old {
+        /// Known to both.
+        level: u32,
+        /// A nested record, as the first version has it.
+        part: record[OldPart],
+        /// Behind the record, to see that its length is honoured.
+        end: u8,
+    }
+}
+
+message! {
+    /// As the first version has it.
+    pub struct OldPart {
+        /// Known to both.
+        rate: u16,
+    }
+}
+
+message! {
+    /// As a later version has it: two fields appended.
+    pub struct New<'a>, owned NewOwned {
+        /// Known to both.
+        level: u32,
+        /// A nested record, as the later version has it.
+        part: record[NewPart],
+        /// Behind the record.
+        end: u8,
+        /// Appended first.
+        label: text[16] = "none",
+        /// Appended later still.
+        gain: u16 = 100,
+    }
+}
+
+message! {
+    /// As a later version has it: one field appended.
+    pub struct NewPart {
+        /// Known to both.
+        rate: u16,
+        /// Appended.
+        channels: u8 = 1,
+    }
+}
+
+const OLD: Old = Old {
+    level: 300,
+    part: OldPart { rate: 7 },
+    end: 9,
+};
+const OLD_BYTES: [u8; 6] = [251, 0x2c, 0x01, 1, 7, 9];
+
+fn put<'a, T: Wire<'a>>(value: &T, buffer: &mut [u8; 64]) -> usize {
+    let mut writer = Writer::new(buffer);
+    value.put(&mut writer).unwrap();
+    writer.written()
+}
+
+#[test]
+fn older_firmware_gives_the_defaults() {
+    let mut buffer = [0; 64];
+    let length = put(&OLD, &mut buffer);
+    assert_eq!(buffer[..length], OLD_BYTES);
+    let new = New::get(&mut Reader::new(&buffer[..length], 8)).unwrap();
+    let part = NewPart {
+        rate: 7,
+        channels: 1,
+    };
+    assert_eq!(
+        new,
+        New {
+            level: 300,
+            part,
+            end: 9,
+            label: "none",
+            gain: 100
+        }
+    );
+}
+
+#[test]
+fn newer_firmware_is_read_as_far_as_it_is_known() {
+    let part = NewPart {
+        rate: 7,
+        channels: 2,
+    };
+    let new = New {
+        level: 300,
+        part,
+        end: 9,
+        label: "left",
+        gain: 50,
+    };
+    let mut buffer = [0; 64];
+    let length = put(&new, &mut buffer);
+    assert_eq!(Old::get(&mut Reader::new(&buffer[..length], 8)), Ok(OLD));
+}
+
+#[test]
+fn a_body_may_end_between_appended_fields_but_not_inside_one() {
+    let part = NewPart {
+        rate: 7,
+        channels: 2,
+    };
+    let new = New {
+        level: 300,
+        part,
+        end: 9,
+        label: "left",
+        gain: 50,
+    };
+    let mut buffer = [0; 64];
+    let length = put(&new, &mut buffer);
+    let gain_bytes = 1;
+    let between = New::get(&mut Reader::new(&buffer[..length - gain_bytes], 8)).unwrap();
+    assert_eq!((between.label, between.gain), ("left", 100));
+    let inside = New::get(&mut Reader::new(&buffer[..length - gain_bytes - 1], 8));
+    assert_eq!(
+        inside,
+        Err(Error::Truncated {
+            field: "label",
+            offset: 8 + OLD_BYTES.len() + 1
+        })
+    );
+    let before = New::get(&mut Reader::new(&OLD_BYTES[..5], 8));
+    assert_eq!(
+        before,
+        Err(Error::Truncated {
+            field: "end",
+            offset: 8 + 5
+        })
+    );
+}
+
+#[test]
+fn the_table_of_fields_names_what_was_appended() {
+    let appended: [bool; 5] = core::array::from_fn(|index| New::FIELDS[index].appended);
+    assert_eq!(appended, [false, false, false, true, true]);
+}
+
+#[cfg(feature = "json")]
+#[test]
+fn json_of_older_firmware_gives_the_defaults() {
+    use crate::json::{Fields, Owned};
+
+    let value = serde_json::from_str(r#"{"level": 300, "part": {"rate": 7}, "end": 9}"#).unwrap();
+    let new = NewOwned::from_json(Fields::new(&value).unwrap()).unwrap();
+    let part = NewPart {
+        rate: 7,
+        channels: 1,
+    };
+    assert_eq!(
+        new.to_borrowed(),
+        New {
+            level: 300,
+            part,
+            end: 9,
+            label: "none",
+            gain: 100
+        }
+    );
+}
