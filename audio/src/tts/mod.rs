@@ -1,1 +1,131 @@
-//! Speech synthesis: Hibari, with its text front end.
+//! Speech synthesis: text to PCM with the Hibari voice, clause by clause.
+//!
+//! Three steps: [`text`] turns a clause into phonemes, [`acoustic`] runs the network that predicts a spectrum
+//! every 12.5 ms, [`vocoder`] turns the spectra into samples. Voice, rules and word lists are those of the
+//! package hibari-tts 0.2.1 (Apache-2.0, after misaki, Kokoro and spaCy); its files are used as they are.
+
+mod acoustic;
+mod assets;
+mod error;
+mod finish;
+mod text;
+mod vocoder;
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rand_distr::{Distribution, StandardNormal};
+
+pub use error::Error;
+
+use acoustic::Acoustic;
+use text::FrontEnd;
+use vocoder::Vocoder;
+
+/// Longest clause in characters: about two minutes of speech, far more than a reply is cut into; it bounds
+/// the work of one call.
+pub const CLAUSE_CHARS_MAX: usize = 2_000;
+
+/// Slowest and fastest pace the network was trained for; other values are clamped.
+pub const SPEED_RANGE: std::ops::RangeInclusive<f32> = 0.5..=2.0;
+
+/// Seed of the noise in breath and fricatives: fixed, so that the same clause always gives the same samples.
+const NOISE_SEED: u64 = 0x4c6f_7267;
+
+/// One voice, loaded once and shared: `Send + Sync`, no state of a call survives it.
+///
+/// Calls from several threads share one compute thread for the networks and one set of buffers for the rest.
+pub struct Voice {
+    front_end: FrontEnd,
+    acoustic: Acoustic,
+    vocoder: Mutex<Vocoder>,
+}
+
+impl Voice {
+    /// Sampling rate of [`Voice::synthesize`] in Hz.
+    pub const RATE_HZ: u32 = 24_000;
+
+    /// The files that [`Voice::load`] reads, relative to its folder; all of them are in the package's
+    /// `hibari/assets`.
+    pub const FILES: &[&str] = &[
+        assets::ACOUSTIC,
+        assets::VOCAB,
+        assets::NORMALIZE,
+        assets::TOKENIZER,
+        assets::TAGGER,
+        assets::LEXICON_GOLD,
+        assets::LEXICON_SILVER,
+        assets::OOV,
+        assets::OOV_ALPHABET,
+    ];
+
+    /// Loads the voice from the folder `dir`.
+    ///
+    /// # Errors
+    /// A file that is missing, too large or not what its name says; the error names it.
+    pub fn load(dir: &Path) -> Result<Self, Error> {
+        let pool = acoustic::single_thread();
+        Ok(Self {
+            front_end: FrontEnd::load(dir, pool.clone())?,
+            acoustic: Acoustic::load(dir, pool)?,
+            vocoder: Mutex::new(Vocoder::new()),
+        })
+    }
+
+    /// One clause as PCM16, mono, at [`Voice::RATE_HZ`]; empty when the text holds nothing to say.
+    ///
+    /// `speed` 1.0 is the voice's own pace, 2.0 twice as fast. Silence before the first sound is cut to a few
+    /// milliseconds, and both ends fade, so that clauses can be played one after the other without clicks.
+    ///
+    /// # Errors
+    /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] when a network fails.
+    pub fn synthesize(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
+        let speed = clamp_speed(speed);
+        let mut samples = Vec::new();
+        let mut rng = SmallRng::seed_from_u64(NOISE_SEED);
+        for ids in self.phoneme_ids(clause)? {
+            let spectrum = self.acoustic.run(&ids, speed)?;
+            // A poisoned lock only means that another call panicked; the buffers are overwritten anyway.
+            let mut vocoder = self.vocoder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            vocoder.render(&spectrum, || StandardNormal.sample(&mut rng), &mut samples);
+        }
+        Ok(finish::finish(samples))
+    }
+
+    /// The phoneme ids that the network gets for `clause`, without the pads: one list a sentence.
+    ///
+    /// # Errors
+    /// As [`Voice::synthesize`].
+    pub fn phoneme_ids(&self, clause: &str) -> Result<Vec<Vec<i32>>, Error> {
+        let chars = clause.chars().take(CLAUSE_CHARS_MAX + 1).count();
+        if chars > CLAUSE_CHARS_MAX {
+            return Err(Error::TooLong { chars_max: CLAUSE_CHARS_MAX });
+        }
+        self.front_end.phoneme_ids(clause)
+    }
+}
+
+fn clamp_speed(speed: f32) -> f32 {
+    if speed.is_nan() { 1.0 } else { speed.clamp(*SPEED_RANGE.start(), *SPEED_RANGE.end()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_is_clamped() {
+        assert_eq!(clamp_speed(f32::NAN), 1.0);
+        assert_eq!(clamp_speed(-3.0), 0.5);
+        assert_eq!(clamp_speed(f32::INFINITY), 2.0);
+        assert_eq!(clamp_speed(1.3), 1.3);
+    }
+
+    #[test]
+    fn voice_is_shareable() {
+        fn check<T: Send + Sync>() {}
+        check::<Voice>();
+    }
+}

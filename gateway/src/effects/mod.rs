@@ -1,6 +1,8 @@
 //! The only place that spawns: everything that runs beside a device's task.
 
 pub mod compute;
+pub mod ports;
+pub mod work;
 
 use std::future::Future;
 

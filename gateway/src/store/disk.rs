@@ -138,6 +138,15 @@ impl Disk {
         Ok(out)
     }
 
+    /// One note.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn note(&self, user: &str, id: u64) -> Result<Option<NoteRecord>, Error> {
+        let txn = self.txn()?;
+        self.notes.get(&txn, &user_key(user, id)?)?.map(|bytes| read("notes", bytes)).transpose()
+    }
+
     fn newest<T>(
         &self,
         database: &Database<Bytes, Bytes>,

@@ -92,8 +92,21 @@ impl Store {
     /// Nothing was written.
     pub async fn write(&self, write: Write) -> Result<u64, Error> {
         let (reply, answer) = oneshot::channel();
-        self.writer.submit(write, Box::new(move |result| drop(reply.send(result))))?;
+        self.submit(write, move |result| drop(reply.send(result)))?;
         answer.await.map_err(|_| Error::Closed)?
+    }
+
+    /// As [`write`](Self::write); `reply` is called on the store's thread. Writes take effect in
+    /// the order in which they were submitted.
+    ///
+    /// # Errors
+    /// Nothing was queued and `reply` is not called.
+    pub fn submit(
+        &self,
+        write: Write,
+        reply: impl FnOnce(Result<u64, Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        self.writer.submit(write, Box::new(reply))
     }
 
     /// For reads.

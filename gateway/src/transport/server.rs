@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
 use super::{Link, Receiver, quic, tls::Tls, websocket};
-use crate::{effects::spawn, pages, session::Gate};
+use crate::{effects::spawn, gate::Gate, pages};
 
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;

@@ -1,0 +1,46 @@
+//! What can go wrong while loading a voice or speaking.
+
+use std::path::PathBuf;
+
+/// Errors of [`Voice`](super::Voice).
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file of the voice cannot be read.
+    #[error("voice file {path} cannot be read: {source}; `cargo xtask fetch` gets the voice's files")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file of the voice is larger than any such file can be.
+    #[error("voice file {path} holds more than {bytes_max} bytes; it is not the file of this voice, fetch it again")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is accepted, in bytes.
+        bytes_max: u64,
+    },
+    /// A file of the voice does not hold what its name promises.
+    #[error("voice file {path} is damaged: {reason}; fetch it again")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        reason: String,
+    },
+    /// A clause is longer than one call takes.
+    #[error("a clause may hold at most {chars_max} characters; split the text at sentence ends")]
+    TooLong {
+        /// The limit in characters.
+        chars_max: usize,
+    },
+    /// A network failed or gave something unusable.
+    #[error("the {model} network of the voice failed: {reason}")]
+    Model {
+        /// Which network.
+        model: &'static str,
+        /// What was wrong.
+        reason: String,
+    },
+}

@@ -1,0 +1,250 @@
+//! Times, dates, amounts, units, abbreviations and signs in words that the lexicon can read. Plain figures,
+//! ordinals, years and money in dollars, pounds and euros stay as they are: the lexicon reads those.
+//!
+//! The rules run in order, each over the whole text; word lists come from the voice's own file.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use fancy_regex::{Captures, Regex};
+use serde::Deserialize;
+
+use super::super::assets::{self, Pairs};
+use super::super::Error;
+use super::readings;
+
+/// The word lists, as the file has them.
+#[derive(Deserialize)]
+pub(super) struct Words {
+    pub(super) months: Pairs<String>,
+    pub(super) titles: HashMap<String, String>,
+    pub(super) abbreviations: HashMap<String, String>,
+    /// One and more than one of a unit.
+    pub(super) units: HashMap<String, [String; 2]>,
+    symbols: Pairs<String>,
+    pub(super) currency: HashMap<String, [String; 2]>,
+    roman_cardinal: Vec<String>,
+    roman_ordinal: Vec<String>,
+}
+
+/// One match: its groups, and the text right after it.
+pub(super) struct Match<'a> {
+    captures: &'a Captures<'a, str>,
+    pub(super) rest: &'a str,
+}
+
+impl<'a> Match<'a> {
+    /// Group `n`, empty when it took no part.
+    pub(super) fn group(&self, n: usize) -> &'a str {
+        self.captures.get(n).map_or("", |group| group.as_str())
+    }
+}
+
+/// What to say for a match; `None` leaves it as written.
+type Say = fn(&Words, &Match<'_>) -> Option<String>;
+
+struct Rule {
+    pattern: Regex,
+    say: Say,
+}
+
+pub(super) struct Normalizer {
+    words: Words,
+    rules: Vec<Rule>,
+    symbols: Vec<Symbol>,
+    titles: HashSet<String>,
+}
+
+struct Symbol {
+    sign: String,
+    word: String,
+    /// Some signs are words only between two others.
+    between: Option<Regex>,
+}
+
+const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
+const ROMAN: &str = r"((?=[IVXLC])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))";
+const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
+
+impl Normalizer {
+    pub(super) fn load(dir: &Path) -> Result<Self, Error> {
+        let words: Words = assets::read_json(dir, assets::NORMALIZE)?;
+        Self::new(words).map_err(|error| assets::damaged(dir, assets::NORMALIZE, error))
+    }
+
+    fn new(words: Words) -> Result<Self, Box<fancy_regex::Error>> {
+        let capitalized = words.months.0.iter().map(|(short, _)| {
+            let mut chars = short.chars();
+            chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+        });
+        let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
+        let months = alternatives(months.chain(["Sept".to_owned()]));
+        let units = alternatives(words.units.keys().cloned());
+        let titles = alternatives(words.titles.keys().cloned());
+        let abbreviations = alternatives(words.abbreviations.keys().cloned());
+        let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
+        let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
+        let rules: Vec<(String, Say)> = vec![
+            (
+                r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(),
+                readings::time,
+            ),
+            (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
+            (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
+            (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
+            (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
+            (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
+            (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
+            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"), readings::unit),
+            (
+                format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"),
+                readings::month_day,
+            ),
+            (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
+            (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
+            (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
+            (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
+            (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
+            (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
+            (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
+            (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
+            (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+            (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
+            (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
+        ];
+        let rules = rules
+            .into_iter()
+            .map(|(pattern, say)| Ok(Rule { pattern: Regex::new(&pattern)?, say }))
+            .collect::<Result<_, Box<fancy_regex::Error>>>()?;
+        let symbols = words
+            .symbols
+            .0
+            .iter()
+            .map(|(sign, word)| {
+                let pattern = || Regex::new(&format!(r"(?<=\S) ?{} ?(?=\S)", fancy_regex::escape(sign)));
+                let between = ["=", "<", ">", "~"].contains(&sign.as_str()).then(pattern).transpose()?;
+                Ok(Symbol { sign: sign.clone(), word: format!(" {word} "), between })
+            })
+            .collect::<Result<_, Box<fancy_regex::Error>>>()?;
+        let titles = words.titles.keys().cloned().collect();
+        Ok(Self { words, rules, symbols, titles })
+    }
+
+    /// Words after which a period ends no sentence.
+    pub(super) fn titles(&self) -> &HashSet<String> {
+        &self.titles
+    }
+
+    /// `text` on one line, in words where figures and signs would not be read well.
+    pub(super) fn normalize(&self, text: &str) -> String {
+        let text = single_spaced(text);
+        let mut text = text.replace('’', "'").replace('‒', "-").replace('―', "—");
+        for rule in &self.rules {
+            text = replace(&rule.pattern, text, |found| (rule.say)(&self.words, found));
+        }
+        for symbol in self.symbols.iter() {
+            if !text.contains(&symbol.sign) {
+                continue;
+            }
+            text = match &symbol.between {
+                Some(pattern) => replace(pattern, text, |_| Some(symbol.word.clone())),
+                None => text.replace(&symbol.sign, &symbol.word),
+            };
+        }
+        let mut text = single_spaced(&text);
+        for mark in [",", ".", ";", ":", "!", "?"] {
+            text = text.replace(&format!(" {mark}"), mark);
+        }
+        text
+    }
+}
+
+fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Any of `words`, the longest first.
+fn alternatives(words: impl Iterator<Item = String>) -> String {
+    let mut words: Vec<String> = words.collect();
+    words.sort_by(|a, b| b.chars().count().cmp(&a.chars().count()).then_with(|| a.cmp(b)));
+    words.iter().map(|word| fancy_regex::escape(word)).collect::<Vec<_>>().join("|")
+}
+
+/// Replaces each match by what `say` makes of it. A pattern that gives up (its search is bounded) leaves the rest
+/// of the text as it was.
+fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut done = 0;
+    for captures in pattern.captures_iter(text.as_str()) {
+        let Ok(captures) = captures else { break };
+        let Some(whole) = captures.get(0) else { break };
+        let found = Match { captures: &captures, rest: &text[whole.end()..] };
+        if let Some(words) = say(&found) {
+            out.push_str(&text[done..whole.start()]);
+            out.push_str(&words);
+            done = whole.end();
+        }
+    }
+    if done == 0 && out.is_empty() {
+        return text;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A few entries of each list, enough for the rules.
+    pub(crate) fn normalizer() -> Normalizer {
+        let words = serde_json::json!({
+            "months": {"jan": "January", "mar": "March", "dec": "December"},
+            "titles": {"Dr": "Dr", "St": "Saint"},
+            "abbreviations": {"St.": "Street", "Dr.": "Dr", "approx.": "approximately", "vs": "versus", "w/": "with"},
+            "units": {"km": ["kilometer", "kilometers"], "lb": ["pound", "pounds"], "sq ft": ["square foot", "square feet"]},
+            "symbols": {"=": "equals", "×": "times", "~": "about", "*": " "},
+            "currency": {"¥": ["yen", "yen"], "$": ["dollar", "dollars"], "¢": ["cent", "cents"], "Rs": ["rupee", "rupees"]},
+            "roman_cardinal": ["Chapter"],
+            "roman_ordinal": ["Henry"],
+        });
+        Normalizer::new(serde_json::from_value(words).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_spoken() {
+        let normalizer = normalizer();
+        for (written, spoken) in [
+            ("at 3:05 PM", "at three oh five P.M."),
+            ("at 7:00 a.m.", "at seven A.M."),
+            ("It's 12:00.", "It's twelve o'clock."),
+            ("5:59:30 pm", "five fifty-nine and thirty seconds P.M."),
+            ("25:99", "25:99"),
+            ("2026-12-01", "December first, 2026"),
+            ("3/14/26", "March fourteenth, 2026"),
+            ("25/3/2026", "March twenty-fifth, 2026"),
+            ("Mar. 3rd, 2024", "March third, 2024"),
+            ("on 25 December", "on the twenty-fifth of December"),
+            ("$1.2 million", "1.2 million dollars"),
+            ("$5k", "5 thousand dollars"),
+            ("¥200 and 1¢", "200 yen and 1 cent"),
+            ("Rs. 50", "50 rupees"),
+            ("-1 °C", "-1 degree Celsius"),
+            ("72°F", "72 degrees Fahrenheit"),
+            ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
+            ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
+            ("No. 5, #3", "Number 5, number 3"),
+            ("Chapter IV of Henry VIII", "Chapter 4 of Henry the eighth"),
+            ("555-0123", "5 5 5, 0 1 2 3"),
+            ("1/2, 3/4, 9/11", "one half, 3 quarters, September eleventh"),
+            ("pages 10–12", "pages 10 to 12"),
+            ("6 × 7=42", "6 times 7 equals 42"),
+            ("+5", "plus 5"),
+        ] {
+            // Month names beyond the short list fall back to what is written.
+            if written != "1/2, 3/4, 9/11" {
+                assert_eq!(normalizer.normalize(written), spoken, "{written}");
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Cutting text into sentences, and phonemes into stretches that the network can read.
+
+use std::collections::HashSet;
+
+const CLOSERS: &[char] = &['"', '”', '’', ')', ']'];
+const ENDS: &[char] = &['.', '!', '?', '…'];
+const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
+
+/// Sentences of `text`: lines end one, and so do end marks followed by white space, except after a title, an
+/// initial, or before a small letter.
+pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
+    let mut sentences = Vec::new();
+    for line in text.lines().map(str::trim) {
+        let mut start = 0;
+        for (at, mark) in line.char_indices().filter(|(_, c)| ENDS.contains(c)) {
+            let end = at + mark.len_utf8();
+            let rest = &line[end..];
+            let after_closers = rest.trim_start_matches(CLOSERS);
+            let next = after_closers.trim_start();
+            if next.len() == after_closers.len() || end <= start {
+                continue;
+            }
+            if next.chars().next().is_some_and(|c| !c.is_lowercase()) && (mark != '.' || ends(&line[..at], titles)) {
+                sentences.push(&line[start..end]);
+                start = line.len() - next.len();
+            }
+        }
+        sentences.push(&line[start..]);
+    }
+    sentences.retain(|sentence| !sentence.trim().is_empty());
+    sentences
+}
+
+/// Whether a period after `before` ends a sentence.
+fn ends(before: &str, titles: &HashSet<String>) -> bool {
+    let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
+    let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
+    !initial && !titles.contains(word)
+}
+
+/// Stretches of at most `chars_max` phonemes, cut after clause marks, else between words, else anywhere.
+pub(super) fn split_phonemes(phonemes: &str, chars_max: usize) -> Vec<String> {
+    let mut stretches = Vec::new();
+    let mut stretch = String::new();
+    for (piece, gap) in pieces(phonemes, chars_max) {
+        let joined = stretch.chars().count() + piece.chars().count() + usize::from(gap);
+        if !stretch.is_empty() && joined > chars_max {
+            stretches.push(std::mem::take(&mut stretch));
+        }
+        if gap && !stretch.is_empty() {
+            stretch.push(' ');
+        }
+        stretch.push_str(piece);
+    }
+    if !stretch.is_empty() {
+        stretches.push(stretch);
+    }
+    stretches
+}
+
+/// Pieces of at most `chars_max` phonemes with whether a space stood before them.
+fn pieces(phonemes: &str, chars_max: usize) -> Vec<(&str, bool)> {
+    let fits = |piece: &str| piece.chars().count() <= chars_max;
+    if fits(phonemes) {
+        return vec![(phonemes, false)];
+    }
+    let mut pieces = Vec::new();
+    for clause in clauses(phonemes) {
+        if fits(clause) {
+            pieces.push((clause, true));
+            continue;
+        }
+        for word in clause.split_whitespace() {
+            let mut rest = word;
+            let mut gap = true;
+            while let Some((end, _)) = rest.char_indices().nth(chars_max) {
+                pieces.push((&rest[..end], gap));
+                rest = &rest[end..];
+                gap = false;
+            }
+            pieces.push((rest, gap));
+        }
+    }
+    pieces
+}
+
+fn clauses(phonemes: &str) -> Vec<&str> {
+    let mut clauses = Vec::new();
+    let mut start = 0;
+    for (at, mark) in phonemes.char_indices().filter(|(_, c)| CLAUSE_MARKS.contains(c)) {
+        let rest = &phonemes[at + mark.len_utf8()..];
+        let next = rest.trim_start();
+        if next.len() < rest.len() {
+            clauses.push(&phonemes[start..at + mark.len_utf8()]);
+            start = phonemes.len() - next.len();
+        }
+    }
+    clauses.push(&phonemes[start..]);
+    clauses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_where_they_end() {
+        let titles = HashSet::from(["Dr".to_owned()]);
+        let split = |text| split(text, &titles);
+        assert_eq!(split("Dr. Smith called. \"Why?\" I do not know.\nNext"), [
+            "Dr. Smith called.",
+            "\"Why?",
+            "I do not know.",
+            "Next"
+        ]);
+        assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
+        assert_eq!(split("Wait... What"), ["Wait...", "What"]);
+        assert_eq!(split(" \n\n "), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn stretches_are_bounded_and_complete() {
+        let long = "əbk dɛf, ".repeat(60);
+        for max in [5, 20, 400] {
+            let stretches = split_phonemes(long.trim(), max);
+            assert!(stretches.iter().all(|stretch| stretch.chars().count() <= max), "{stretches:?}");
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            assert_eq!(letters(&stretches.concat()), letters(&long));
+        }
+        assert_eq!(split_phonemes(&"a".repeat(950), 400).len(), 3);
+        assert_eq!(split_phonemes("a, b", 400), ["a, b"]);
+    }
+}

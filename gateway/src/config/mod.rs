@@ -1,0 +1,315 @@
+//! The configuration: raw TOML, checked once, no doubts afterwards.
+
+mod raw;
+
+use std::{
+    net::SocketAddr,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use gateway_core::conversation;
+
+pub use raw::{ModelKind, Raw};
+
+use crate::gate::Limits;
+
+/// The example that documents every key; its values are the defaults.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// A configuration without doubts.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Name that devices are shown.
+    pub name: String,
+    /// Where everything of this gateway lives.
+    pub data_dir: PathBuf,
+    /// Where the models are.
+    pub models_dir: PathBuf,
+    /// WebSocket and pages.
+    pub web: SocketAddr,
+    /// QUIC.
+    pub quic: Option<SocketAddr>,
+    /// Accept `ws://` from other machines.
+    pub plain: bool,
+    /// Serve the page to talk from a browser, on loopback.
+    pub try_page: bool,
+    /// BCP 47 tag for devices that name none.
+    pub language: String,
+    /// Who answers.
+    pub model: Model,
+    /// Settings of every conversation.
+    pub conversation: conversation::Config,
+    /// Recognition threads.
+    pub asr_workers: usize,
+    /// Whisper's file.
+    pub asr_model: PathBuf,
+    /// Speed of the voice.
+    pub speed: f32,
+    /// Limits on connections.
+    pub limits: Limits,
+    /// Largest store, in MiB.
+    pub store_size_max_mib: usize,
+}
+
+/// Who answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The embedded intent engine.
+    Offline,
+    /// An OpenAI-compatible server.
+    ChatCompletions {
+        /// Up to and including `/v1`.
+        base_url: String,
+        /// Name of the model at that server.
+        model: String,
+        /// Variable that holds the key.
+        key_env: Option<String>,
+        /// File that holds the key.
+        key_file: Option<PathBuf>,
+    },
+}
+
+/// What is wrong with a configuration, where, and what to do.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{file}:{line}: {what}")]
+pub struct Problem {
+    /// The file.
+    pub file: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// What is wrong and what to do.
+    pub what: String,
+}
+
+/// Reads and checks a file; without one the defaults hold.
+///
+/// # Errors
+/// Everything that is wrong, not just the first.
+pub fn load(path: Option<&Path>) -> Result<Checked, Vec<Problem>> {
+    let Some(path) = path else { return check("", "(defaults)") };
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }]
+    })?;
+    check(&text, &name)
+}
+
+/// Checks a configuration's text; `file` is for the messages.
+///
+/// # Errors
+/// Everything that is wrong.
+pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
+    let raw: Raw = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(0, |span| line_of(text, span.start));
+        vec![Problem { file: file.to_owned(), line, what: remedy(error.message()) }]
+    })?;
+    let mut problems = Problems { file, text, found: Vec::new() };
+    let checked = problems.check(raw);
+    match checked {
+        Some(checked) if problems.found.is_empty() => Ok(checked),
+        _ => Err(problems.found),
+    }
+}
+
+/// An unknown key is most often a typing error.
+fn remedy(message: &str) -> String {
+    let message = message.trim_end();
+    if message.contains("unknown field") {
+        format!("{message}; see `lorgnette check --example` for all keys")
+    } else {
+        message.to_owned()
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
+}
+
+struct Problems<'a> {
+    file: &'a str,
+    text: &'a str,
+    found: Vec<Problem>,
+}
+
+impl Problems<'_> {
+    fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
+        let line = line_of(self.text, span.start);
+        self.found.push(Problem { file: self.file.to_owned(), line, what: what.into() });
+    }
+
+    fn between<T: PartialOrd + std::fmt::Display + Copy>(
+        &mut self,
+        value: &toml::Spanned<T>,
+        key: &str,
+        range: std::ops::RangeInclusive<T>,
+    ) -> T {
+        let given = *value.get_ref();
+        if !range.contains(&given) {
+            let what = format!("`{key}` is {given}; it must be between {} and {}", range.start(), range.end());
+            self.at(value.span(), what);
+        }
+        given
+    }
+
+    fn address(&mut self, value: &toml::Spanned<String>, key: &str) -> Option<SocketAddr> {
+        match value.get_ref().parse() {
+            Ok(address) => Some(address),
+            Err(_) => {
+                let what = format!(
+                    "`{key}` is `{}`; it must be an address and port such as 127.0.0.1:8460 or [::]:8460",
+                    value.get_ref()
+                );
+                self.at(value.span(), what);
+                None
+            }
+        }
+    }
+
+    fn check(&mut self, raw: Raw) -> Option<Checked> {
+        let web = self.address(&raw.listen.web, "listen.web");
+        let quic = match raw.listen.quic.get_ref().as_str() {
+            "" => Some(None),
+            _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
+        };
+        let model = self.model(&raw);
+        let conversation = self.conversation(&raw);
+        let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
+        let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            workers => workers,
+        };
+        let limits = Limits {
+            connections_max: self.between(&raw.limits.connections, "limits.connections", 1..=100_000),
+            sessions_max: self.between(&raw.limits.sessions, "limits.sessions", 1..=10_000),
+            frames_per_s_max: self.between(&raw.limits.frames_per_s, "limits.frames_per_s", 60..=10_000),
+            bytes_per_s_max: self.between(&raw.limits.bytes_per_s, "limits.bytes_per_s", 40_000..=10_000_000),
+        };
+        let speed = self.between(&raw.voice.speed, "voice.speed", 0.5..=2.0);
+        let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
+        Some(Checked {
+            name: raw.name,
+            data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
+            asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
+            models_dir,
+            web: web?,
+            quic: quic?,
+            plain: raw.listen.plain,
+            try_page: raw.listen.try_page,
+            language: raw.language,
+            model: model?,
+            conversation,
+            asr_workers,
+            speed,
+            limits,
+            store_size_max_mib,
+        })
+    }
+
+    fn model(&mut self, raw: &Raw) -> Option<Model> {
+        match raw.model.kind.get_ref() {
+            ModelKind::Offline => Some(Model::Offline),
+            ModelKind::ChatCompletions => {
+                let model = &raw.model;
+                if model.base_url.is_empty() || model.model.is_empty() {
+                    self.at(
+                        model.kind.span(),
+                        "a chat_completions model needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`",
+                    );
+                    return None;
+                }
+                Some(Model::ChatCompletions {
+                    base_url: model.base_url.clone(),
+                    model: model.model.clone(),
+                    key_env: model.key_env.clone(),
+                    key_file: model.key_file.clone(),
+                })
+            }
+        }
+    }
+
+    fn conversation(&mut self, raw: &Raw) -> conversation::Config {
+        let hearing = &raw.hearing;
+        let phrases = hearing.wake_phrases.get_ref();
+        if phrases.is_empty() || phrases.len() > 16 || phrases.iter().any(|phrase| phrase.trim().is_empty()) {
+            self.at(hearing.wake_phrases.span(), "`hearing.wake_phrases` needs 1 to 16 phrases, none of them empty");
+        }
+        let instructions = raw.assistant.instructions.clone();
+        conversation::Config {
+            wake_phrases: phrases.iter().map(|phrase| phrase.to_lowercase()).collect(),
+            always_listening: hearing.always_listening,
+            follow_up_ms: self.between(&hearing.follow_up_ms, "hearing.follow_up_ms", 0..=300_000),
+            silence_ms: self.between(&hearing.silence_ms, "hearing.silence_ms", 250..=3_000),
+            silence_complete_ms: self.between(&hearing.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000),
+            silence_incomplete_ms: self.between(
+                &hearing.silence_incomplete_ms,
+                "hearing.silence_incomplete_ms",
+                250..=5_000,
+            ),
+            instructions: (!instructions.is_empty()).then_some(instructions),
+            ..conversation::Config::default()
+        }
+    }
+}
+
+/// `$XDG_DATA_HOME/lorgnette`, `~/.local/share/lorgnette`, or the working folder.
+pub fn default_data_dir() -> PathBuf {
+    std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))
+        .map_or_else(|| PathBuf::from("lorgnette-data"), |base| base.join("lorgnette"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<(usize, String)> {
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn the_example_is_valid_and_says_the_defaults() {
+        let example = check(EXAMPLE, "example").unwrap();
+        let defaults = check("", "none").unwrap();
+        assert_eq!(format!("{example:?}"), format!("{defaults:?}"));
+    }
+
+    #[test]
+    fn every_key_of_the_example_can_be_uncommented() {
+        let uncommented: String = EXAMPLE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(rest) if rest.contains(" = ") => format!("{rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert_ne!(uncommented, EXAMPLE);
+        check(&uncommented, "example").unwrap();
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_line() {
+        let found = problems("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n");
+        assert_eq!(found[0].0, 3);
+        assert!(found[0].1.contains("webb"), "{found:?}");
+    }
+
+    #[test]
+    fn a_wrong_type_names_its_line() {
+        let found = problems("[limits]\n\nsessions = \"many\"\n");
+        assert_eq!(found[0].0, 3);
+        assert!(found[0].1.contains("string"), "{found:?}");
+    }
+
+    #[test]
+    fn all_values_out_of_range_are_told_at_once() {
+        let found = problems("[hearing]\nsilence_ms = 1\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6, 2, 4]);
+    }
+
+    #[test]
+    fn a_model_that_lacks_its_server_is_refused() {
+        assert_eq!(problems("[model]\nkind = \"chat_completions\"\n")[0].0, 2);
+    }
+}

@@ -1,0 +1,334 @@
+//! The core's wishes, carried out.
+
+use device_protocol::{
+    Choice, DisplayAction, Down, Layout, Sound, ToolState, View, down as message, limits,
+};
+use gateway_core::{
+    input::{Input, UserInput},
+    output::{Chime, CloseReason, Output, Stage, ToolActivityState},
+    vocab::{
+        ApprovalOutcome, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult, Transcript, TranscriptKind, Turn,
+    },
+    vocab,
+};
+
+use super::session::Session;
+use crate::{
+    clock,
+    identity::handshake::crop,
+    mail::{CallDevice, Transcribed},
+    telemetry::TurnRecord,
+    transport::{LinkError, Sender},
+};
+
+/// Milliseconds over which the device fades what it still plays.
+const HUSH_FADE_MS: u16 = 30;
+/// Turns whose record is open at once: the one under way and those that wait for their last
+/// acknowledgement.
+const RECORDS_MAX: usize = 8;
+
+impl Session {
+    pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
+        match output {
+            Output::Transcribe { utterance, revision, kind } => {
+                let address = self.address.clone();
+                let taken =
+                    self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, &address));
+                if !taken {
+                    self.input(Input::TranscriptFailed { utterance, revision });
+                }
+            }
+            Output::CancelTranscribe { utterance, revision } => {
+                if let Some(ear) = &mut self.ear {
+                    ear.cancel_transcribe(utterance, revision);
+                }
+            }
+            Output::CloseUtterance { utterance } => {
+                if let Some(ear) = &mut self.ear {
+                    ear.close_utterance(utterance);
+                }
+            }
+            Output::SetMuted(muted) => {
+                self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).muted = muted;
+                if let Some(ear) = &mut self.ear {
+                    ear.set_muted(muted);
+                }
+            }
+            Output::Listening(state) => {
+                let listening = message::Listening { state: listening_of(state) };
+                self.send(down, 0, Down::Listening(listening))?;
+            }
+            Output::Caption { turn, utterance, revision, last, addressed, text } => {
+                let transcript = message::Transcript {
+                    utterance,
+                    revision: revision.into(),
+                    is_final: last,
+                    addressed,
+                    text: crop(&text, limits::TEXT_BYTES_MAX),
+                };
+                self.send(down, turn.id, Down::Transcript(transcript))?;
+            }
+            Output::RequestTurn { turn } => {
+                let device = self.id.clone();
+                self.tell_user(UserInput::TurnRequested { device, turn });
+            }
+            Output::AskModel { turn, messages } => self.work.ask_model(turn, messages),
+            Output::CancelModel { turn } => self.work.cancel_model(turn),
+            Output::RunTool { turn, call } => self.work.run_tool(turn, call),
+            Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
+            Output::ToolActivity { turn, call_id, label, state } => self.activity(turn, call_id, &label, state, down)?,
+            Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
+            Output::Hush { speech } => {
+                if let Some(mouth) = &mut self.mouth {
+                    mouth.hush(speech, clock::mono_us());
+                }
+                self.send(down, 0, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
+            }
+            Output::Display(command) => self.display(&command, down)?,
+            Output::Chime(chime) => {
+                let sound = match chime {
+                    Chime::Attentive => Sound::Wake,
+                    Chime::Notice => Sound::Alarm,
+                    Chime::Trouble => Sound::Error,
+                };
+                self.send(down, 0, Down::Chime(message::Chime { sound }))?;
+            }
+            Output::AskApproval(approval) => {
+                let request = message::ApprovalRequest {
+                    approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
+                    title: crop(&approval.tool, limits::LABEL_BYTES_MAX),
+                    message: crop(&approval.question, limits::DISPLAY_TEXT_BYTES_MAX),
+                    expires_ms: approval.expires_ms,
+                };
+                self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
+            }
+            Output::ApprovalSettled { id, outcome, .. } => {
+                self.gate.questions.settle(id, outcome);
+                let choice = match outcome {
+                    ApprovalOutcome::Approved => Choice::Yes,
+                    ApprovalOutcome::Denied => Choice::No,
+                    ApprovalOutcome::Expired => Choice::Expired,
+                    ApprovalOutcome::Cancelled => Choice::Dismissed,
+                };
+                let approval = u32::try_from(id).unwrap_or(u32::MAX);
+                self.send(down, 0, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
+            }
+            Output::TurnDone { turn, messages, outcome } => {
+                let device = self.id.clone();
+                self.tell_user(UserInput::TurnDone { device, turn, messages });
+                let mut record = self.records.remove(&turn.id).unwrap_or_default();
+                record.finish(outcome);
+                self.gate.turns.push(record);
+            }
+            Output::Mark { turn, stage, at_us } => {
+                let at_us = match (stage, &self.ear) {
+                    (Stage::LastVoice, Some(ear)) => ear.to_gateway_us(at_us),
+                    _ => at_us,
+                };
+                self.record(turn.id).mark(stage, at_us);
+            }
+            Output::Announced { id, heard } => {
+                let device = self.id.clone();
+                self.tell_user(UserInput::Announced { device, id, heard });
+            }
+            Output::Heartbeat => {
+                let beat = message::Heartbeat { echo_us: 0, held_us: 0 };
+                self.send(down, 0, Down::Heartbeat(beat))?;
+            }
+            Output::Close { reason } => {
+                let (reason, text) = match reason {
+                    CloseReason::Silent => (device_protocol::GoodbyeReason::Silent, "nothing was heard of the device"),
+                    CloseReason::Shutdown => (device_protocol::GoodbyeReason::ShuttingDown, "the gateway is stopping"),
+                };
+                self.close(reason, text.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn speak(
+        &mut self,
+        turn: Turn,
+        speech: u32,
+        clause: u16,
+        text: String,
+        last: bool,
+        down: &mut Sender,
+    ) -> Result<(), LinkError> {
+        let Some(mouth) = &mut self.mouth else {
+            self.input(Input::SpeechFailed { speech, clause });
+            return Ok(());
+        };
+        let caption = crop(&text, limits::TEXT_BYTES_MAX).to_owned();
+        let new = mouth.speak(speech, turn.id, clause, text, last, &self.address);
+        if new {
+            self.speech = (speech, turn);
+            let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
+            let start =
+                message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: &caption };
+            self.send(down, turn.id, Down::SpeechStart(start))?;
+        }
+        Ok(())
+    }
+
+    /// Sends the speech packets that are due; whether the core was told something.
+    pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<bool, LinkError> {
+        let now_us = clock::mono_us();
+        let mut told = false;
+        while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
+            let (speech, turn) = self.speech;
+            let chunk = message::SpeechChunk {
+                speech: packet.speech,
+                clause: packet.clause,
+                position_us: packet.playout_us,
+                duration_us: u32::from(super::formats::FRAME_MS) * 1000,
+                payload: &packet.bytes,
+            };
+            let sequence = self.send(down, packet.turn, Down::SpeechChunk(chunk))?;
+            if packet.speech == speech {
+                self.record(turn.id).first_frame_us.get_or_insert(now_us);
+            }
+            if packet.last_of_speech {
+                let end = message::SpeechEnd {
+                    speech: packet.speech,
+                    last_audio_sequence: sequence,
+                    duration_us: packet.playout_us + u64::from(super::formats::FRAME_MS) * 1000,
+                };
+                self.send(down, packet.turn, Down::SpeechEnd(end))?;
+            }
+            if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
+                self.input(input);
+                told = true;
+            }
+        }
+        Ok(told)
+    }
+
+    fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {
+        let crop = |text| crop(text, limits::DISPLAY_TEXT_BYTES_MAX);
+        let display = match command {
+            DisplayCommand::Show { view, priority, revision, duration_ms, content } => {
+                let (layout, first, second) = match content {
+                    Content::Text { text } => (Layout::TextWall, text.as_str(), ""),
+                    Content::Card { title, text } => (Layout::ReferenceCard, title.as_str(), text.as_str()),
+                    Content::Double { top, bottom } => (Layout::DoubleText, top.as_str(), bottom.as_str()),
+                };
+                message::Display {
+                    action: DisplayAction::Replace,
+                    view: view_of(*view),
+                    priority: *priority as u8,
+                    duration_ms: duration_ms.unwrap_or(0),
+                    revision: *revision,
+                    content: message::Content { layout, first: crop(first), second: crop(second), permille: 0 },
+                }
+            }
+            DisplayCommand::Clear { view, revision } => message::Display {
+                action: DisplayAction::Clear,
+                view: view_of(*view),
+                priority: 0,
+                duration_ms: 0,
+                revision: *revision,
+                content: message::Content::EMPTY,
+            },
+        };
+        self.send(down, 0, Down::Display(display)).map(drop)
+    }
+
+    fn activity(
+        &mut self,
+        turn: Turn,
+        call_id: String,
+        label: &str,
+        state: ToolActivityState,
+        down: &mut Sender,
+    ) -> Result<(), LinkError> {
+        let next = self.activities.len() as u32 + 1;
+        let call = *self.activities.entry(call_id.clone()).or_insert(next);
+        let state = match state {
+            ToolActivityState::Started => ToolState::Started,
+            ToolActivityState::Finished => ToolState::Finished,
+            ToolActivityState::Failed => ToolState::Failed,
+        };
+        if state != ToolState::Started {
+            self.activities.remove(&call_id);
+        }
+        let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
+        self.send(down, turn.id, Down::ToolActivity(activity)).map(drop)
+    }
+
+    pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
+        // Calls whose caller no longer waits are forgotten here.
+        self.calls.retain(|_, reply| !reply.is_closed());
+        let number = self.next_call;
+        self.next_call += 1;
+        let arguments = call.arguments.to_string();
+        if arguments.len() > limits::ARGUMENTS_BYTES_MAX || call.name.len() > limits::NAME_BYTES_MAX {
+            let text = "the arguments are too large for the glasses";
+            drop(call.reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));
+            return Ok(());
+        }
+        let frame = message::ToolCall {
+            call: number,
+            name: &call.name,
+            arguments: &arguments,
+            deadline_ms: u32::try_from(call.deadline.as_millis()).unwrap_or(u32::MAX),
+        };
+        self.send(down, 0, Down::ToolCall(frame))?;
+        self.calls.insert(number, call.reply);
+        Ok(())
+    }
+
+    pub(super) fn transcribed(&mut self, transcribed: Transcribed) {
+        let Transcribed { utterance, revision, kind, report } = transcribed;
+        match report.result {
+            Ok(result) => {
+                if kind != TranscriptKind::Partial {
+                    self.last_decode = Some((report.queue_us, result.decode_us));
+                }
+                let confidence = result.confidence();
+                let text = result.text;
+                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
+            }
+            Err(error) => {
+                tracing::debug!(utterance, %error, "a decode failed");
+                self.input(Input::TranscriptFailed { utterance, revision });
+            }
+        }
+    }
+
+    /// The record of a turn, begun when it is first named.
+    pub(super) fn record(&mut self, turn: u32) -> &mut TurnRecord {
+        if self.records.len() >= RECORDS_MAX && !self.records.contains_key(&turn) {
+            self.records.pop_first();
+        }
+        let (device, transport) = (&self.id, self.transport);
+        let decode = self.last_decode;
+        self.records.entry(turn).or_insert_with(|| TurnRecord {
+            device: device.clone(),
+            transport,
+            turn,
+            asr_queue_us: decode.map(|(queue_us, _)| queue_us),
+            asr_decode_us: decode.map(|(_, decode_us)| decode_us),
+            ..TurnRecord::default()
+        })
+    }
+}
+
+fn view_of(view: vocab::View) -> View {
+    match view {
+        vocab::View::Main => View::Main,
+        vocab::View::Dashboard => View::Dashboard,
+    }
+}
+
+fn listening_of(state: ListeningState) -> device_protocol::ListeningState {
+    use device_protocol::ListeningState as Wire;
+    match state {
+        ListeningState::Idle => Wire::Idle,
+        ListeningState::Attentive => Wire::Wake,
+        ListeningState::Hearing => Wire::Listening,
+        ListeningState::Thinking => Wire::Thinking,
+        ListeningState::Speaking => Wire::Speaking,
+        ListeningState::Muted => Wire::Muted,
+    }
+}

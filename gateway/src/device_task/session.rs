@@ -1,0 +1,264 @@
+//! The session's parts and its loop.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use audio::codec::Codec;
+use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode};
+use gateway_core::{
+    conversation::Conversation,
+    input::{Input, UserInput},
+    vocab::{DeviceInfo, DisplaySize, ToolResult, Turn},
+};
+use tokio::sync::{mpsc, oneshot};
+use tools::ports::DeviceStatus;
+
+use super::{formats, meter::Meter, photos::Photos};
+use crate::{
+    clock,
+    ear::Ear,
+    effects::work::Work,
+    gate::Gate,
+    identity::Admitted,
+    mail::{self, Address, Mail},
+    mouth::Mouth,
+    roster::Present,
+    telemetry::TurnRecord,
+    transport::{Link, LinkError, Sender},
+    users::{UserMail, sleep_until},
+};
+
+/// Why a session ends, with words for people; `None`: the device said goodbye or vanished.
+pub(super) type End = Option<(GoodbyeReason, String)>;
+
+/// Everything of one device's session.
+pub(super) struct Session {
+    pub(super) gate: Arc<Gate>,
+    pub(super) id: String,
+    pub(super) user: mpsc::Sender<UserMail>,
+    pub(super) user_name: String,
+    pub(super) transport: &'static str,
+    pub(super) conversation: Conversation,
+    pub(super) ear: Option<Ear>,
+    pub(super) mouth: Option<Mouth>,
+    pub(super) formats: formats::Agreed,
+    pub(super) work: Work,
+    pub(super) address: Address,
+    pub(super) status: Arc<Mutex<DeviceStatus>>,
+    pub(super) calls: BTreeMap<u32, oneshot::Sender<ToolResult>>,
+    pub(super) next_call: u32,
+    pub(super) activities: BTreeMap<String, u32>,
+    /// Queue wait and duration of the last decode that was not a partial.
+    pub(super) last_decode: Option<(u64, u64)>,
+    pub(super) photos: Photos,
+    pub(super) records: BTreeMap<u32, TurnRecord>,
+    /// Speech under way: its number and its turn.
+    pub(super) speech: (u32, Turn),
+    pub(super) control_received: u32,
+    /// The device's last heartbeat: its clock and ours.
+    pub(super) heartbeat: Option<(u64, u64)>,
+    pub(super) meter: Meter,
+    pub(super) end: Option<End>,
+    mail: mpsc::Receiver<Mail>,
+}
+
+impl Session {
+    /// Agrees on formats, enters the device, welcomes it.
+    pub(super) fn open(
+        gate: Arc<Gate>,
+        link: &mut Link,
+        admitted: Admitted,
+        number: u32,
+    ) -> Result<Self, (RejectCode, String)> {
+        let Admitted { id, record, hello } = admitted;
+        let internal = |error: String| (RejectCode::Internal, error);
+        let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
+        let (address, mail) = mpsc::channel(mail::WAITING_MAX);
+        let phrases: Arc<[String]> = gate.config.conversation.wake_phrases.clone().into();
+        let ear = formats
+            .up
+            .map(|(codec, rate)| Ear::new(codec, rate, gate.silero.clone(), gate.asr.clone(), phrases))
+            .transpose()
+            .map_err(|error| internal(error.to_string()))?;
+        let mouth = formats
+            .down
+            .map(|(codec, rate)| Mouth::new(codec, rate, gate.voice.clone(), gate.compute.clone(), gate.config.speed))
+            .transpose()
+            .map_err(|error| internal(error.to_string()))?;
+        let screen = &hello.capabilities.display;
+        let display = (screen.kind != DisplayKind::None)
+            .then_some(DisplaySize { columns: screen.columns.max(1), rows: screen.rows.max(1) });
+        let status = Arc::new(Mutex::new(DeviceStatus {
+            name: record.name.clone(),
+            model: hello.model.clone(),
+            firmware: hello.firmware.clone(),
+            connection: if link.transport == "quic" { "QUIC" } else { "WebSocket" }.to_owned(),
+            display,
+            ..DeviceStatus::default()
+        }));
+        let user = gate.users.address(&record.user).map_err(|error| internal(error.to_string()))?;
+        let present =
+            Present { session: number, user: record.user.clone(), mail: address.clone(), status: status.clone() };
+        if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
+            return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
+        }
+        formats::welcome(&mut link.down, &gate, &record.user, number, &formats)
+            .map_err(|error| internal(error.to_string()))?;
+        let info = DeviceInfo {
+            id: id.clone(),
+            user: record.user.clone(),
+            display,
+            speaker: formats.down.is_some(),
+            echo_cancelled: hello.capabilities.echo_cancelled,
+        };
+        let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
+        let mut session = Self {
+            conversation: Conversation::new(gate.config.conversation.clone()),
+            work: Work::new(
+                record.user.clone(),
+                id.clone(),
+                language,
+                gate.model.clone(),
+                gate.executor.clone(),
+                address.clone(),
+            ),
+            meter: Meter::new(gate.limits(), clock::mono_us()),
+            transport: link.transport,
+            user_name: record.user,
+            gate,
+            id,
+            user,
+            ear,
+            mouth,
+            formats,
+            address,
+            status,
+            calls: BTreeMap::new(),
+            next_call: 1,
+            activities: BTreeMap::new(),
+            last_decode: None,
+            photos: Photos::default(),
+            records: BTreeMap::new(),
+            speech: (0, Turn::default()),
+            control_received: 0,
+            heartbeat: None,
+            end: None,
+            mail,
+        };
+        session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
+        session.input(Input::Connected { device: info, resumed: false });
+        Ok(session)
+    }
+
+    /// Runs until the session ends.
+    pub(super) async fn run(mut self, link: &mut Link) -> End {
+        let end = loop {
+            self.settle(&mut link.down);
+            if let Some(end) = self.end.take() {
+                break end;
+            }
+            let wake = self.next_wake_us().map(clock::instant_at);
+            tokio::select! {
+                biased;
+                letter = self.mail.recv() => {
+                    if let Some(letter) = letter {
+                        self.open_letter(letter, &mut link.down);
+                    }
+                }
+                frame = link.up.recv() => match frame {
+                    Ok(Some(bytes)) => self.frame(&bytes, &mut link.down),
+                    Ok(None) => {
+                        self.input(Input::LinkLost);
+                        break None;
+                    }
+                    Err(error) => {
+                        self.input(Input::LinkLost);
+                        break end_of(&error);
+                    }
+                },
+                () = sleep_until(wake) => self.tick(),
+            }
+        };
+        self.settle(&mut link.down);
+        self.leave();
+        end
+    }
+
+    fn next_wake_us(&self) -> Option<u64> {
+        let conversation = self.conversation.poll_timeout().map(|(at_us, _)| at_us);
+        let ear = self.ear.as_ref().and_then(Ear::next_wake_us);
+        let mouth = self.mouth.as_ref().and_then(Mouth::next_wake_us);
+        [conversation, ear, mouth].into_iter().flatten().min()
+    }
+
+    fn tick(&mut self) {
+        let now_us = clock::mono_us();
+        if let Some(ear) = &mut self.ear {
+            ear.tick(now_us);
+        }
+        self.take_facts();
+        if self.conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= now_us) {
+            self.conversation.handle_timeout(clock::now());
+        }
+    }
+
+    /// Hands what the ear noticed to the core.
+    pub(super) fn take_facts(&mut self) {
+        while let Some(fact) = self.ear.as_mut().and_then(Ear::next_fact) {
+            self.input(Input::Voice(fact));
+        }
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        self.conversation.handle_input(clock::now(), input);
+    }
+
+    /// Carries out all that the core wants and sends all speech that is due.
+    fn settle(&mut self, down: &mut Sender) {
+        loop {
+            while let Some(output) = self.conversation.poll_output() {
+                if let Err(error) = self.carry_out(output, down) {
+                    self.end.get_or_insert_with(|| end_of(&error));
+                }
+            }
+            match self.send_speech(down) {
+                Ok(false) => return,
+                Ok(true) => {}
+                Err(error) => {
+                    self.end.get_or_insert_with(|| end_of(&error));
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(super) fn tell_user(&mut self, input: UserInput) {
+        if self.user.try_send(UserMail::Input(input)).is_err() {
+            // The user's task answers each letter in microseconds: a full box means that it is gone.
+            self.end.get_or_insert_with(|| Some((GoodbyeReason::Internal, "the user's task is gone".to_owned())));
+        }
+    }
+
+    fn leave(&mut self) {
+        tools::device::unregister(&self.gate.registry, &self.id);
+        self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
+    }
+
+    /// Sends a message of the current turn.
+    pub(super) fn send(&self, down: &mut Sender, turn: u32, message: Down<'_>) -> Result<u32, LinkError> {
+        down.send(turn, clock::mono_us(), message)
+    }
+}
+
+/// What a broken link means for the session.
+pub(super) fn end_of(error: &LinkError) -> End {
+    let reason = match error {
+        LinkError::Transport(_) => return None,
+        LinkError::Malformed(_) => GoodbyeReason::Malformed,
+        LinkError::TooSlow => GoodbyeReason::TooSlow,
+        LinkError::Flooding(_) => GoodbyeReason::Flooding,
+    };
+    Some((reason, error.to_string()))
+}

@@ -1,0 +1,253 @@
+//! Frames from the device.
+
+use std::sync::PoisonError;
+
+use device_protocol::{
+    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Stamp, Up,
+    decode_up, down as message, up,
+};
+use gateway_core::{
+    input::{Button, Input},
+    vocab::{ApprovalChoice, ErrorCode, ToolError, ToolResult},
+};
+use tools::device::Offer;
+
+use super::{
+    formats::wire,
+    session::{Session, end_of},
+};
+use crate::{clock, mail::Mail, transport::Sender};
+
+impl Session {
+    /// Takes one envelope in.
+    pub(super) fn frame(&mut self, bytes: &[u8], down: &mut Sender) {
+        let now_us = clock::mono_us();
+        if let Err(error) = self.meter.count(bytes.len(), now_us) {
+            self.end.get_or_insert_with(|| end_of(&error));
+            return;
+        }
+        match decode_up(bytes) {
+            Ok(Decoded::Frame(Frame { stamp, message })) => {
+                if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message))) {
+                    self.message(stamp, message, now_us, down);
+                }
+            }
+            Ok(Decoded::Skipped { kind, stamp }) => {
+                self.in_sequence(&stamp, Class::of_kind(kind));
+                tracing::debug!(kind, "a message of a later version was skipped");
+            }
+            Err(error) => self.close(GoodbyeReason::Malformed, format!("malformed frame: {error}")),
+        }
+    }
+
+    pub(super) fn close(&mut self, reason: GoodbyeReason, text: String) {
+        self.end.get_or_insert(Some((reason, text)));
+    }
+
+    /// Control frames come once each and in order; a repeated one is dropped.
+    fn in_sequence(&mut self, stamp: &Stamp, class: Class) -> bool {
+        if class != Class::Control {
+            return true;
+        }
+        match stamp.sequence {
+            number if number <= self.control_received => false,
+            number if number == self.control_received + 1 => {
+                self.control_received = number;
+                true
+            }
+            number => {
+                let expected = self.control_received + 1;
+                self.close(GoodbyeReason::BadSequence, format!("control frame {number} came where {expected} was due"));
+                false
+            }
+        }
+    }
+
+    fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64, down: &mut Sender) {
+        // Everything that arrives says that the device is alive.
+        self.input(Input::Alive);
+        match message {
+            Up::Audio(packet) => self.audio(stamp, &packet, now_us),
+            Up::AudioEnd(_) | Up::Ack(_) | Up::HeadPosition(_) => {}
+            Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
+            Up::Played(played) => {
+                let stopped = played.state == PlayState::Stopped;
+                let input = self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, played.played_us, stopped));
+                if let Some(input) = input {
+                    self.input(input);
+                }
+            }
+            Up::Button(button) => self.button(&button),
+            Up::Touch(touch) => match touch.gesture {
+                Gesture::Tap => self.input(Input::Button(Button::Press)),
+                Gesture::LongTap => self.input(Input::Button(Button::LongPress)),
+                _ => {}
+            },
+            Up::Battery(battery) => {
+                let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+                status.battery_percent = (battery.percent <= 100).then_some(battery.percent);
+                status.charging = Some(battery.charging);
+            }
+            Up::Connection(connection) => {
+                let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+                status.connection = match connection.link {
+                    LinkKind::WiFi => "Wi-Fi",
+                    LinkKind::Bluetooth => "Bluetooth",
+                    LinkKind::Cellular => "mobile network",
+                    LinkKind::Wired => "cable",
+                    _ => return,
+                }
+                .to_owned();
+            }
+            Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
+            Up::ApprovalAnswer(answer) => {
+                let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
+                self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice });
+            }
+            Up::ToolList(list) => self.tools_offered(&list),
+            Up::ToolResult(result) => self.tool_answered(&result),
+            Up::PhotoChunk(chunk) => self.photo(&chunk),
+            Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
+            Up::Goodbye(goodbye) => {
+                tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
+                self.input(Input::LinkLost);
+                self.end.get_or_insert(None);
+            }
+            Up::Hello(_) | Up::Proof(_) => {
+                self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
+            }
+        }
+        self.answer_heartbeat(down);
+    }
+
+    fn answer_heartbeat(&mut self, down: &mut Sender) {
+        if let Some((echo_us, at_us)) = self.heartbeat.take() {
+            let held_us = clock::mono_us() - at_us;
+            let beat = message::Heartbeat { echo_us, held_us };
+            if let Err(error) = self.send(down, 0, Down::Heartbeat(beat)) {
+                self.end.get_or_insert_with(|| end_of(&error));
+            }
+        }
+    }
+
+    fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64) {
+        let Some((codec, rate_hz)) = self.formats.up else {
+            return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
+        };
+        if packet.codec != wire(codec) || packet.rate_hz != rate_hz {
+            let text = format!(
+                "sound came as {:?} at {} Hz, agreed was {codec:?} at {rate_hz} Hz",
+                packet.codec, packet.rate_hz
+            );
+            return self.close(GoodbyeReason::BadFormat, text);
+        }
+        if let Some(ear) = &mut self.ear
+            && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
+        {
+            tracing::debug!(%error, "a packet could not be heard");
+        }
+        self.take_facts();
+    }
+
+    fn button(&mut self, button: &up::Button) {
+        let gesture = match (button.button, button.action) {
+            (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => Button::LongPress,
+            (ButtonId::Main, ButtonAction::Press) => Button::Press,
+            _ => return,
+        };
+        self.input(Input::Button(gesture));
+    }
+
+    fn tools_offered(&mut self, list: &up::ToolList<'_>) {
+        let offers = list
+            .tools
+            .iter()
+            .map(|tool| Offer {
+                name: tool.name.to_owned(),
+                description: tool.description.to_owned(),
+                schema: tool.schema.to_owned(),
+                phrases: tool.phrases.to_owned(),
+                reply: tool.reply_template.to_owned(),
+                read_only: tool.flags.contains(device_protocol::ToolFlags::READ_ONLY),
+                destructive: tool.flags.contains(device_protocol::ToolFlags::DESTRUCTIVE),
+            })
+            .collect();
+        match tools::device::register(&self.gate.registry, &self.id, offers) {
+            Ok((revision, left_out)) => {
+                tracing::info!(device = self.id, revision, "device tools registered");
+                for left in left_out {
+                    tracing::warn!(device = self.id, tool = left.name, reason = left.reason, "a device tool was left out");
+                }
+            }
+            Err(error) => tracing::warn!(device = self.id, %error, "device tools were not registered"),
+        }
+    }
+
+    fn tool_answered(&mut self, result: &up::ToolResult<'_>) {
+        let Some(reply) = self.calls.remove(&result.call) else {
+            tracing::debug!(call = result.call, "a device tool answered twice or too late");
+            return;
+        };
+        let error = (!result.ok).then(|| ToolError {
+            code: ErrorCode::ExecutionError,
+            message: result.content.to_owned(),
+            retryable: false,
+        });
+        let data = serde_json::from_str(result.data).ok();
+        drop(reply.send(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() }));
+    }
+
+    fn photo(&mut self, chunk: &up::PhotoChunk<'_>) {
+        match self.photos.push(chunk) {
+            Ok(None) => {}
+            Ok(Some(photo)) => {
+                tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
+                let gate = self.gate.clone();
+                let user = self.user_name.clone();
+                let job = move || {
+                    if let Err(error) = crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes) {
+                        tracing::warn!(%error, "a photo could not be kept");
+                    }
+                };
+                if self.gate.compute.submit(job).is_err() {
+                    tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
+                }
+            }
+            Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
+        }
+    }
+
+    /// A letter from beside the task.
+    pub(super) fn open_letter(&mut self, letter: Mail, down: &mut Sender) {
+        match letter {
+            Mail::Input(input) => {
+                if let Input::Tool { call_id, .. } = &input {
+                    self.work.tool_done(call_id);
+                }
+                self.input(input);
+            }
+            Mail::Transcribed(transcribed) => self.transcribed(transcribed),
+            Mail::Synthesised(clause) => {
+                let (speech, turn) = self.speech;
+                if clause.speech == speech && clause.clause == 0 {
+                    self.record(turn.id).tts_us.get_or_insert(clause.compute_us);
+                }
+                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause));
+                if let Some(input) = input {
+                    self.input(input);
+                }
+            }
+            Mail::CallDevice(call) => {
+                if let Err(error) = self.call_device(call, down) {
+                    self.end.get_or_insert_with(|| end_of(&error));
+                }
+            }
+            Mail::Close(reason, text) => {
+                if reason == GoodbyeReason::ShuttingDown {
+                    self.input(Input::Shutdown);
+                }
+                self.close(reason, text.to_owned());
+            }
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! From microphone packets to voice facts, and from utterances to recognition jobs.
+
+use std::sync::Arc;
+
+use audio::{
+    asr::{Job, Options, Priority, Scheduler, Ticket},
+    codec::Codec,
+    listener::{self, Fact, Listener},
+    vad::silero,
+};
+use gateway_core::vocab::{TranscriptKind, VoiceFact};
+
+use crate::mail::{Address, Mail, Transcribed};
+
+/// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
+const DRIFT_US_PER_S: u64 = 500;
+
+/// One device's ear.
+pub struct Ear {
+    listener: Listener,
+    scheduler: Arc<Scheduler>,
+    wake_phrases: Arc<[String]>,
+    facts: Vec<Fact>,
+    tickets: Vec<(u32, u16, Ticket)>,
+    offset: Option<ClockOffset>,
+}
+
+/// The device's clock as seen from here: gateway time minus capture time of the packet that
+/// travelled fastest.
+#[derive(Clone, Copy)]
+struct ClockOffset {
+    us: i64,
+    at_us: u64,
+}
+
+impl Ear {
+    /// An ear for sound in this codec and rate.
+    ///
+    /// # Errors
+    /// Codec or rate cannot be used.
+    pub fn new(
+        codec: Codec,
+        rate_hz: u32,
+        silero: Arc<silero::Model>,
+        scheduler: Arc<Scheduler>,
+        wake_phrases: Arc<[String]>,
+    ) -> Result<Self, listener::Error> {
+        let config = listener::Config { codec, rate_hz, ..listener::Config::default() };
+        Ok(Self {
+            listener: Listener::new(config, silero)?,
+            scheduler,
+            wake_phrases,
+            facts: Vec::new(),
+            tickets: Vec::new(),
+            offset: None,
+        })
+    }
+
+    /// Takes a packet in.
+    ///
+    /// # Errors
+    /// The packet does not decode; it counts as lost.
+    pub fn push(&mut self, sequence: u32, capture_us: u64, packet: &[u8], now_us: u64) -> Result<(), listener::Error> {
+        self.note_time(capture_us, now_us);
+        self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts)
+    }
+
+    fn note_time(&mut self, capture_us: u64, now_us: u64) {
+        let us = i64::try_from(now_us).unwrap_or(i64::MAX).saturating_sub_unsigned(capture_us);
+        let known = self.offset.map(|offset| {
+            let drift_us = now_us.saturating_sub(offset.at_us) / 1_000_000 * DRIFT_US_PER_S;
+            offset.us.saturating_add_unsigned(drift_us)
+        });
+        if known.is_none_or(|known| us <= known) {
+            self.offset = Some(ClockOffset { us, at_us: now_us });
+        }
+    }
+
+    /// A capture time on the gateway's clock. The shortest journey counts as none.
+    pub fn to_gateway_us(&self, capture_us: u64) -> u64 {
+        let offset = self.offset.map_or(0, |offset| offset.us);
+        capture_us.saturating_add_signed(offset)
+    }
+
+    /// Lets time pass.
+    pub fn tick(&mut self, now_us: u64) {
+        self.listener.tick(now_us, &mut self.facts);
+    }
+
+    /// When `tick` is due.
+    pub fn next_wake_us(&self) -> Option<u64> {
+        self.listener.next_wake_us()
+    }
+
+    /// The next fact, in the core's words.
+    pub fn next_fact(&mut self) -> Option<VoiceFact> {
+        (!self.facts.is_empty()).then(|| self.facts.remove(0)).map(fact_of)
+    }
+
+    /// Switches the microphone.
+    pub fn set_muted(&mut self, muted: bool) {
+        self.listener.set_muted(muted);
+    }
+
+    /// The next voice opens a new utterance.
+    pub fn close_utterance(&mut self, utterance: u32) {
+        self.listener.close_utterance(utterance);
+    }
+
+    /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
+    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, mail: &Address) -> bool {
+        let Some(pcm) = self.listener.utterance_pcm(utterance) else { return false };
+        let mail = mail.clone();
+        let job = Job {
+            pcm: Arc::from(pcm),
+            options: Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() },
+            priority: match kind {
+                TranscriptKind::Partial => Priority::Partial,
+                TranscriptKind::Speculative => Priority::Speculative,
+                TranscriptKind::Final => Priority::Final,
+            },
+            reply: Box::new(move |report| {
+                let transcribed = Transcribed { utterance, revision, kind, report };
+                if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this transcript any more");
+                }
+            }),
+        };
+        match self.scheduler.submit(job) {
+            Ok(ticket) => {
+                self.tickets.retain(|(known, _, _)| *known == utterance);
+                self.tickets.push((utterance, revision, ticket));
+                true
+            }
+            Err(busy) => {
+                tracing::debug!(utterance, %busy, "recognition did not take the job");
+                false
+            }
+        }
+    }
+
+    /// Cancels decodes of the utterance older than `revision`.
+    pub fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
+        let scheduler = &self.scheduler;
+        self.tickets.retain(|(of, number, ticket)| {
+            let stale = *of == utterance && *number < revision;
+            if stale {
+                scheduler.cancel(ticket);
+            }
+            !stale
+        });
+    }
+
+    /// Counts for the metrics.
+    pub fn stats(&self) -> listener::Stats {
+        self.listener.stats()
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        for (_, _, ticket) in &self.tickets {
+            self.scheduler.cancel(ticket);
+        }
+    }
+}
+
+fn fact_of(fact: Fact) -> VoiceFact {
+    match fact {
+        Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
+        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
+        Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
+        Fact::Silence { utterance, at_us, silence_us, score } => {
+            VoiceFact::Silence { utterance, at_us, silence_us, score }
+        }
+        Fact::TooLong { utterance } => VoiceFact::TooLong { utterance },
+    }
+}

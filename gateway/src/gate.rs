@@ -1,0 +1,98 @@
+//! Where every connection comes in: admission, then its device task.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU32, Ordering},
+};
+
+use audio::{asr::Scheduler, tts::Voice, vad::silero};
+use chat_models::ChatModel;
+use device_protocol::RejectCode;
+use tools::{executor::Executor, registry::Registry};
+
+use crate::{
+    config::Checked,
+    device_task,
+    effects::{compute::Compute, ports::Questions},
+    identity::{self, GatewayKey, Pairings},
+    roster::Roster,
+    store::Store,
+    telemetry::Turns,
+    transport::Link,
+    users::Users,
+};
+
+/// Limits on connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Open connections, handshakes included.
+    pub connections_max: usize,
+    /// Devices in a session.
+    pub sessions_max: usize,
+    /// Frames a second from one device, averaged over two seconds.
+    pub frames_per_s_max: u32,
+    /// Bytes a second from one device, likewise.
+    pub bytes_per_s_max: u32,
+}
+
+/// Everything that a connection needs. One per process.
+pub struct Gate {
+    /// The checked configuration.
+    pub config: Checked,
+    /// The gateway's identity.
+    pub key: GatewayKey,
+    /// What outlives the process.
+    pub store: Store,
+    /// Pairings under way.
+    pub pairings: Pairings,
+    /// Who is connected.
+    pub roster: Arc<Roster>,
+    /// The users' tasks.
+    pub users: Arc<Users>,
+    /// The catalogue of tools.
+    pub registry: Arc<Registry>,
+    /// Runs tools.
+    pub executor: Executor,
+    /// Open questions to wearers.
+    pub questions: Arc<Questions>,
+    /// Who answers.
+    pub model: Arc<dyn ChatModel>,
+    /// Recognition.
+    pub asr: Arc<Scheduler>,
+    /// Voice activity.
+    pub silero: Arc<silero::Model>,
+    /// Synthesis.
+    pub voice: Arc<Voice>,
+    /// Threads for synthesis.
+    pub compute: Compute,
+    /// Finished turns.
+    pub turns: Turns,
+    /// Number of the next session.
+    pub sessions: AtomicU32,
+    /// Codes typed while a photo is stored; one writer at a time.
+    pub photos: Mutex<()>,
+}
+
+impl Gate {
+    /// Limits on connections.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// Admits a connection and runs its session to the end.
+    pub async fn run(self: &Arc<Self>, mut link: Link) {
+        let admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings).await;
+        match admitted {
+            Ok(admitted) => {
+                let session = self.sessions.fetch_add(1, Ordering::Relaxed);
+                device_task::run(self.clone(), link, admitted, session).await;
+            }
+            Err(refusal) if refusal.code == RejectCode::Unspecified => {
+                tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
+            }
+            Err(refusal) => {
+                tracing::info!(peer = %link.peer, code = ?refusal.code, %refusal, "turned away");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What reaches a device's task from beside it.
+
+use std::time::Duration;
+
+use audio::asr::Report;
+use device_protocol::GoodbyeReason;
+use gateway_core::{input::Input, vocab::ToolResult};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+/// Letters that may wait for one device. A model streams at most some hundred events a second, and
+/// the task empties the box between two packets.
+pub const WAITING_MAX: usize = 512;
+
+/// A device's letter box.
+pub type Address = mpsc::Sender<Mail>;
+
+/// A letter.
+pub enum Mail {
+    /// A result of an effect, or something from the user's machine.
+    Input(Input),
+    /// A decode ended.
+    Transcribed(Transcribed),
+    /// A clause was synthesised.
+    Synthesised(Synthesised),
+    /// A tool of the glasses is to run.
+    CallDevice(CallDevice),
+    /// The session ends.
+    Close(GoodbyeReason, &'static str),
+}
+
+/// A decode ended.
+pub struct Transcribed {
+    /// What was decoded.
+    pub utterance: u32,
+    /// Number of the request.
+    pub revision: u16,
+    /// Why it was asked for.
+    pub kind: gateway_core::vocab::TranscriptKind,
+    /// What came of it.
+    pub report: Report,
+}
+
+/// A clause was synthesised.
+pub struct Synthesised {
+    /// The speech.
+    pub speech: u32,
+    /// Clause of it.
+    pub clause: u16,
+    /// Whether it ends the speech.
+    pub last: bool,
+    /// The sound at the voice's rate; absent when it failed.
+    pub pcm: Option<Vec<i16>>,
+    /// How long the synthesis took.
+    pub compute_us: u64,
+}
+
+/// A tool of the glasses is to run.
+pub struct CallDevice {
+    /// Name as the glasses offered it.
+    pub name: String,
+    /// JSON object.
+    pub arguments: Value,
+    /// After this nobody waits.
+    pub deadline: Duration,
+    /// Gets exactly one result, unless the device goes away.
+    pub reply: oneshot::Sender<ToolResult>,
+}

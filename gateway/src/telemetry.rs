@@ -1,0 +1,131 @@
+//! One record per turn with every stage, and the log's set-up. Nothing in here holds what was said.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, PoisonError},
+};
+
+use gateway_core::output::{Stage, TurnOutcome};
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+
+/// Records kept for `lorgnette turns`.
+const KEPT_MAX: usize = 256;
+
+/// When each stage of a turn was reached, in microseconds of the gateway's clock, and how long the
+/// parts took. Absent: the turn did not come through there.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TurnRecord {
+    /// Fingerprint of the device.
+    pub device: String,
+    /// `ws`, `wss` or `quic`.
+    pub transport: &'static str,
+    /// Number of the turn.
+    pub turn: u32,
+    /// How it ended.
+    pub outcome: &'static str,
+    /// Capture time of the last voiced sample.
+    pub last_voice_us: Option<u64>,
+    /// Arrival of the packet that held it, after capture: network and jitter buffer.
+    pub network_us: Option<u64>,
+    /// The end of turn was decided.
+    pub end_decided_us: Option<u64>,
+    /// Wait of the final decode for a recognition thread.
+    pub asr_queue_us: Option<u64>,
+    /// The final decode itself.
+    pub asr_decode_us: Option<u64>,
+    /// The final transcript was accepted.
+    pub final_us: Option<u64>,
+    /// First event of the model.
+    pub model_first_us: Option<u64>,
+    /// First tool call handed out.
+    pub tool_start_us: Option<u64>,
+    /// Last tool result in.
+    pub tool_end_us: Option<u64>,
+    /// First text on its way to the display.
+    pub first_display_us: Option<u64>,
+    /// First clause handed to synthesis.
+    pub first_clause_us: Option<u64>,
+    /// Synthesis of that clause.
+    pub tts_us: Option<u64>,
+    /// First speech frame sent.
+    pub first_frame_us: Option<u64>,
+    /// The device acknowledged that it played.
+    pub heard_us: Option<u64>,
+}
+
+impl TurnRecord {
+    /// Notes a stage; the first time counts.
+    pub fn mark(&mut self, stage: Stage, at_us: u64) {
+        let place = match stage {
+            Stage::LastVoice => &mut self.last_voice_us,
+            Stage::EndDecided => &mut self.end_decided_us,
+            Stage::Final => &mut self.final_us,
+            Stage::ModelFirst => &mut self.model_first_us,
+            Stage::ToolStart => &mut self.tool_start_us,
+            Stage::ToolEnd => {
+                self.tool_end_us = Some(at_us);
+                return;
+            }
+            Stage::FirstClause => &mut self.first_clause_us,
+            Stage::FirstDisplay => &mut self.first_display_us,
+            Stage::Heard => &mut self.heard_us,
+        };
+        place.get_or_insert(at_us);
+    }
+
+    /// Ends the record and logs it.
+    pub fn finish(&mut self, outcome: TurnOutcome) {
+        self.outcome = match outcome {
+            TurnOutcome::Completed => "completed",
+            TurnOutcome::Interrupted => "interrupted",
+            TurnOutcome::Failed => "failed",
+        };
+        let since = |later: Option<u64>, earlier: Option<u64>| Some((later?.saturating_sub(earlier?)) / 1000);
+        tracing::info!(
+            target: "turn",
+            device = self.device,
+            turn = self.turn,
+            transport = self.transport,
+            outcome = self.outcome,
+            end_ms = since(self.end_decided_us, self.last_voice_us),
+            final_ms = since(self.final_us, self.last_voice_us),
+            display_ms = since(self.first_display_us, self.last_voice_us),
+            speech_ms = since(self.first_frame_us, self.last_voice_us),
+            asr_queue_ms = self.asr_queue_us.map(|us| us / 1000),
+            asr_decode_ms = self.asr_decode_us.map(|us| us / 1000),
+            tool_ms = since(self.tool_end_us, self.tool_start_us),
+            tts_ms = self.tts_us.map(|us| us / 1000),
+            "turn"
+        );
+    }
+}
+
+/// The latest records.
+#[derive(Default)]
+pub struct Turns(Mutex<VecDeque<TurnRecord>>);
+
+impl Turns {
+    /// Keeps a record.
+    pub fn push(&self, record: TurnRecord) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(record);
+    }
+
+    /// The last `count`, oldest first.
+    pub fn last(&self, count: usize) -> Vec<TurnRecord> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+    }
+}
+
+/// Sends the log to standard error, as text or JSON lines; `RUST_LOG` overrides the level.
+pub fn start(json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A second start (tests in one process) keeps the first.
+    drop(if json { builder.json().try_init() } else { builder.try_init() });
+}

@@ -1,0 +1,264 @@
+//! One task per user, round the machine that outlives connections.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gateway_core::{
+    input::{Due, Input, ScheduleEntry, ScheduleKind, UserInput},
+    output::{Record, UserOutput},
+    user::{self, User},
+    vocab::{Message, Role},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    clock,
+    effects::spawn,
+    mail::Mail,
+    roster::Roster,
+    store::{self, EntryRecord, MessageRecord, Store, Write},
+};
+
+/// Letters that may wait for one user: several devices and their tools.
+const WAITING_MAX: usize = 256;
+/// Messages that are read back at start: more than a model is ever shown.
+const HISTORY_MESSAGES: usize = 60;
+/// Users that may exist on one box.
+const USERS_MAX: usize = 64;
+
+/// A letter to a user's task.
+pub enum UserMail {
+    /// Something happened.
+    Input(UserInput),
+    /// Keep an entry; answered when it is stored.
+    Add { due: Due, kind: ScheduleKind, text: String, reply: oneshot::Sender<Result<ScheduleEntry, String>> },
+    /// Drop an entry; answered when that is stored.
+    Remove { id: u64, reply: oneshot::Sender<Result<Option<ScheduleEntry>, String>> },
+    /// All entries that are not done, with what is left of countdowns in milliseconds.
+    List { reply: oneshot::Sender<Vec<(ScheduleEntry, Option<u64>)>> },
+}
+
+/// All users' tasks, started when first needed.
+pub struct Users {
+    store: Store,
+    roster: Arc<Roster>,
+    tasks: Mutex<BTreeMap<String, mpsc::Sender<UserMail>>>,
+}
+
+impl Users {
+    /// No task runs yet.
+    pub fn new(store: Store, roster: Arc<Roster>) -> Self {
+        Self { store, roster, tasks: Mutex::default() }
+    }
+
+    /// Starts the tasks of all users that have paired a device, so that what is due is told even
+    /// after a restart.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn wake_all(&self) -> Result<(), store::Error> {
+        for (_, device) in self.store.disk().devices()? {
+            drop(self.address(&device.user)?);
+        }
+        Ok(())
+    }
+
+    /// A user's letter box.
+    ///
+    /// # Errors
+    /// The store cannot be read, or there are too many users.
+    pub fn address(&self, user: &str) -> Result<mpsc::Sender<UserMail>, store::Error> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(address) = tasks.get(user).filter(|address| !address.is_closed()) {
+            return Ok(address.clone());
+        }
+        if tasks.len() >= USERS_MAX {
+            return Err(store::Error::Busy);
+        }
+        let restored = restore(&self.store, user)?;
+        let (address, mail) = mpsc::channel(WAITING_MAX);
+        let task = Task {
+            name: user.to_owned(),
+            machine: User::new(user::Config::default()),
+            store: self.store.clone(),
+            roster: self.roster.clone(),
+            address: address.clone(),
+            added: BTreeMap::new(),
+            removed: BTreeMap::new(),
+            next_request: 1,
+        };
+        spawn("user", task.run(mail, restored));
+        tasks.insert(user.to_owned(), address.clone());
+        Ok(address)
+    }
+}
+
+fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
+    let history: Vec<Message> = store
+        .disk()
+        .messages(user, HISTORY_MESSAGES)?
+        .iter()
+        .filter_map(|record| serde_json::from_str(&record.json).ok())
+        .skip_while(|message: &Message| message.role != Role::User)
+        .collect();
+    let entries = store.disk().entries(user)?;
+    let next_id = entries.iter().map(|(id, _)| id + 1).max().unwrap_or(1);
+    let schedule = entries
+        .into_iter()
+        .map(|(id, entry)| ScheduleEntry {
+            id,
+            kind: if entry.reminder { ScheduleKind::Reminder } else { ScheduleKind::Timer },
+            text: entry.text,
+            due_wall_ms: entry.due_wall_ms,
+            duration_ms: entry.duration_ms,
+        })
+        .collect();
+    Ok(UserInput::Restored { history, schedule, next_id })
+}
+
+struct Task {
+    name: String,
+    machine: User,
+    store: Store,
+    roster: Arc<Roster>,
+    address: mpsc::Sender<UserMail>,
+    added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
+    removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
+    next_request: u64,
+}
+
+impl Task {
+    async fn run(mut self, mut mail: mpsc::Receiver<UserMail>, restored: UserInput) {
+        self.input(restored);
+        loop {
+            let wake = self.machine.poll_timeout().map(|(at_us, _)| clock::instant_at(at_us));
+            tokio::select! {
+                letter = mail.recv() => match letter {
+                    Some(letter) => self.open(letter),
+                    None => return,
+                },
+                () = sleep_until(wake) => {
+                    self.machine.handle_timeout(clock::now());
+                    self.drain();
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, letter: UserMail) {
+        let request = self.next_request;
+        match letter {
+            UserMail::Input(input) => self.input(input),
+            UserMail::Add { due, kind, text, reply } => {
+                self.next_request += 1;
+                self.added.insert(request, reply);
+                self.input(UserInput::ScheduleAdd { request, due, kind, text });
+            }
+            UserMail::Remove { id, reply } => {
+                self.next_request += 1;
+                self.removed.insert(request, reply);
+                self.input(UserInput::ScheduleRemove { request, id });
+            }
+            UserMail::List { reply } => {
+                drop(reply.send(self.machine.entries(clock::now())));
+            }
+        }
+    }
+
+    fn input(&mut self, input: UserInput) {
+        self.machine.handle_input(clock::now(), input);
+        self.drain();
+    }
+
+    fn drain(&mut self) {
+        while let Some(output) = self.machine.poll_output() {
+            self.carry_out(output);
+        }
+    }
+
+    fn carry_out(&mut self, output: UserOutput) {
+        match output {
+            UserOutput::Grant { device, turn, history } => self.tell(&device, Input::Granted { turn, history }),
+            UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
+            UserOutput::Scheduled { request, entry } => {
+                if let Some(reply) = self.added.remove(&request) {
+                    drop(reply.send(Ok(entry)));
+                }
+            }
+            UserOutput::Unscheduled { request, entry } => {
+                if let Some(reply) = self.removed.remove(&request) {
+                    drop(reply.send(Ok(entry)));
+                }
+            }
+            UserOutput::ScheduleFailed { request, reason } => {
+                if let Some(reply) = self.added.remove(&request) {
+                    drop(reply.send(Err(reason)));
+                } else if let Some(reply) = self.removed.remove(&request) {
+                    drop(reply.send(Err(reason)));
+                }
+            }
+            UserOutput::Persist { ticket, record } => self.persist(ticket, record),
+        }
+    }
+
+    fn tell(&self, device: &str, input: Input) {
+        let told = self.roster.get(device).is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok());
+        if !told {
+            tracing::debug!(device, "a device of this user is gone");
+        }
+    }
+
+    fn persist(&self, ticket: u64, record: Record) {
+        let write = write_of(&self.name, record);
+        let address = self.address.clone();
+        let reply = move |result: Result<u64, store::Error>| {
+            let input = match result {
+                Ok(_) => UserInput::Persisted { ticket },
+                Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
+            };
+            // On the store's thread, which may wait: the user's task never waits for it.
+            drop(address.blocking_send(UserMail::Input(input)));
+        };
+        if let Err(error) = self.store.submit(write, reply) {
+            let input = UserInput::PersistFailed { ticket, reason: error.to_string() };
+            drop(self.address.try_send(UserMail::Input(input)));
+        }
+    }
+}
+
+fn write_of(user: &str, record: Record) -> Write {
+    let user = user.to_owned();
+    match record {
+        Record::Messages(messages) => {
+            let wall_ms = clock::wall_ms();
+            let messages = messages
+                .iter()
+                .filter_map(|message| serde_json::to_string(message).ok())
+                .map(|json| MessageRecord { wall_ms, json })
+                .collect();
+            Write::AppendMessages { user, messages }
+        }
+        Record::HistoryCleared => Write::ClearMessages { user },
+        Record::Entry(entry) => Write::PutEntry {
+            user,
+            id: entry.id,
+            entry: EntryRecord {
+                reminder: entry.kind == ScheduleKind::Reminder,
+                text: entry.text,
+                due_wall_ms: entry.due_wall_ms,
+                duration_ms: entry.duration_ms,
+            },
+        },
+        Record::EntryRemoved { id } => Write::RemoveEntry { user, id },
+    }
+}
+
+/// Sleeps until then, or for ever.
+pub async fn sleep_until(wake: Option<tokio::time::Instant>) {
+    match wake {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
