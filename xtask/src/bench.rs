@@ -45,7 +45,7 @@ pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> 
                 names.join(", ")
             ))
         })?;
-    needs::require(&needs::BUILD)?;
+    needs::require(&[&needs::BUILD])?;
     let mut command = cargo(
         places,
         &["bench", "--locked", "--manifest-path", &bench.manifest],

@@ -62,8 +62,7 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
         }
     };
     step("system packages", || {
-        needs::require(&needs::BUILD)?;
-        needs::require(&needs::FETCH)
+        needs::require(&[&needs::BUILD, &needs::FETCH])
     })?;
     step("build", || {
         cargo::build_programs(places, &[arguments::GATEWAY, arguments::SIMULATOR])

@@ -3,7 +3,6 @@
 use std::process::Command;
 
 use crate::cargo;
-use crate::needs;
 use crate::places::Places;
 use crate::process::{self, Failure};
 use crate::speech;
@@ -11,7 +10,6 @@ use crate::steps::step;
 
 /// Fetches everything; instant when it is all there.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
-    needs::require(&needs::FETCH)?;
     step("build lorgnette", || {
         cargo::build_programs(places, &["lorgnette"])
     })?;

@@ -47,15 +47,19 @@ impl Gateway {
         let (lines, received) = mpsc::sync_channel(16);
         // Reads to the end of the output, whether anybody listens or not, so that the child never
         // blocks on a full pipe.
-        thread::spawn(move || {
+        let read = move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 let _ = lines.try_send(line);
             }
-        });
+        };
         let gateway = Self {
             child,
             log: log.to_path_buf(),
         };
+        thread::Builder::new()
+            .name("gateway-output".into())
+            .spawn(read)
+            .map_err(|error| Failure::new(format!("no thread for the gateway: {error}")))?;
         let started = Instant::now();
         loop {
             match received.recv_timeout(LOOK) {

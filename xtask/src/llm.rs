@@ -138,25 +138,27 @@ fn is_healthy(address: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn answering(status: &'static str) -> SocketAddr {
+    /// What is thought of a server that answers with `status`.
+    fn judged(status: &str) -> bool {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut asked = [0; 64];
-            let read = stream.read(&mut asked).unwrap();
-            assert!(asked[..read].starts_with(b"GET /health "));
-            stream
-                .write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes())
-                .unwrap();
-        });
-        address
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut asked = [0; 64];
+                let read = stream.read(&mut asked).unwrap();
+                assert!(asked[..read].starts_with(b"GET /health "));
+                let answer = format!("HTTP/1.1 {status}\r\n\r\n");
+                stream.write_all(answer.as_bytes()).unwrap();
+            });
+            is_healthy(address)
+        })
     }
 
     #[test]
     fn only_a_200_is_healthy() {
-        assert!(is_healthy(answering("200 OK")));
-        assert!(!is_healthy(answering("503 Loading model")));
+        assert!(judged("200 OK"));
+        assert!(!judged("503 Loading model"));
         assert!(!is_healthy(free_address().unwrap()), "nobody listens there");
     }
 }

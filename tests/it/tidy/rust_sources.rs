@@ -203,12 +203,13 @@ fn forbidden_words(file: &File) -> Vec<String> {
 
 /// Allowing unsafe code takes a reason in the same attribute.
 fn unreasoned_unsafe(file: &File) -> Vec<String> {
-    let allowance = concat!("(unsafe", "_code");
     file.text
-        .match_indices(allowance)
+        .match_indices("unsafe_code")
         .filter(|(at, _)| {
-            let attribute = file.text[*at..].split(")]").next().unwrap_or_default();
-            !attribute.contains("reason")
+            let start = file.text[..*at].rfind('#').unwrap_or_default();
+            let attribute = file.text[start..].split(")]").next().unwrap_or_default();
+            let allows = attribute.contains("allow(") || attribute.contains("expect(");
+            allows && !attribute.contains("reason")
         })
         .map(|_| format!("{}: unsafe code is allowed without a reason", file.path))
         .collect()
@@ -368,6 +369,7 @@ fn unsafe_code_without_a_reason_is_found() {
     let allow = concat!("#[allow(unsafe", "_code");
     assert_eq!(judged(&format!("{allow})]\nfn a() {{}} // reason")), 1);
     assert_eq!(judged(&format!("{allow}, reason = \"a C library\")]")), 0);
+    assert_eq!(judged(&allow.replace("allow", "forbid")), 0);
 }
 
 #[test]
