@@ -10,6 +10,7 @@ pub mod models;
 pub mod preroll;
 pub mod resample;
 pub mod speaker;
+pub mod wav;
 #[cfg(feature = "vad")]
 pub mod vad;
 

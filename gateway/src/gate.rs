@@ -1,7 +1,7 @@
 //! Where every connection comes in: admission, then its device task.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicU32, Ordering},
 };
 
@@ -69,8 +69,6 @@ pub struct Gate {
     pub turns: Turns,
     /// Number of the next session.
     pub sessions: AtomicU32,
-    /// Codes typed while a photo is stored; one writer at a time.
-    pub photos: Mutex<()>,
 }
 
 impl Gate {

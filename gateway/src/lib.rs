@@ -1,4 +1,22 @@
 //! The shell: config, transports, device tasks, effects, store, control socket. It holds no policy.
 
+pub mod cli;
 pub mod clock;
+pub mod config;
+pub mod control;
+mod device_task;
+mod ear;
+pub mod effects;
+pub mod gate;
+pub mod identity;
+mod mail;
+mod models;
+mod mouth;
+pub mod pages;
+mod photos;
+mod roster;
+pub mod serve;
 pub mod store;
+pub mod telemetry;
+pub mod transport;
+mod users;

@@ -1,2 +1,9 @@
 //! The `lorgnette` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    gateway::cli::run(gateway::cli::Arguments::parse())
+}

@@ -1,0 +1,33 @@
+//! `lorgnette check`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::config;
+
+/// Check a configuration.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The file; default: that of --config.
+    file: Option<PathBuf>,
+    /// Print an example with every key and its default.
+    #[arg(long)]
+    example: bool,
+}
+
+pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
+    if arguments.example {
+        print!("{}", config::EXAMPLE);
+        return Ok(());
+    }
+    let path = arguments.file.clone().or(config);
+    let checked = super::load(path.clone())?;
+    let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
+    println!("{shown} is valid");
+    println!("  data    {}", checked.data_dir.display());
+    println!("  models  {}", checked.models_dir.display());
+    println!("  web     {}", checked.web);
+    println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! The commands. All that touch a running gateway are clients of its control socket.
+
+mod check;
+mod devices;
+mod models;
+mod serve;
+mod transcribe;
+mod turns;
+mod wire;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, bail};
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Checked};
+
+/// Edge gateway for smart glasses.
+#[derive(Parser)]
+#[command(version, about)]
+pub struct Arguments {
+    /// Configuration file; without one the defaults hold (`lorgnette check --example` shows them).
+    #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the gateway.
+    Serve(serve::Arguments),
+    /// Check a configuration and say what is wrong, where, and what to do.
+    Check(check::Arguments),
+    /// List, pair, rename and revoke devices.
+    Devices(devices::Arguments),
+    /// Fetch, list, verify and import the models.
+    Models(models::Arguments),
+    /// Transcribe a WAV file as the gateway would hear it.
+    Transcribe(transcribe::Arguments),
+    /// Show the latest turns with the time of each stage.
+    Turns(turns::Arguments),
+    /// Look into frames of the device protocol.
+    Wire(wire::Arguments),
+}
+
+/// Runs a command; errors go to standard error.
+pub fn run(arguments: Arguments) -> ExitCode {
+    let config = arguments.config;
+    let result = match arguments.command {
+        Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Check(arguments) => check::run(config, &arguments),
+        Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
+        Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
+        Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
+        Command::Wire(arguments) => wire::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lorgnette: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn load(path: Option<PathBuf>) -> Result<Checked> {
+    match config::load(path.as_deref()) {
+        Ok(checked) => Ok(checked),
+        Err(problems) => {
+            for problem in &problems {
+                eprintln!("{problem}");
+            }
+            bail!("the configuration has {} problem(s)", problems.len());
+        }
+    }
+}

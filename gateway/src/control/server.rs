@@ -1,0 +1,87 @@
+//! The gateway's side of the control socket.
+
+use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{UnixListener, UnixStream},
+    sync::Semaphore,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, LINE_BYTES_MAX, Request, commands, socket_path};
+use crate::{effects::spawn, gate::Gate};
+
+/// Clients at once.
+const CLIENTS_MAX: usize = 16;
+/// How long a client may take to say what it wants.
+const REQUEST_MS_MAX: u64 = 5_000;
+
+/// Takes the socket of a data folder. It also keeps a second gateway out of the folder.
+///
+/// # Errors
+/// A gateway already runs on this folder, or the socket cannot be made.
+pub fn bind(data_dir: &Path) -> Result<UnixListener> {
+    let path = socket_path(data_dir);
+    match std::os::unix::net::UnixStream::connect(&path) {
+        Ok(_) => bail!(
+            "another gateway already runs on {}; stop it, or give this one its own `data_dir`",
+            data_dir.display()
+        ),
+        // Left behind by a gateway that was killed.
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(&path).with_context(|| format!("making {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Answers until `stop`, then removes the socket.
+pub async fn serve(listener: UnixListener, gate: Arc<Gate>, stop: CancellationToken) {
+    let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "accepting on the control socket failed");
+                    continue;
+                }
+            },
+        };
+        let Ok(permit) = clients.clone().try_acquire_owned() else { continue };
+        let gate = gate.clone();
+        spawn("control", async move {
+            if let Err(error) = converse(stream, &gate).await {
+                tracing::debug!(%error, "a control client went away");
+            }
+            drop(permit);
+        });
+    }
+    drop(fs::remove_file(socket_path(&gate.config.data_dir)));
+}
+
+async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
+    let peer = stream.peer_cred().context("the peer's credentials")?;
+    let (read, mut write) = stream.into_split();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(read).take(LINE_BYTES_MAX as u64);
+    timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
+    let answer = match serde_json::from_slice::<Request>(&line) {
+        Ok(request) => {
+            tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
+            commands::run(gate, request).await
+        }
+        Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
+    };
+    let mut reply = serde_json::to_vec(&answer)?;
+    reply.push(b'\n');
+    timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! `lorgnette serve`: puts the house together, runs it, and takes it down cleanly.
+
+use std::{
+    fs,
+    os::unix::fs::DirBuilderExt as _,
+    path::Path,
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, anyhow};
+use audio::{
+    asr::{self, Scheduler, SchedulerConfig},
+    tts::Voice,
+    vad::silero,
+};
+use chat_models::{ChatModel, intents};
+use device_protocol::GoodbyeReason;
+use tokio_util::sync::CancellationToken;
+use tools::{executor::Executor, ports::{Ports, Style}, registry::Registry};
+
+use crate::{
+    config::{Checked, Model},
+    control,
+    effects::{
+        compute::Compute,
+        ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
+        spawn,
+    },
+    gate::Gate,
+    identity::{GatewayKey, Pairings},
+    roster::Roster,
+    store::Store,
+    telemetry::Turns,
+    transport::{
+        server::{Bound, Listen},
+        tls,
+    },
+    users::Users,
+};
+
+/// Jobs that may wait for synthesis: a clause takes some 10 ms.
+const SYNTHESIS_WAITING_MAX: usize = 64;
+/// How long sessions may take to say goodbye.
+const GOODBYE_MS_MAX: u64 = 3_000;
+
+/// A gateway that listens.
+pub struct Running {
+    /// Address of WebSocket and pages.
+    pub web: std::net::SocketAddr,
+    /// Address of QUIC.
+    pub quic: Option<std::net::SocketAddr>,
+    /// The gateway's public key, which devices pin.
+    pub public_key: [u8; 32],
+    gate: Arc<Gate>,
+    stop: CancellationToken,
+    tasks: Vec<tokio::task::JoinHandle<()>>,
+}
+
+/// Starts a gateway; returns when it listens.
+///
+/// # Errors
+/// A model is missing, a port in use, a folder not writable: the text says what to do.
+pub async fn start(config: Checked) -> Result<Running> {
+    make_private_dir(&config.data_dir)?;
+    let control_socket = control::server::bind(&config.data_dir)?;
+    let key = GatewayKey::load_or_make(&config.data_dir)?;
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
+    let tls = tls::load_or_make(&config.data_dir, names)?;
+    let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
+    let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
+    let bound = Bound::bind(&listen, tls).await?;
+    let (web, quic) = (bound.web_address()?, bound.quic_address());
+
+    let engines = Engines::load(&config).await?;
+    let model = chat_model(&config)?;
+    let roster = Arc::new(Roster::default());
+    let users = Arc::new(Users::new(store.clone(), roster.clone()));
+    let questions = Arc::new(Questions::new(roster.clone()));
+    let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+    let ports = Ports {
+        schedule: Arc::new(UserSchedule(users.clone())),
+        notes: Arc::new(StoredNotes(store.clone())),
+        device: Arc::new(ConnectedDevices(roster.clone())),
+        consent: questions.clone(),
+        clock: Arc::new(SystemClock),
+        style: Style::default(),
+    };
+    let public_key = key.public();
+    let gate = Arc::new(Gate {
+        executor: Executor::new(registry.clone(), ports),
+        compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
+        key,
+        store,
+        pairings: Pairings::default(),
+        roster,
+        users: users.clone(),
+        registry,
+        questions,
+        model,
+        asr: engines.asr,
+        silero: engines.silero,
+        voice: engines.voice,
+        turns: Turns::default(),
+        sessions: AtomicU32::new(1),
+        config,
+    });
+    users.wake_all()?;
+    let stop = CancellationToken::new();
+    let tasks = vec![
+        spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
+        spawn("listen", bound.serve(gate.clone(), stop.clone())),
+    ];
+    Ok(Running { web, quic, public_key, gate, stop, tasks })
+}
+
+impl Running {
+    /// Everything of this gateway, for tests.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Tells the devices, waits for their goodbyes, stops.
+    pub async fn stop(self) {
+        for (id, _) in self.gate.roster.all() {
+            self.gate.roster.dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
+        }
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(GOODBYE_MS_MAX);
+        while !self.gate.roster.all().is_empty() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        self.stop.cancel();
+        for task in self.tasks {
+            drop(task.await);
+        }
+    }
+}
+
+struct Engines {
+    asr: Arc<Scheduler>,
+    silero: Arc<silero::Model>,
+    voice: Arc<Voice>,
+}
+
+impl Engines {
+    /// Loads all models beside the runtime, at the same time.
+    async fn load(config: &Checked) -> Result<Self> {
+        let missing = "run `lorgnette models fetch`, or set `models_dir`";
+        let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
+        let asr = tokio::task::spawn_blocking(move || -> Result<Scheduler> {
+            let engine = asr::Engine::load(&whisper, asr::Config::default())
+                .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
+            let pool = SchedulerConfig { workers, ..SchedulerConfig::default() };
+            Ok(Scheduler::start(&engine, pool)?)
+        });
+        let path = config.models_dir.join(silero::FILE_NAME);
+        let vad = tokio::task::spawn_blocking(move || {
+            silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
+        });
+        let path = config.models_dir.join("hibari");
+        let voice = tokio::task::spawn_blocking(move || {
+            Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
+        });
+        Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })
+    }
+}
+
+fn chat_model(config: &Checked) -> Result<Arc<dyn ChatModel>> {
+    match &config.model {
+        Model::Offline => Ok(Arc::new(intents::Engine::default())),
+        Model::ChatCompletions { base_url, model, key_env, key_file } => {
+            crate::models::chat_completions(base_url, model, key_env.as_deref(), key_file.as_deref())
+        }
+    }
+}
+
+/// Makes a folder that only its owner may enter.
+fn make_private_dir(path: &Path) -> Result<()> {
+    if !path.exists() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("making the data folder {}; set `data_dir`", path.display()))?;
+    }
+    Ok(())
+}
