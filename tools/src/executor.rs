@@ -201,8 +201,13 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), ToolResul
 
 fn question(tool: &Registered) -> String {
     let description = tool.spec.description.trim();
-    let first = description.split_once(". ").map_or(description, |(first, _)| first);
-    let first = reply::cut(first.trim_end_matches('.'), crate::limits::MESSAGE_BYTES_MAX);
+    let first = description
+        .split_once(". ")
+        .map_or(description, |(first, _)| first);
+    let first = reply::cut(
+        first.trim_end_matches('.'),
+        crate::limits::MESSAGE_BYTES_MAX,
+    );
     format!("May I use {}? {first}.", tool.spec.name)
 }
 

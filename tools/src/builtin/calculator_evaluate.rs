@@ -37,7 +37,9 @@ impl Tool for CalculatorEvaluate {
                 "(what does|how much does) {expression} (equal|make|give)",
                 "convert {expression}",
             ],
-            guidance: Some("Use calculator.evaluate for every calculation; do not do sums yourself."),
+            guidance: Some(
+                "Use calculator.evaluate for every calculation; do not do sums yourself.",
+            ),
             flags: READ_ONLY,
         }
     }
@@ -70,7 +72,12 @@ impl Tool for CalculatorEvaluate {
         };
         let say = format!("That's {about}{value}.");
         let sign = if about.is_empty() { "=" } else { "≈" };
-        let mut result = told(say, &asked, format!("{sign} {value}"), json!({"result": outcome}));
+        let mut result = told(
+            say,
+            &asked,
+            format!("{sign} {value}"),
+            json!({"result": outcome}),
+        );
         result.content = outcome;
         Ok(result)
     }
@@ -126,9 +133,7 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     let text = root(text.trim());
     // What is left out keeps sums apart from programs: the evaluator has functions of functions,
     // and one that calls itself would end the process.
-    let allowed = |c: char| {
-        c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c)
-    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c);
     if text.is_empty() || !text.chars().all(allowed) || text.matches('(').count() > NESTED_MAX {
         return Err(refusal("not a calculation"));
     }
@@ -224,7 +229,10 @@ fn refusal(error: &str) -> Refusal {
     let (code, say) = if error.contains("division by zero") {
         (ErrorCode::ExecutionError, "Nothing can be divided by zero.")
     } else if error.contains("interrupted") {
-        (ErrorCode::ExecutionError, "That calculation is too big for me.")
+        (
+            ErrorCode::ExecutionError,
+            "That calculation is too big for me.",
+        )
     } else {
         (ErrorCode::InvalidArguments, "I can't calculate that.")
     };

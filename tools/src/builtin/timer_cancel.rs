@@ -102,9 +102,10 @@ fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
         .map(|timer| format!("the {}", schedule::timer_name(timer)))
         .collect();
     // Names that sound alike are told apart by what is left.
-    let alike = names.iter().enumerate().any(|(at, name)| {
-        names.iter().skip(at + 1).any(|other| other == name)
-    });
+    let alike = names
+        .iter()
+        .enumerate()
+        .any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
     let names: Vec<String> = if alike {
         timers
             .iter()
