@@ -118,7 +118,9 @@ mod tests {
 
     #[test]
     fn chooses_the_exact_one() {
-        let text = |item: &&'static str| *item;
+        fn text<'a>(item: &'a &'static str) -> &'a str {
+            item
+        }
         assert_eq!(
             choose(vec!["pasta", "pasta sauce"], "pasta", text),
             Choice::One("pasta")

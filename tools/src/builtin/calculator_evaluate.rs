@@ -58,6 +58,10 @@ impl Tool for CalculatorEvaluate {
         let evaluated = tokio::task::spawn_blocking(move || evaluate(&expression, &budget)).await;
         let outcome = evaluated.unwrap_or_else(|_| Err("the calculator crashed".to_owned()));
         let outcome = outcome.map_err(|error| refusal(&error))?;
+        if outcome.is_empty() || outcome.contains('\n') {
+            // A distribution of dice is a table.
+            return Err(refusal("not a calculation with one result"));
+        }
         if outcome.chars().count() > OUTCOME_CHARS_MAX {
             return Err(Refusal {
                 code: ErrorCode::ExecutionError,

@@ -129,7 +129,7 @@ fn not_found(context: &RunContext, name: &str, timers: &[Entry]) -> ToolResult {
         .collect();
     let there = spoken::list(&there);
     let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);
-    let say = format!("I don't find a {name} timer. You have {there}.");
+    let say = format!("I don't find the {name} timer. You have {there}.");
     let running: Vec<_> = timers
         .iter()
         .map(|timer| schedule::describe(context, timer))
