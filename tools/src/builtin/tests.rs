@@ -387,7 +387,7 @@ async fn reminders_without_a_good_time_ask() {
             "That time has already passed. When should I remind you?",
         ),
         (
-            json!({"text": "x", "at": "-009999-01-01T00:00"}),
+            json!({"text": "x", "at": "1970-01-01T00:00"}),
             "That time has already passed. When should I remind you?",
         ),
         (
@@ -794,11 +794,9 @@ async fn sums_that_cannot_be() {
         "1e999999999",
         "3^(10^7) mod 7",
     ] {
-        let before = std::time::Instant::now();
         let (code, said) = house
             .fail("calculator.evaluate", json!({"expression": expression}))
             .await;
-        eprintln!("TIMING {expression} {:?} {said}", before.elapsed());
         assert!(
             matches!(
                 code,
@@ -851,7 +849,7 @@ async fn the_glasses_status() {
 async fn help_is_made_of_what_is_offered() {
     let house = House::usual();
     let result = house.run("help.show", json!({})).await;
-    let say = "You can say, for example: set a timer for ten minutes, remind me in ten minutes to check the oven, take a note buy milk or what time is it.";
+    let say = "You can say, for example: set a timer for ten minutes, remind me in ten minutes to check the oven, take a note to buy milk or what time is it.";
     assert_eq!(result.say.as_deref(), Some(say));
     assert_eq!(result.follow_ups.len(), 5);
     assert!(
