@@ -8,8 +8,16 @@ use serde_json::Value;
 
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
-const TYPES: [&str; 7] = [
-    "text", "number", "duration", "time", "date", "when", "choice",
+/// Types of slots; `expression` is a sum in words or signs.
+const TYPES: [&str; 8] = [
+    "expression",
+    "text",
+    "number",
+    "duration",
+    "time",
+    "date",
+    "when",
+    "choice",
 ];
 
 /// Checks brackets and slots against the tool's schema. The error says what is wrong.

@@ -36,9 +36,9 @@ impl Tool for CalculatorEvaluate {
             }),
             required: &["expression"],
             phrases: &[
-                "(what is|what's|how much is|calculate|compute|work out) {expression}",
-                "(what does|how much does) {expression} (equal|make|give)",
-                "convert {expression}",
+                "(what is|what's|how much is|calculate|compute|work out) {expression:expression}",
+                "(what does|how much does) {expression:expression} (equal|make|give)",
+                "convert {expression:expression}",
             ],
             guidance: Some(
                 "Use calculator.evaluate for every calculation; do not do sums yourself.",
