@@ -86,7 +86,10 @@ impl<'a> Arguments<'a> {
         ask: &str,
     ) -> Result<String, Refusal> {
         let text = self.text(property).ok_or_else(|| {
-            Refusal::arguments(format!("'{property}' is missing or empty. Ask the wearer."), ask)
+            Refusal::arguments(
+                format!("'{property}' is missing or empty. Ask the wearer."),
+                ask,
+            )
         })?;
         within(&text, property, chars_max)?;
         Ok(text)
@@ -137,11 +140,9 @@ fn within(text: &str, property: &str, chars_max: usize) -> Result<(), Refusal> {
 
 /// One line of text: white space runs become one space, other control characters go.
 pub fn clean(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| {
-        word.chars()
-            .filter(|c| !c.is_control())
-            .collect::<String>()
-    });
+    let words = text
+        .split_whitespace()
+        .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
     words
         .filter(|word| !word.is_empty())
         .collect::<Vec<_>>()

@@ -65,7 +65,9 @@ pub fn register(
     for (at, offer) in offers.into_iter().enumerate() {
         let tool = cut(&offer.name, NAME_BYTES_MAX);
         let checked = if at >= TOOLS_PER_DEVICE_MAX {
-            Err(format!("only {TOOLS_PER_DEVICE_MAX} tools are taken of one device"))
+            Err(format!(
+                "only {TOOLS_PER_DEVICE_MAX} tools are taken of one device"
+            ))
         } else if taken.find(&offer.name).is_some() {
             Err("the name belongs to a tool that everybody is offered".to_owned())
         } else if !names.insert(offer.name.clone()) {

@@ -66,7 +66,7 @@ impl Executor {
         };
         let result = match self.prepare(&context, &tool, &call).await {
             Ok(()) => self.run(context, offered, &tool, call).await,
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         };
         reply::finish(result, tool.spec.reply.as_deref())
     }
@@ -77,13 +77,13 @@ impl Executor {
         context: &CallContext,
         tool: &Registered,
         call: &ToolCall,
-    ) -> Result<(), ToolResult> {
+    ) -> Result<(), Box<ToolResult>> {
         check_arguments(tool, &call.arguments)?;
         if tool.spec.flags.requires_approval {
             self.ask(context, tool, call).await?;
         }
         if context.cancel.is_cancelled() {
-            return Err(cancelled());
+            return Err(Box::new(cancelled()));
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl Executor {
         context: &CallContext,
         tool: &Registered,
         call: &ToolCall,
-    ) -> Result<(), ToolResult> {
+    ) -> Result<(), Box<ToolResult>> {
         let request = ConsentRequest {
             user: context.user.clone(),
             device: context.device.clone(),
@@ -123,9 +123,9 @@ impl Executor {
                 ErrorCode::ApprovalExpired,
                 "The wearer did not answer in time; nothing was done.",
             ),
-            ApprovalOutcome::Cancelled => return Err(cancelled()),
+            ApprovalOutcome::Cancelled => return Err(Box::new(cancelled())),
         };
-        Err(ToolResult::failed(code, message, false))
+        Err(Box::new(ToolResult::failed(code, message, false)))
     }
 
     async fn run(
@@ -182,10 +182,10 @@ impl Executor {
     }
 }
 
-fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), ToolResult> {
+fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), Box<ToolResult>> {
     let refuse = |message: String| {
         let code = ErrorCode::InvalidArguments;
-        Err(ToolResult::failed(code, message, false))
+        Err(Box::new(ToolResult::failed(code, message, false)))
     };
     if let Err(misfit) = tool.schema.check(arguments) {
         return refuse(format!("The arguments do not fit {misfit}."));
@@ -201,8 +201,13 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), ToolResul
 
 fn question(tool: &Registered) -> String {
     let description = tool.spec.description.trim();
-    let first = description.split_once(". ").map_or(description, |(first, _)| first);
-    let first = reply::cut(first.trim_end_matches('.'), crate::limits::MESSAGE_BYTES_MAX);
+    let first = description
+        .split_once(". ")
+        .map_or(description, |(first, _)| first);
+    let first = reply::cut(
+        first.trim_end_matches('.'),
+        crate::limits::MESSAGE_BYTES_MAX,
+    );
     format!("May I use {}? {first}.", tool.spec.name)
 }
 

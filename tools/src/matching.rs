@@ -15,7 +15,11 @@ pub fn words(text: &str) -> Vec<String> {
         .cloned()
         .collect();
     // "The The" is still something to look for.
-    if meaningful.is_empty() { all } else { meaningful }
+    if meaningful.is_empty() {
+        all
+    } else {
+        meaningful
+    }
 }
 
 /// Words that tell nothing apart.
@@ -70,7 +74,11 @@ pub fn choose<T>(items: Vec<T>, query: &str, text: impl Fn(&T) -> &str) -> Choic
         .filter(|item| matches(text(item), query))
         .collect();
     let exact: Vec<usize> = (0..matching.len())
-        .filter(|at| matching.get(*at).is_some_and(|item| same(text(item), query)))
+        .filter(|at| {
+            matching
+                .get(*at)
+                .is_some_and(|item| same(text(item), query))
+        })
         .collect();
     match (exact.as_slice(), matching.len()) {
         (_, 0) => Choice::None,
@@ -110,14 +118,25 @@ mod tests {
 
     #[test]
     fn chooses_the_exact_one() {
-        let text = |item: &&'static str| *item;
-        assert_eq!(choose(vec!["pasta", "pasta sauce"], "pasta", text), Choice::One("pasta"));
-        assert_eq!(choose(vec!["pasta sauce", "egg"], "sauce", text), Choice::One("pasta sauce"));
+        fn text<'a>(item: &'a &'static str) -> &'a str {
+            item
+        }
+        assert_eq!(
+            choose(vec!["pasta", "pasta sauce"], "pasta", text),
+            Choice::One("pasta")
+        );
+        assert_eq!(
+            choose(vec!["pasta sauce", "egg"], "sauce", text),
+            Choice::One("pasta sauce")
+        );
         assert_eq!(choose(vec!["egg"], "tea", text), Choice::None);
         assert_eq!(
             choose(vec!["red tea", "green tea"], "tea", text),
             Choice::Several(vec!["red tea", "green tea"])
         );
-        assert_eq!(choose(vec!["tea", "tea"], "tea", text), Choice::Several(vec!["tea", "tea"]));
+        assert_eq!(
+            choose(vec!["tea", "tea"], "tea", text),
+            Choice::Several(vec!["tea", "tea"])
+        );
     }
 }

@@ -8,7 +8,17 @@ use serde_json::Value;
 
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
-const TYPES: [&str; 7] = ["text", "number", "duration", "time", "date", "when", "choice"];
+/// Types of slots; `expression` is a sum in words or signs.
+const TYPES: [&str; 8] = [
+    "expression",
+    "text",
+    "number",
+    "duration",
+    "time",
+    "date",
+    "when",
+    "choice",
+];
 
 /// Checks brackets and slots against the tool's schema. The error says what is wrong.
 pub fn check(template: &str, schema: &Value) -> Result<(), String> {
@@ -46,7 +56,11 @@ pub fn check(template: &str, schema: &Value) -> Result<(), String> {
         return Err(format!("'{c}' is not closed"));
     }
     if !words {
-        let what = if slots > 0 { "only slots that set" } else { "no" };
+        let what = if slots > 0 {
+            "only slots that set"
+        } else {
+            "no"
+        };
         return Err(format!("{what} words to match"));
     }
     Ok(())
@@ -62,7 +76,11 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
         Some((property, kind)) => (property, Some(kind)),
         None => (property, None),
     };
-    if schema.get("properties").and_then(|all| all.get(property)).is_none() {
+    if schema
+        .get("properties")
+        .and_then(|all| all.get(property))
+        .is_none()
+    {
         return Err(format!("the schema has no property '{property}'"));
     }
     if let Some(kind) = kind
@@ -79,7 +97,10 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
 /// A sentence that calls the tool: its first template in the language, optional parts left out,
 /// first alternatives taken, slots filled with the schema's own examples.
 pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
-    let templates = spec.phrases.iter().find(|phrases| phrases.language == language)?;
+    let templates = spec
+        .phrases
+        .iter()
+        .find(|phrases| phrases.language == language)?;
     let template = templates.templates.first()?;
     let mut out = String::new();
     // For every open bracket whether what it holds is kept.
@@ -198,8 +219,14 @@ mod tests {
             timeout_ms: None,
         };
         for (template, example_wanted) in [
-            ("[please] set a timer for {seconds:duration}", "set a timer for ten minutes"),
-            ("(cancel|stop (the|my)) [the] {name} timer", "cancel pasta timer"),
+            (
+                "[please] set a timer for {seconds:duration}",
+                "set a timer for ten minutes",
+            ),
+            (
+                "(cancel|stop (the|my)) [the] {name} timer",
+                "cancel pasta timer",
+            ),
             ("cancel all timers {all=true}", "cancel all timers"),
             ("make it {level}", "make it low"),
             ("count to {seconds}", "count to 5"),

@@ -325,7 +325,11 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         return Err(invalid("/description".into(), "must not be empty".into()));
     }
     let texts = [
-        ("/description", Some(&spec.description), DESCRIPTION_BYTES_MAX),
+        (
+            "/description",
+            Some(&spec.description),
+            DESCRIPTION_BYTES_MAX,
+        ),
         ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
         ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
     ];

@@ -64,9 +64,15 @@ pub fn apology(code: ErrorCode) -> &'static str {
 
 /// Brings a result within the limits and gives it words where it has none.
 pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
-    let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
+    let data_bytes = result
+        .data
+        .as_ref()
+        .map_or(0, |data| data.to_string().len());
     if data_bytes > DATA_BYTES_MAX {
-        tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
+        tracing::warn!(
+            data_bytes,
+            "data of a tool result is too large and was left out"
+        );
         result.data = None;
     }
     if result.say.is_none() && !result.handled_display {

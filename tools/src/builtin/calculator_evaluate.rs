@@ -1,8 +1,11 @@
 //! `calculator.evaluate`: sums, percentages and units, with limits on time and size.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -33,11 +36,13 @@ impl Tool for CalculatorEvaluate {
             }),
             required: &["expression"],
             phrases: &[
-                "(what is|what's|how much is|calculate|compute|work out) {expression}",
-                "(what does|how much does) {expression} (equal|make|give)",
-                "convert {expression}",
+                "(what is|what's|how much is|calculate|compute|work out) {expression:expression}",
+                "(what does|how much does) {expression:expression} (equal|make|give)",
+                "convert {expression:expression}",
             ],
-            guidance: Some("Use calculator.evaluate for every calculation; do not do sums yourself."),
+            guidance: Some(
+                "Use calculator.evaluate for every calculation; do not do sums yourself.",
+            ),
             flags: READ_ONLY,
         }
     }
@@ -51,11 +56,19 @@ impl Tool for CalculatorEvaluate {
         let asked = arguments.text_required("expression", EXPRESSION_CHARS_MAX, ask)?;
         let expression = expression(&asked)?;
         let budget = Arc::new(Budget::default());
-        // Dropped with this future, as at the call's deadline: then the thread stops as well.
+        // Dropped when this future ends, also at a deadline: then the thread stops as well.
         let _stop = StopOnDrop(Arc::clone(&budget));
-        let evaluated = tokio::task::spawn_blocking(move || evaluate(&expression, &budget)).await;
-        let outcome = evaluated.unwrap_or_else(|_| Err("the calculator crashed".to_owned()));
+        let evaluating = tokio::task::spawn_blocking(move || evaluate(&expression, &budget));
+        let limit = Duration::from_millis(EVALUATE_MS_MAX);
+        let outcome = match tokio::time::timeout(limit, evaluating).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_panic)) => Err("the calculator crashed".to_owned()),
+            Err(_elapsed) => Err("interrupted".to_owned()),
+        };
         let outcome = outcome.map_err(|error| refusal(&error))?;
+        if outcome.is_empty() || outcome.contains('\n') {
+            return Err(refusal("not a calculation with one result"));
+        }
         if outcome.chars().count() > OUTCOME_CHARS_MAX {
             return Err(Refusal {
                 code: ErrorCode::ExecutionError,
@@ -70,13 +83,22 @@ impl Tool for CalculatorEvaluate {
         };
         let say = format!("That's {about}{value}.");
         let sign = if about.is_empty() { "=" } else { "≈" };
-        let mut result = told(say, &asked, format!("{sign} {value}"), json!({"result": outcome}));
+        let mut result = told(
+            say,
+            &asked,
+            format!("{sign} {value}"),
+            json!({"result": outcome}),
+        );
         result.content = outcome;
         Ok(result)
     }
 }
 
-/// Steps of the evaluator that a sum may take: about a tenth of a second.
+/// Milliseconds that a sum may take: people's sums take less than one. Steps alone do not bound the
+/// time, since a step on huge numbers is slow.
+const EVALUATE_MS_MAX: u64 = 500;
+
+/// Steps of the evaluator that a sum may take, whatever the clock says.
 const STEPS_MAX: u64 = 2_000_000;
 
 #[derive(Default)]
@@ -126,11 +148,19 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     let text = root(text.trim());
     // What is left out keeps sums apart from programs: the evaluator has functions of functions,
     // and one that calls itself would end the process.
-    let allowed = |c: char| {
-        c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c)
-    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || " +-*/^!%().,°".contains(c);
     if text.is_empty() || !text.chars().all(allowed) || text.matches('(').count() > NESTED_MAX {
         return Err(refusal("not a calculation"));
+    }
+    // Dice ("2d6") are a distribution to the evaluator, not a number.
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let dice = |word: &str| {
+        word.split_once('d')
+            .is_some_and(|(n, sides)| (n.is_empty() || number(n)) && number(sides))
+    };
+    if words.any(dice) {
+        return Err(refusal("dice are not offered"));
     }
     Ok(text)
 }
@@ -224,7 +254,10 @@ fn refusal(error: &str) -> Refusal {
     let (code, say) = if error.contains("division by zero") {
         (ErrorCode::ExecutionError, "Nothing can be divided by zero.")
     } else if error.contains("interrupted") {
-        (ErrorCode::ExecutionError, "That calculation is too big for me.")
+        (
+            ErrorCode::ExecutionError,
+            "That calculation is too big for me.",
+        )
     } else {
         (ErrorCode::InvalidArguments, "I can't calculate that.")
     };

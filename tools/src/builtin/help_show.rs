@@ -71,7 +71,10 @@ impl Tool for HelpShow {
             lines.join("\n"),
             json!({"examples": examples}),
         );
-        result.content = format!("Examples of what the wearer can say:\n{}", examples.join("\n"));
+        result.content = format!(
+            "Examples of what the wearer can say:\n{}",
+            examples.join("\n")
+        );
         result.follow_ups = lines.into_iter().take(FOLLOW_UPS_MAX).collect();
         Ok(result)
     }

@@ -27,7 +27,8 @@ impl Tool for NoteAdd {
             }),
             required: &["text"],
             phrases: &[
-                "[please] (take|make|add|write|save|create) (a|another) note [(that|to|saying|about)] {text}",
+                "[please] (take|make|add|write|save|create) (a|another) note (to|that|saying|about) {text}",
+                "[please] (take|make|add|write|save|create) (a|another) note {text}",
                 "[please] note [down] [that] {text}",
                 "[please] (write|jot|put) down [that] {text}",
                 "[please] (remember|keep in mind) that {text}",

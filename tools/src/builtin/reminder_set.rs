@@ -103,7 +103,10 @@ impl Tool for ReminderSet {
         } else {
             "The"
         };
-        let say = spoken::sentence(&format!("{why} reminder is set for {}: {text}", bare(&when)));
+        let say = spoken::sentence(&format!(
+            "{why} reminder is set for {}: {text}",
+            bare(&when)
+        ));
         let say = if moved {
             say
         } else {

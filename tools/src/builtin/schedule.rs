@@ -29,7 +29,9 @@ pub(super) async fn check_room(context: &RunContext) -> Result<(), Refusal> {
     }
     Err(Refusal {
         code: gateway_core::vocab::ErrorCode::RateLimited,
-        message: format!("There are already {ENTRIES_MAX} timers and reminders. Cancel some first."),
+        message: format!(
+            "There are already {ENTRIES_MAX} timers and reminders. Cancel some first."
+        ),
         say: "You have too many timers and reminders. Please cancel some first.".to_owned(),
         retryable: false,
     })
@@ -112,8 +114,16 @@ pub(super) fn ask_which(
         spoken_names.push("another one".to_owned());
     }
     let say = format!("Which one: {}?", spoken::list_or(&spoken_names));
-    let which: Vec<_> = entries.iter().map(|entry| describe(context, entry)).collect();
-    let mut result = told(&*say, title, shown, json!({"done": false, "ask_which": which}));
+    let which: Vec<_> = entries
+        .iter()
+        .map(|entry| describe(context, entry))
+        .collect();
+    let mut result = told(
+        &*say,
+        title,
+        shown,
+        json!({"done": false, "ask_which": which}),
+    );
     result.content = format!("Nothing was cancelled: several fit. Ask the wearer. {say}");
     result
 }

@@ -102,9 +102,10 @@ fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
         .map(|timer| format!("the {}", schedule::timer_name(timer)))
         .collect();
     // Names that sound alike are told apart by what is left.
-    let alike = names.iter().enumerate().any(|(at, name)| {
-        names.iter().skip(at + 1).any(|other| other == name)
-    });
+    let alike = names
+        .iter()
+        .enumerate()
+        .any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
     let names: Vec<String> = if alike {
         timers
             .iter()
@@ -128,7 +129,7 @@ fn not_found(context: &RunContext, name: &str, timers: &[Entry]) -> ToolResult {
         .collect();
     let there = spoken::list(&there);
     let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);
-    let say = format!("I don't find a {name} timer. You have {there}.");
+    let say = format!("I don't find the {name} timer. You have {there}.");
     let running: Vec<_> = timers
         .iter()
         .map(|timer| schedule::describe(context, timer))

@@ -1,0 +1,250 @@
+//! What glasses may offer, and what not.
+
+use std::sync::Arc;
+
+use gateway_core::vocab::ErrorCode;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    executor::Executor,
+    fakes::{World, call, context},
+};
+
+fn brightness() -> Offer {
+    Offer {
+        name: "display.brightness".into(),
+        description: "Sets the brightness of the display.".into(),
+        schema_json: json!({
+            "type": "object",
+            "properties": {"level": {"type": "integer", "minimum": 0, "maximum": 100, "examples": [50]}},
+            "required": ["level"]
+        })
+        .to_string(),
+        phrases_json: r#"["set [the] brightness to {level} [percent]"]"#.into(),
+        reply: "Brightness is {level} percent.".into(),
+        flags: ToolFlags::default(),
+        timeout_ms: 2_000,
+    }
+}
+
+fn photo() -> Offer {
+    Offer {
+        name: "camera.photo".into(),
+        description: "Takes a photo.".into(),
+        phrases_json: r#"[{"language": "en", "templates": ["take a (photo|picture)"]}, {"language": "de", "templates": ["mach ein foto"]}]"#.into(),
+        ..Offer::default()
+    }
+}
+
+fn house() -> (Arc<World>, Executor) {
+    let world = World::usual();
+    let executor = world.executor();
+    (world, executor)
+}
+
+#[tokio::test]
+async fn device_tools_come_are_called_and_go() {
+    let (world, executor) = house();
+    let registry = executor.registry();
+    let before = registry.snapshot("ada", "glasses").specs.len();
+    let (revision, left_out) = register(registry, "glasses", vec![brightness(), photo()]).unwrap();
+    assert_eq!((revision, left_out), (2, vec![]));
+    assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 2);
+    assert_eq!(registry.snapshot("ada", "other").specs.len(), before);
+
+    let dim = || call("display.brightness", json!({"level": 30}));
+    let result = executor.call(context(), dim()).await;
+    assert_eq!(result.say.as_deref(), Some("Brightness is 30 percent."));
+    let result = executor
+        .call(context(), call("camera.photo", json!({})))
+        .await;
+    assert!(!result.is_error(), "{result:?}");
+    let calls = world.device_calls.lock().unwrap().clone();
+    assert_eq!(calls[0].0, "glasses");
+    assert_eq!(calls[0].1, "display.brightness");
+    assert_eq!(calls[0].2, json!({"level": 30}));
+    assert_eq!(calls[0].3, std::time::Duration::from_millis(2_000));
+
+    // What does not fit never reaches the device.
+    for arguments in [json!({"level": 101}), json!({}), json!({"level": "x"})] {
+        let result = executor
+            .call(context(), call("display.brightness", arguments))
+            .await;
+        assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
+    }
+    let result = executor
+        .call(context(), call("camera.photo", json!({"x": 1})))
+        .await;
+    assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
+    assert_eq!(world.device_calls.lock().unwrap().len(), 2);
+
+    // Help knows them while they are there.
+    let help = executor.call(context(), call("help.show", json!({}))).await;
+    assert!(help.content.contains("take a photo"), "{}", help.content);
+    assert!(
+        help.content.contains("set brightness to 50"),
+        "{}",
+        help.content
+    );
+
+    // A new list takes the place of the old one.
+    register(registry, "glasses", vec![photo()]).unwrap();
+    let result = executor.call(context(), dim()).await;
+    assert_eq!(result.error.unwrap().code, ErrorCode::ToolNotFound);
+    assert_eq!(unregister(registry, "glasses"), Some(4));
+    assert_eq!(unregister(registry, "glasses"), None);
+    assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before);
+    let help = executor.call(context(), call("help.show", json!({}))).await;
+    assert!(!help.content.contains("photo"), "{}", help.content);
+}
+
+#[tokio::test]
+async fn a_device_that_is_gone_is_told() {
+    let (world, executor) = house();
+    register(executor.registry(), "glasses", vec![photo()]).unwrap();
+    *world.status.lock().unwrap() = None;
+    let result = executor
+        .call(context(), call("camera.photo", json!({})))
+        .await;
+    assert_eq!(result.error.unwrap().code, ErrorCode::AppNotAvailable);
+    assert!(result.say.is_some());
+}
+
+#[test]
+fn two_devices_may_offer_the_same() {
+    let (_, executor) = house();
+    let registry = executor.registry();
+    for device in ["d1", "d2"] {
+        let (_, left_out) = register(registry, device, vec![photo()]).unwrap();
+        assert!(left_out.is_empty());
+    }
+    for device in ["d1", "d2"] {
+        let snapshot = registry.snapshot("ada", device);
+        let found = snapshot.find("camera.photo").unwrap();
+        assert_eq!(found.source, Source::Device(device.into()));
+    }
+}
+
+#[test]
+fn hostile_offers_are_left_out_and_the_others_stay() {
+    let change = |change: &dyn Fn(&mut Offer)| {
+        let mut offer = brightness();
+        change(&mut offer);
+        offer
+    };
+    let table = [
+        (
+            change(&|offer| offer.name = "timer.set".into()),
+            "everybody",
+        ),
+        (change(&|offer| offer.name = "camera.photo".into()), "twice"),
+        (change(&|offer| offer.name.clear()), "/name"),
+        (change(&|offer| offer.name = "x".repeat(10_000)), "/name"),
+        (change(&|offer| offer.name = "a b\n".into()), "/name"),
+        (change(&|offer| offer.description.clear()), "/description"),
+        (
+            change(&|offer| offer.description = "\u{0}\u{7} \n".into()),
+            "/description",
+        ),
+        (
+            change(&|offer| offer.description = "x".repeat(100_000)),
+            "description:",
+        ),
+        (
+            change(&|offer| offer.schema_json = "{".into()),
+            "schema: not JSON",
+        ),
+        (
+            change(&|offer| offer.schema_json = "[]".into()),
+            "/input_schema",
+        ),
+        (
+            change(&|offer| offer.schema_json = "[".repeat(30_000)),
+            "schema: not JSON",
+        ),
+        (
+            change(&|offer| offer.schema_json = " ".repeat(100_000)),
+            "schema:",
+        ),
+        (
+            change(&|offer| {
+                offer.schema_json = r#"{"type":"object","$ref":"http://x.test/"}"#.into()
+            }),
+            "/input_schema",
+        ),
+        (
+            change(&|offer| offer.phrases_json = "{}".into()),
+            "phrases:",
+        ),
+        (
+            change(&|offer| offer.phrases_json = "[1]".into()),
+            "phrases:",
+        ),
+        (
+            change(&|offer| offer.phrases_json = r#"["dim (it"]"#.into()),
+            "/phrases/0/templates/0",
+        ),
+        (
+            change(&|offer| offer.phrases_json = r#"["say {other}"]"#.into()),
+            "no property 'other'",
+        ),
+        (
+            change(&|offer| offer.phrases_json = r#"["{level=3}"]"#.into()),
+            "only slots",
+        ),
+        (change(&|offer| offer.reply = "x".repeat(2_000)), "reply:"),
+    ];
+    for (offer, reason) in table {
+        let (_, executor) = house();
+        let registry = executor.registry();
+        let before = registry.snapshot("ada", "glasses").specs.len();
+        let (_, left_out) = register(registry, "glasses", vec![photo(), offer]).unwrap();
+        let [one] = left_out.as_slice() else {
+            panic!("{reason}: {left_out:?}");
+        };
+        assert!(one.reason.contains(reason), "{reason}: {one}");
+        assert!(one.to_string().len() < 2_000);
+        assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 1);
+    }
+}
+
+#[test]
+fn a_device_offers_only_so_many_and_decides_only_about_itself() {
+    let (_, executor) = house();
+    let registry = executor.registry();
+    let many = (0..100).map(|n| Offer {
+        name: format!("tool{n}"),
+        flags: ToolFlags {
+            persistent: true,
+            ..ToolFlags::default()
+        },
+        timeout_ms: u32::MAX,
+        ..photo()
+    });
+    let (_, left_out) = register(registry, "glasses", many.collect()).unwrap();
+    assert_eq!(left_out.len(), 100 - TOOLS_PER_DEVICE_MAX);
+    let snapshot = registry.snapshot("ada", "glasses");
+    let spec = &snapshot.find("tool0").unwrap().spec;
+    assert!(!spec.flags.persistent);
+    assert_eq!(spec.timeout_ms, Some(DEVICE_MS_MAX));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn any_offer_ends_in_a_definition_or_a_reason(
+        name in "\\PC{0,40}",
+        description in any::<String>(),
+        schema_json in prop_oneof![any::<String>(), Just(r#"{"type":"object"}"#.to_owned())],
+        phrases_json in prop_oneof![any::<String>(), "\\[\"[a-z{}()|\\[\\]:= ]{0,30}\"\\]"],
+        reply in any::<String>(),
+        timeout_ms in any::<u32>(),
+    ) {
+        let offer = Offer { name, description, schema_json, phrases_json, reply, timeout_ms, ..Offer::default() };
+        if let Err(reason) = spec(offer) {
+            prop_assert!(!reason.is_empty());
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Ports for tests: everything in memory, on a clock that stands still until it is told to move.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{
+    ApprovalOutcome, DisplaySize, ErrorCode, Timestamp, ToolCall, ToolResult, Turn,
+};
+use jiff::{civil::DateTime, tz::TimeZone};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    executor::{CallContext, Executor},
+    matching,
+    ports::{
+        Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note,
+        Notes, PortError, Ports, Schedule, Style,
+    },
+    registry::Registry,
+};
+
+/// All ports, and what can be set about them.
+pub(crate) struct World {
+    wall_ms: AtomicI64,
+    mono_us: AtomicU64,
+    zone: TimeZone,
+    next_id: AtomicU64,
+    pub(crate) entries: Mutex<Vec<(String, Entry)>>,
+    pub(crate) notes: Mutex<Vec<(String, Note)>>,
+    pub(crate) failure: Mutex<Option<PortError>>,
+    pub(crate) status: Mutex<Option<DeviceStatus>>,
+    pub(crate) consent: Mutex<ApprovalOutcome>,
+    pub(crate) consent_after: Mutex<Duration>,
+    pub(crate) asked: Mutex<Vec<ConsentRequest>>,
+    pub(crate) device_calls: Mutex<Vec<(String, String, Value, Duration)>>,
+}
+
+impl World {
+    /// A world at this local date and time.
+    pub(crate) fn at(local: &str, zone: &str) -> Arc<Self> {
+        let zone = TimeZone::get(zone).expect("zone");
+        let civil: DateTime = local.parse().expect("date and time");
+        let wall_ms = civil
+            .to_zoned(zone.clone())
+            .expect("zoned")
+            .timestamp()
+            .as_millisecond();
+        Arc::new(Self {
+            wall_ms: AtomicI64::new(wall_ms),
+            mono_us: AtomicU64::new(0),
+            zone,
+            next_id: AtomicU64::new(1),
+            entries: Mutex::default(),
+            notes: Mutex::default(),
+            failure: Mutex::default(),
+            status: Mutex::new(Some(DeviceStatus {
+                name: "kitchen".into(),
+                model: "G1".into(),
+                firmware: "1.2.3".into(),
+                battery_percent: Some(80),
+                charging: Some(false),
+                connection: "Wi-Fi".into(),
+                display: Some(DisplaySize {
+                    columns: 40,
+                    rows: 5,
+                }),
+                muted: false,
+            })),
+            consent: Mutex::new(ApprovalOutcome::Approved),
+            consent_after: Mutex::new(Duration::ZERO),
+            asked: Mutex::default(),
+            device_calls: Mutex::default(),
+        })
+    }
+
+    /// Saturday, 21 November 2026, 17:20 in New York.
+    pub(crate) fn usual() -> Arc<Self> {
+        Self::at("2026-11-21T17:20:00", "America/New_York")
+    }
+
+    pub(crate) fn ports(self: &Arc<Self>) -> Ports {
+        Ports {
+            schedule: Arc::clone(self) as Arc<dyn Schedule>,
+            notes: Arc::clone(self) as Arc<dyn Notes>,
+            device: Arc::clone(self) as Arc<dyn DeviceCall>,
+            consent: Arc::clone(self) as Arc<dyn Consent>,
+            clock: Arc::clone(self) as Arc<dyn Clock>,
+            style: Style::default(),
+        }
+    }
+
+    /// An executor of the built-ins in this world.
+    pub(crate) fn executor(self: &Arc<Self>) -> Executor {
+        let registry = Registry::with_built_ins().expect("built-ins");
+        Executor::new(Arc::new(registry), self.ports())
+    }
+
+    /// Both clocks go on.
+    pub(crate) fn pass(&self, seconds: u64) {
+        self.mono_us
+            .fetch_add(seconds * 1_000_000, Ordering::Relaxed);
+        let ms = i64::try_from(seconds * 1_000).expect("small");
+        self.wall_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    fn check(&self) -> Result<(), PortError> {
+        match &*self.failure.lock().unwrap() {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+pub(crate) fn context() -> CallContext {
+    CallContext {
+        user: "ada".into(),
+        device: "glasses".into(),
+        turn: Turn { id: 7, revision: 0 },
+        cancel: CancellationToken::new(),
+        default_timeout: Duration::from_secs(5),
+    }
+}
+
+pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
+    ToolCall {
+        id: "call-1".into(),
+        name: name.into(),
+        arguments,
+    }
+}
+
+#[async_trait]
+impl Schedule for World {
+    async fn add(
+        &self,
+        user: &str,
+        due: Due,
+        kind: EntryKind,
+        text: &str,
+    ) -> Result<Entry, PortError> {
+        self.check()?;
+        let now = self.wall_ms.load(Ordering::Relaxed);
+        let (due_wall_ms, duration_ms) = match due {
+            Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), duration_ms),
+            Due::At { wall_ms } => (wall_ms, 0),
+        };
+        let entry = Entry {
+            id: self.id(),
+            kind,
+            text: text.into(),
+            due_wall_ms,
+            duration_ms,
+            remaining_ms: None,
+        };
+        let mut entries = self.entries.lock().unwrap();
+        entries.push((user.into(), entry.clone()));
+        Ok(entry)
+    }
+
+    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
+        self.check()?;
+        let entries = self.entries.lock().unwrap();
+        let own = entries.iter().filter(|(owner, _)| owner == user);
+        Ok(own.map(|(_, entry)| entry.clone()).collect())
+    }
+
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
+        self.check()?;
+        let mut entries = self.entries.lock().unwrap();
+        let at = entries
+            .iter()
+            .position(|(owner, entry)| owner == user && entry.id == id);
+        Ok(at.map(|at| entries.remove(at).1))
+    }
+}
+
+#[async_trait]
+impl Notes for World {
+    async fn add(&self, user: &str, text: &str) -> Result<Note, PortError> {
+        self.check()?;
+        let note = Note {
+            id: self.id(),
+            text: text.into(),
+            created_wall_ms: self.wall_ms.load(Ordering::Relaxed),
+        };
+        self.notes.lock().unwrap().push((user.into(), note.clone()));
+        Ok(note)
+    }
+
+    async fn list(&self, user: &str, limit: usize) -> Result<Vec<Note>, PortError> {
+        self.check()?;
+        let notes = self.notes.lock().unwrap();
+        let own = notes.iter().rev().filter(|(owner, _)| owner == user);
+        Ok(own.take(limit).map(|(_, note)| note.clone()).collect())
+    }
+
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError> {
+        let mut notes = Notes::list(self, user, usize::MAX).await?;
+        notes.retain(|note| matching::matches(&note.text, query));
+        notes.truncate(limit);
+        Ok(notes)
+    }
+
+    async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError> {
+        self.check()?;
+        let mut notes = self.notes.lock().unwrap();
+        let at = notes
+            .iter()
+            .position(|(owner, note)| owner == user && note.id == id);
+        Ok(at.map(|at| notes.remove(at).1))
+    }
+}
+
+#[async_trait]
+impl DeviceCall for World {
+    async fn call(
+        &self,
+        device: &str,
+        name: &str,
+        arguments: Value,
+        deadline: Duration,
+        _cancel: CancellationToken,
+    ) -> ToolResult {
+        if self.status.lock().unwrap().is_none() {
+            return ToolResult::failed(ErrorCode::AppNotAvailable, "gone", true);
+        }
+        let call = (device.into(), name.into(), arguments.clone(), deadline);
+        self.device_calls.lock().unwrap().push(call);
+        ToolResult {
+            data: Some(arguments),
+            ..ToolResult::default()
+        }
+    }
+
+    fn status(&self, _device: &str) -> Option<DeviceStatus> {
+        self.status.lock().unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Consent for World {
+    async fn ask(&self, request: ConsentRequest, _cancel: CancellationToken) -> ApprovalOutcome {
+        self.asked.lock().unwrap().push(request);
+        let after = *self.consent_after.lock().unwrap();
+        tokio::time::sleep(after).await;
+        *self.consent.lock().unwrap()
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        Timestamp {
+            mono_us: self.mono_us.load(Ordering::Relaxed),
+            wall_ms: self.wall_ms.load(Ordering::Relaxed),
+            offset_s: 0,
+        }
+    }
+
+    fn zone(&self) -> TimeZone {
+        self.zone.clone()
+    }
+}
