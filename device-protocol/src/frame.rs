@@ -17,6 +17,17 @@ pub struct Stamp {
     pub time_us: u64,
 }
 
+impl Stamp {
+    /// The stamp of a link frame: not counted, of no turn.
+    pub const fn link(time_us: u64) -> Self {
+        Self {
+            sequence: 0,
+            turn: 0,
+            time_us,
+        }
+    }
+}
+
 impl<'a> Wire<'a> for Stamp {
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         writer.write_value((self.sequence, self.turn, self.time_us))

@@ -1,0 +1,88 @@
+"""The independent reading of PROTOCOL.md gives the golden vectors, byte for byte. Run: python3 -m unittest discover tests/python"""
+
+import hashlib
+import json
+import pathlib
+import random
+import unittest
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+import client
+import protocol
+
+VECTORS = pathlib.Path(__file__).resolve().parents[2] / "device-protocol/vectors/v1"
+
+
+def hex_of(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
+
+
+def frame_of(path):
+    return json.loads(path.read_text(encoding="utf-8"))["frame"]
+
+
+class Vectors(unittest.TestCase):
+    def test_frames_both_ways(self):
+        paths = sorted(VECTORS.glob("frames/*.hex"))
+        self.assertGreater(len(paths), 40)
+        for path in paths:
+            with self.subTest(path.name):
+                data, frame = hex_of(path), frame_of(path.with_suffix(".json"))
+                self.assertEqual(protocol.encode(protocol.from_json(frame)).hex(" "), data.hex(" "))
+                self.assertEqual(protocol.to_json(protocol.decode(data)), frame)
+
+    def test_every_kind_has_one(self):
+        seen = {frame_of(path)["kind_number"] for path in VECTORS.glob("frames/*.json")}
+        self.assertEqual(seen, set(protocol.KINDS))
+
+    def test_frames_of_later_versions(self):
+        for path in VECTORS.glob("newer/*.hex"):
+            with self.subTest(path.name):
+                self.assertEqual(protocol.to_json(protocol.decode(hex_of(path))), frame_of(path.with_suffix(".json")))
+
+    def test_bad_frames(self):
+        paths = list(VECTORS.glob("bad/*.hex"))
+        self.assertTrue(paths)
+        for path in paths:
+            with self.subTest(path.name), self.assertRaises(protocol.ProtocolError):
+                protocol.decode(hex_of(path))
+
+    def test_no_bytes_raise_anything_else(self):
+        chance = random.Random(7)
+        whole = [hex_of(path) for path in sorted(VECTORS.glob("frames/*.hex"))]
+        for data in whole:
+            for _ in range(200):
+                changed = bytearray(data)
+                changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+                try:
+                    protocol.decode(bytes(changed[: chance.randrange(len(data)) + 1]))
+                    protocol.decode(bytes(changed))
+                except protocol.ProtocolError:
+                    pass
+
+
+class Handshakes(unittest.TestCase):
+    def test_messages_signatures_and_codes(self):
+        cases = json.loads((VECTORS / "handshake.json").read_text(encoding="utf-8"))
+        for case in cases:
+            raw = {name: bytes.fromhex(case[name]) for name in case if name not in ("note", "pairing_code")}
+            device = Ed25519PrivateKey.from_private_bytes(raw["device_seed"])
+            gateway = Ed25519PrivateKey.from_private_bytes(raw["gateway_seed"])
+            shared = client.Handshake(
+                raw["device_key"], raw["gateway_key"], raw["device_nonce"], raw["gateway_nonce"], raw["binding"]
+            )
+            self.assertEqual(client.public_bytes(device), raw["device_key"])
+            self.assertEqual(client.public_bytes(gateway), raw["gateway_key"])
+            self.assertEqual(hashlib.sha256(raw["device_nonce"]).digest(), raw["nonce_commitment"])
+            self.assertEqual(shared.gateway_message(), raw["gateway_message"])
+            self.assertEqual(shared.device_message(), raw["device_message"])
+            self.assertEqual(shared.pairing_code(), case["pairing_code"])
+            self.assertEqual(device.sign(raw["device_message"]), raw["device_signature"])
+            key = Ed25519PublicKey.from_public_bytes(raw["gateway_key"])
+            key.verify(raw["gateway_signature"], raw["gateway_message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
