@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use super::{Context, Conversation};
+use super::Conversation;
 use crate::{
     agent::{self, Spoken, history::Heard, phrases},
     approval,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Part of an interrupted announcement from which on it counts as heard.
 const NOTICE_HEARD_PART: f32 = 0.5;
-/// Microphone level of a typed or spoken request that is nothing but blanks.
+/// What belongs to no turn.
 const NO_TURN: Turn = Turn { id: 0, revision: 0 };
 
 /// What the wearer hears.
@@ -478,7 +478,6 @@ impl Conversation {
     }
 
     fn listening_now(&self) -> ListeningState {
-        let Context { .. } = self.cx;
         if self.muted {
             ListeningState::Muted
         } else if self.reply.is_speaking() {
