@@ -115,14 +115,10 @@ impl Board {
         self.dirty = false;
         let lines = wrap(self.answer.trim_start(), usize::from(size.columns.max(1)));
         let rows = usize::from(size.rows.max(1));
-        let (text, more) = if cx.speaker {
-            // The ear has it all; the eye follows the newest lines.
-            (join(lines.get(lines.len().saturating_sub(rows)..)), false)
-        } else {
-            let start = self.page * rows;
-            let end = lines.len().min(start + rows);
-            (join(lines.get(start..end)), end < lines.len())
-        };
+        let start = self.page * rows;
+        let end = lines.len().min(start + rows);
+        let text = join(lines.get(start..end));
+        let more = end < lines.len();
         if text.trim().is_empty() {
             return;
         }

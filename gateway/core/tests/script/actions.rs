@@ -185,6 +185,8 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
             if !words.has("away") {
                 world.connect(device, false);
+            } else {
+                world.devices[device].connected = false;
             }
             return Ok(());
         }
