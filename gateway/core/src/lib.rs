@@ -17,4 +17,5 @@ mod notices;
 pub mod output;
 mod reply;
 mod timers;
+pub mod user;
 pub mod vocab;

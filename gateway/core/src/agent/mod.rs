@@ -21,6 +21,8 @@ use crate::{
 pub(crate) enum Event {
     /// More of the answer; `step` counts the requests to the model.
     Text { step: usize, text: String },
+    /// What was said so far stands alone: something else comes before the answer goes on.
+    Pause,
     /// A whole sentence of its own.
     Say { step: usize, text: String },
     /// A tool shows something.

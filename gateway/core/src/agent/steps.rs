@@ -108,7 +108,7 @@ impl Active {
             });
             self.watch_tools(cx);
         }
-        Vec::new()
+        vec![Event::Pause]
     }
 
     fn step_done(&mut self, cx: &mut Context, stop: StopReason) -> Vec<Event> {

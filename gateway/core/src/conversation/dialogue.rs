@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use super::{Context, Conversation};
+use super::Conversation;
 use crate::{
     agent::{self, Spoken, history::Heard, phrases},
     approval,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Part of an interrupted announcement from which on it counts as heard.
 const NOTICE_HEARD_PART: f32 = 0.5;
-/// Microphone level of a typed or spoken request that is nothing but blanks.
+/// What belongs to no turn.
 const NO_TURN: Turn = Turn { id: 0, revision: 0 };
 
 /// What the wearer hears.
@@ -88,12 +88,26 @@ impl Conversation {
     fn interrupted_by_voice(&mut self) {
         if self.approvals.standing().is_some() {
             self.reply.pause(&mut self.cx);
+        } else if let Some(Purpose::Notice { id }) = self.reply.purpose() {
+            self.cut_notice = Some(*id);
+            let ended = self.reply.stop(&mut self.cx);
+            if ended.is_some_and(|ended| ended.part >= NOTICE_HEARD_PART) {
+                self.settle_notice(true);
+            }
         } else {
             self.stop(false);
         }
     }
 
+    /// What was said over an announcement tells whether it has served its purpose.
+    fn settle_notice(&mut self, heard: bool) {
+        if let Some(id) = self.cut_notice.take() {
+            self.cx.push(Output::Announced { id, heard });
+        }
+    }
+
     fn said(&mut self, said: Said) {
+        self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);
             let settled = self
@@ -202,6 +216,10 @@ impl Conversation {
         for event in events {
             let ended = match event {
                 agent::Event::Text { step, text } => self.reply.push(&mut self.cx, step, &text),
+                agent::Event::Pause => {
+                    self.reply.flush(&mut self.cx);
+                    None
+                }
                 agent::Event::Say { step, text } => {
                     self.reply.push_sentence(&mut self.cx, step, &text)
                 }
@@ -326,10 +344,11 @@ impl Conversation {
     }
 
     pub(super) fn announce(&mut self, announcement: Announcement) {
-        let saying = self.reply.purpose()
-            == Some(&Purpose::Notice {
-                id: announcement.id,
-            });
+        let saying = self.cut_notice == Some(announcement.id)
+            || self.reply.purpose()
+                == Some(&Purpose::Notice {
+                    id: announcement.id,
+                });
         if saying {
             return;
         }
@@ -386,6 +405,7 @@ impl Conversation {
         self.link.handle_lost(&mut self.cx);
         self.reply.watch(&mut self.cx, false);
         self.notices.give_back(&mut self.cx);
+        self.settle_notice(false);
         if matches!(self.reply.purpose(), Some(Purpose::Notice { .. })) {
             let ended = self.reply.stop(&mut self.cx);
             self.ended(ended);
@@ -427,6 +447,7 @@ impl Conversation {
     fn reset(&mut self) {
         self.approvals.cancel_all(&mut self.cx);
         self.notices.give_back(&mut self.cx);
+        self.settle_notice(false);
         self.floor.discard(&mut self.cx);
         let heard = match self.reply.stop(&mut self.cx) {
             Some(Ended {
@@ -464,6 +485,9 @@ impl Conversation {
 
     /// After every input: what follows from the new state of things.
     pub(super) fn settle(&mut self) {
+        if !self.floor.is_hearing() {
+            self.settle_notice(false);
+        }
         self.announce_next();
         if self.reply.take_began() {
             self.floor.speech_began(&self.cx);
@@ -478,7 +502,6 @@ impl Conversation {
     }
 
     fn listening_now(&self) -> ListeningState {
-        let Context { .. } = self.cx;
         if self.muted {
             ListeningState::Muted
         } else if self.reply.is_speaking() {

@@ -40,6 +40,8 @@ pub struct Conversation {
     reply: Reply,
     approvals: Approvals,
     notices: Notices,
+    /// An announcement that the wearer spoke over, until it is known what was said.
+    cut_notice: Option<u64>,
     muted: bool,
     listening: ListeningState,
 }
@@ -55,6 +57,7 @@ impl Conversation {
             reply: Reply::default(),
             approvals: Approvals::default(),
             notices: Notices::default(),
+            cut_notice: None,
             muted: false,
             listening: ListeningState::default(),
         }

@@ -24,6 +24,8 @@ pub(crate) struct Board {
     turn: Turn,
     drawn: bool,
     dirty: bool,
+    /// How long the answer's last page stands, once it is whole.
+    stands_ms: Option<u32>,
     /// A tool draws for itself: the answer is only spoken.
     taken: bool,
 }
@@ -36,6 +38,7 @@ impl Board {
         self.turn = turn;
         self.drawn = false;
         self.dirty = false;
+        self.stands_ms = None;
         self.taken = false;
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
@@ -49,21 +52,28 @@ impl Board {
         self.answer.push_str(text);
         self.dirty = true;
         if !cx.armed(Timer::DisplayDue) {
-            self.draw(cx, None);
+            self.draw(cx);
             cx.arm(Timer::DisplayDue, cx.config.display_interval_ms);
+        }
+    }
+
+    /// What follows does not belong to the last word.
+    pub(super) fn space(&mut self) {
+        if !self.answer.is_empty() {
+            self.answer.push(' ');
         }
     }
 
     pub(crate) fn handle_display_due(&mut self, cx: &mut Context) {
         if self.dirty {
-            self.draw(cx, None);
+            self.draw(cx);
             cx.arm(Timer::DisplayDue, cx.config.display_interval_ms);
         }
     }
 
     pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
         self.page += 1;
-        self.draw(cx, None);
+        self.draw(cx);
     }
 
     /// The answer is whole: what is still missing is drawn, and will go away by itself.
@@ -73,7 +83,8 @@ impl Board {
             return;
         }
         let chars = u32::try_from(self.answer.chars().count()).unwrap_or(u32::MAX);
-        self.draw(cx, Some(stands_ms(chars)));
+        self.stands_ms = Some(stands_ms(chars));
+        self.draw(cx);
     }
 
     /// Something of a tool's own, a notice, or a question.
@@ -108,21 +119,17 @@ impl Board {
         }
     }
 
-    fn draw(&mut self, cx: &mut Context, duration_ms: Option<u32>) {
+    fn draw(&mut self, cx: &mut Context) {
         let Some(size) = cx.display else {
             return;
         };
         self.dirty = false;
         let lines = wrap(self.answer.trim_start(), usize::from(size.columns.max(1)));
         let rows = usize::from(size.rows.max(1));
-        let (text, more) = if cx.speaker {
-            // The ear has it all; the eye follows the newest lines.
-            (join(lines.get(lines.len().saturating_sub(rows)..)), false)
-        } else {
-            let start = self.page * rows;
-            let end = lines.len().min(start + rows);
-            (join(lines.get(start..end)), end < lines.len())
-        };
+        let start = self.page * rows;
+        let end = lines.len().min(start + rows);
+        let text = join(lines.get(start..end));
+        let more = end < lines.len();
         if text.trim().is_empty() {
             return;
         }
@@ -131,7 +138,7 @@ impl Board {
             let read_ms = chars.saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN);
             cx.arm(Timer::PageDue, read_ms);
         }
-        let duration_ms = if more { None } else { duration_ms };
+        let duration_ms = self.stands_ms.filter(|_| !more);
         self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);
     }
 

@@ -83,6 +83,15 @@ impl Reply {
         self.go_on(cx)
     }
 
+    /// What is there of the answer is said, though it may not look like a whole clause.
+    pub(crate) fn flush(&mut self, cx: &mut Context) {
+        if let Some(job) = &mut self.job {
+            job.flush();
+            self.go_on(cx);
+        }
+        self.board.space();
+    }
+
     /// A sentence that stands alone.
     pub(crate) fn push_sentence(
         &mut self,
@@ -92,7 +101,7 @@ impl Reply {
     ) -> Option<Ended> {
         let job = self.job.as_mut()?;
         job.push_sentence(step, text, None);
-        self.board.push(cx, " ");
+        self.board.space();
         self.board.push(cx, text);
         self.go_on(cx)
     }

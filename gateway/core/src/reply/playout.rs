@@ -119,7 +119,8 @@ impl Job {
         self.complete = true;
     }
 
-    fn flush(&mut self) {
+    /// Ends the clause that is being written.
+    pub(super) fn flush(&mut self) {
         let clauses = self.splitter.finish();
         self.add(clauses, None);
     }

@@ -1,0 +1,431 @@
+//! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and
+//! whose device has the turn.
+
+mod history;
+mod schedule;
+mod turns;
+mod wording;
+
+use alloc::{
+    collections::VecDeque,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use self::{
+    history::History,
+    schedule::{Schedule, State},
+    turns::Turns,
+};
+use crate::{
+    input::{Due, ScheduleKind, UserInput},
+    limits::DEVICES_MAX,
+    output::{Record, UserOutput},
+    vocab::{Message, Timestamp, Turn},
+};
+
+/// Settings of a user. Times are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// A device that has had the turn for so long has vanished. Above what an answer may take.
+    pub turn_ms_max: u32,
+    /// A device that was given an announcement and reports nothing for so long has vanished.
+    pub offer_ms_max: u32,
+    /// When nobody heard an announcement, it is offered again after this time.
+    pub offer_again_ms: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            turn_ms_max: 300_000,
+            offer_ms_max: 300_000,
+            offer_again_ms: 30_000,
+        }
+    }
+}
+
+/// Why a user's machine wants to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The device that has the turn may have vanished.
+    TurnHeld,
+    /// A timer or reminder is due, or is to be told or dropped again.
+    Schedule,
+}
+
+/// The machine of one user. The contract is that of
+/// [`Conversation`](crate::conversation::Conversation).
+#[derive(Debug)]
+pub struct User {
+    config: Config,
+    now: Timestamp,
+    out: VecDeque<UserOutput>,
+    restored: bool,
+    next_id: u64,
+    last_ticket: u64,
+    history: History,
+    schedule: Schedule,
+    turns: Turns,
+    /// Connected devices, the most recently active first.
+    devices: Vec<String>,
+}
+
+impl User {
+    /// A user of whom nothing is known yet.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            now: Timestamp::default(),
+            out: VecDeque::new(),
+            restored: false,
+            next_id: 1,
+            last_ticket: 0,
+            history: History::default(),
+            schedule: Schedule::default(),
+            turns: Turns::default(),
+            devices: Vec::new(),
+        }
+    }
+
+    /// Something happened. Cannot fail: what makes no sense is ignored.
+    pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
+        self.now = now;
+        match input {
+            UserInput::Restored {
+                history,
+                schedule,
+                next_id,
+            } if !self.restored => {
+                self.restored = true;
+                self.history.push(history);
+                self.next_id = self.next_id.max(next_id);
+                self.schedule.restore(now, schedule);
+            }
+            UserInput::Restored { .. } => {}
+            UserInput::DeviceJoined { device } => self.device_joined(device),
+            UserInput::DeviceLeft { device } => self.device_left(&device),
+            UserInput::TurnRequested { device, turn } => {
+                self.active(&device);
+                self.turns.request(device, turn);
+            }
+            UserInput::TurnDone {
+                device,
+                turn,
+                messages,
+            } => self.turn_done(&device, turn, messages),
+            UserInput::ScheduleAdd {
+                request,
+                due,
+                kind,
+                text,
+            } => self.schedule_add(request, due, kind, &text),
+            UserInput::ScheduleRemove { request, id } => self.schedule_remove(request, id),
+            UserInput::Persisted { ticket } => self.persisted(ticket),
+            UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
+            UserInput::Announced { device, id, heard } => self.announced(&device, id, heard),
+            UserInput::ClearHistory => {
+                self.history.clear();
+                self.persist(Record::HistoryCleared);
+            }
+        }
+        self.go_on();
+    }
+
+    /// What the shell is to do next; `None` when there is nothing more.
+    pub fn poll_output(&mut self) -> Option<UserOutput> {
+        self.out.pop_front()
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
+    /// clock, and why.
+    pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
+        let schedule = self.schedule.deadline(self.now);
+        let turn = self.turns.deadline();
+        match (schedule, turn) {
+            (Some(at_us), Some(held_us)) if held_us < at_us => Some((held_us, Timer::TurnHeld)),
+            (Some(at_us), _) => Some((at_us, Timer::Schedule)),
+            (None, Some(held_us)) => Some((held_us, Timer::TurnHeld)),
+            (None, None) => None,
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        self.now = now;
+        self.go_on();
+    }
+
+    /// What follows from the moment and the state of things, after every input.
+    fn go_on(&mut self) {
+        for entry in self.schedule.corrected(self.now) {
+            self.persist(Record::Entry(entry));
+        }
+        self.turns.expire(self.now.mono_us);
+        let until_us = self.after(self.config.turn_ms_max);
+        if let Some((device, turn)) = self.turns.grant(until_us) {
+            self.out.push_back(UserOutput::Grant {
+                device,
+                turn,
+                history: self.history.for_model(),
+            });
+        }
+        self.schedule.ring(self.now);
+        self.offer();
+        self.drop_heard();
+    }
+}
+
+/// Devices and their turns.
+impl User {
+    fn device_joined(&mut self, device: String) {
+        if self.devices.contains(&device) {
+            return;
+        }
+        if self.devices.len() < DEVICES_MAX {
+            self.devices.push(device.clone());
+        }
+        for item in &mut self.schedule.items {
+            if let State::Ringing(ringing) = &mut item.state {
+                ringing.tried.retain(|tried| *tried != device);
+            }
+        }
+    }
+
+    fn device_left(&mut self, device: &str) {
+        self.devices.retain(|known| known != device);
+        self.turns.left(device);
+        for item in &mut self.schedule.items {
+            if let State::Ringing(ringing) = &mut item.state
+                && ringing.offered.as_ref().is_some_and(|(to, _)| to == device)
+            {
+                ringing.offered = None;
+            }
+        }
+    }
+
+    fn active(&mut self, device: &str) {
+        if let Some(index) = self.devices.iter().position(|known| known == device) {
+            let device = self.devices.remove(index);
+            self.devices.insert(0, device);
+        }
+    }
+
+    fn turn_done(&mut self, device: &str, turn: Turn, messages: Vec<Message>) {
+        self.turns.done(device, turn);
+        if !messages.is_empty() {
+            self.history.push(messages.iter().cloned());
+            self.persist(Record::Messages(messages));
+        }
+    }
+}
+
+/// Timers and reminders.
+impl User {
+    fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind, text: &str) {
+        let id = self.next_id;
+        let ticket = self.last_ticket.saturating_add(1);
+        match self
+            .schedule
+            .add(self.now, id, due, kind, text, (request, ticket))
+        {
+            Ok(entry) => {
+                self.next_id = self.next_id.saturating_add(1);
+                self.persist(Record::Entry(entry));
+            }
+            Err(reason) => self.out.push_back(UserOutput::ScheduleFailed {
+                request,
+                reason: reason.to_string(),
+            }),
+        }
+    }
+
+    fn schedule_remove(&mut self, request: u64, id: u64) {
+        let ticket = self.last_ticket.saturating_add(1);
+        let ringing = match self.schedule.get(id).map(|item| &mut item.state) {
+            Some(State::Armed) => None,
+            Some(State::Ringing(ringing)) => Some(ringing.clone()),
+            _ => {
+                self.out.push_back(UserOutput::Unscheduled {
+                    request,
+                    entry: None,
+                });
+                return;
+            }
+        };
+        if let Some(item) = self.schedule.get(id) {
+            item.state = State::Removing {
+                request,
+                ticket,
+                ringing,
+            };
+        }
+        self.persist(Record::EntryRemoved { id });
+    }
+
+    fn persist(&mut self, record: Record) -> u64 {
+        self.last_ticket = self.last_ticket.saturating_add(1);
+        let ticket = self.last_ticket;
+        self.out.push_back(UserOutput::Persist { ticket, record });
+        ticket
+    }
+
+    /// The entry that waits for this ticket.
+    fn waiting(&mut self, ticket: u64) -> Option<u64> {
+        self.schedule
+            .items
+            .iter()
+            .find(|item| match item.state {
+                State::Adding { ticket: own, .. } | State::Removing { ticket: own, .. } => {
+                    own == ticket
+                }
+                State::Heard { ticket: own, .. } => own == Some(ticket),
+                _ => false,
+            })
+            .map(|item| item.entry.id)
+    }
+
+    fn persisted(&mut self, ticket: u64) {
+        let Some(id) = self.waiting(ticket) else {
+            return;
+        };
+        let Some(item) = self.schedule.get(id) else {
+            return;
+        };
+        match item.state {
+            State::Adding { request, .. } => {
+                item.state = State::Armed;
+                let entry = item.entry.clone();
+                self.out.push_back(UserOutput::Scheduled { request, entry });
+            }
+            State::Removing { request, .. } => {
+                let entry = self.schedule.remove(id);
+                self.out
+                    .push_back(UserOutput::Unscheduled { request, entry });
+            }
+            _ => {
+                self.schedule.remove(id);
+            }
+        }
+    }
+
+    fn persist_failed(&mut self, ticket: u64, reason: String) {
+        let now = self.now;
+        let Some(id) = self.waiting(ticket) else {
+            return;
+        };
+        let Some(item) = self.schedule.get(id) else {
+            return;
+        };
+        let request = match &mut item.state {
+            State::Adding { request, .. } => {
+                let request = *request;
+                self.schedule.remove(id);
+                request
+            }
+            State::Removing {
+                request, ringing, ..
+            } => {
+                let request = *request;
+                item.state = match ringing.take() {
+                    Some(ringing) => State::Ringing(ringing),
+                    None => State::Armed,
+                };
+                request
+            }
+            _ => {
+                item.removal_failed(now);
+                return;
+            }
+        };
+        self.out
+            .push_back(UserOutput::ScheduleFailed { request, reason });
+    }
+
+    fn announced(&mut self, device: &str, id: u64, heard: bool) {
+        if heard {
+            self.active(device);
+        }
+        let ticket = self.last_ticket.saturating_add(1);
+        let Some(item) = self.schedule.get(id) else {
+            return;
+        };
+        let State::Ringing(ringing) = &mut item.state else {
+            return;
+        };
+        if heard {
+            item.heard(ticket);
+            self.persist(Record::EntryRemoved { id });
+            return;
+        }
+        if !ringing.tried.iter().any(|tried| tried == device) {
+            ringing.tried.push(device.to_string());
+        }
+        if ringing.offered.as_ref().is_some_and(|(to, _)| to == device) {
+            ringing.offered = None;
+        }
+    }
+
+    /// Has every entry that rings told by a device that has not failed to yet.
+    fn offer(&mut self) {
+        let now = self.now;
+        let until_us = self.after(self.config.offer_ms_max);
+        let again_us = self.after(self.config.offer_again_ms);
+        for item in &mut self.schedule.items {
+            let State::Ringing(ringing) = &mut item.state else {
+                continue;
+            };
+            if let Some((device, believed_us)) = &ringing.offered {
+                if *believed_us > now.mono_us {
+                    continue;
+                }
+                ringing.tried.push(device.clone());
+                ringing.offered = None;
+            }
+            if ringing.again_us.is_some_and(|at_us| at_us <= now.mono_us) {
+                ringing.again_us = None;
+                ringing.tried.clear();
+            }
+            let Some(device) = self
+                .devices
+                .iter()
+                .find(|device| !ringing.tried.contains(device))
+            else {
+                if ringing.again_us.is_none() && !self.devices.is_empty() {
+                    ringing.again_us = Some(again_us);
+                }
+                continue;
+            };
+            ringing.offered = Some((device.clone(), until_us));
+            ringing.again_us = None;
+            self.out.push_back(UserOutput::Announce {
+                device: device.clone(),
+                announcement: wording::announcement(&item.entry, ringing.late_ms(now)),
+            });
+        }
+    }
+
+    /// Tries again to have dropped what the store could not drop.
+    fn drop_heard(&mut self) {
+        let now = self.now;
+        let waiting: Vec<u64> = self
+            .schedule
+            .items
+            .iter()
+            .filter(|item| item.wants_removal(now))
+            .map(|item| item.entry.id)
+            .collect();
+        for id in waiting {
+            let ticket = self.persist(Record::EntryRemoved { id });
+            if let Some(item) = self.schedule.get(id) {
+                item.heard(ticket);
+            }
+        }
+    }
+
+    fn after(&self, delay_ms: u32) -> u64 {
+        self.now
+            .mono_us
+            .saturating_add(u64::from(delay_ms).saturating_mul(1_000))
+    }
+}

@@ -1,0 +1,261 @@
+//! Timers and reminders: kept before they are promised, told until they are heard, never twice.
+//!
+//! A timer counts on the monotonic clock, a reminder waits for the wall clock. Both may be
+//! overdue after a restart; then they are told at once, with how late they are.
+
+use alloc::{string::String, vec::Vec};
+
+use crate::{
+    input::{Due, ScheduleEntry, ScheduleKind},
+    limits::{SCHEDULE_ENTRIES_MAX, SCHEDULE_TEXT_CHARS_MAX},
+    vocab::Timestamp,
+};
+
+/// Longest sleep while a reminder waits: a wall clock that jumps is noticed within this time.
+const WALL_CHECK_MS: i64 = 30_000;
+/// Shift between the clocks from which on the wall clock has jumped rather than been trimmed.
+const JUMP_MS: i64 = 5_000;
+/// Between two tries to have a heard entry removed from the store.
+const REMOVE_RETRY_US: u64 = 30_000_000;
+/// Tries to have a heard entry removed; after a restart it is told once more.
+const REMOVE_TRIES_MAX: u8 = 10;
+
+/// One entry and how far it is.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) entry: ScheduleEntry,
+    /// When a timer is over, monotonic; `None` for reminders.
+    deadline_us: Option<u64>,
+    pub(super) state: State,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    /// The store has not kept it yet.
+    Adding { request: u64, ticket: u64 },
+    /// It waits for its time.
+    Armed,
+    /// It is due and was not heard yet.
+    Ringing(Ringing),
+    /// The wearer wants it gone; the store has not dropped it yet. Falls back to what it was.
+    Removing {
+        request: u64,
+        ticket: u64,
+        ringing: Option<Ringing>,
+    },
+    /// It was heard; the store has not dropped it yet.
+    Heard {
+        ticket: Option<u64>,
+        retry_us: u64,
+        tries: u8,
+    },
+}
+
+/// An entry that is due.
+#[derive(Clone, Debug)]
+pub(super) struct Ringing {
+    since_us: u64,
+    late_ms: u64,
+    /// The device that is telling it, and until when it is believed to.
+    pub(super) offered: Option<(String, u64)>,
+    /// Devices that could not.
+    pub(super) tried: Vec<String>,
+    /// When all of them are tried again.
+    pub(super) again_us: Option<u64>,
+}
+
+impl Ringing {
+    /// How late it is by now.
+    pub(super) fn late_ms(&self, now: Timestamp) -> u64 {
+        self.late_ms
+            .saturating_add(now.mono_us.saturating_sub(self.since_us) / 1_000)
+    }
+}
+
+/// All entries of a user.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) items: Vec<Item>,
+    /// Wall minus monotonic time, in milliseconds, when last looked at.
+    shift_ms: Option<i64>,
+}
+
+impl Schedule {
+    /// Takes over what the store held. A timer's expected end counts, but never for longer than
+    /// the timer's length: the wall clock may have gone back meanwhile.
+    pub(super) fn restore(&mut self, now: Timestamp, entries: Vec<ScheduleEntry>) {
+        for entry in entries.into_iter().take(SCHEDULE_ENTRIES_MAX) {
+            let deadline_us = (entry.kind == ScheduleKind::Timer).then(|| {
+                let left_ms = entry.due_wall_ms.saturating_sub(now.wall_ms).max(0);
+                let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms);
+                after(now, left_ms)
+            });
+            self.items.push(Item {
+                entry,
+                deadline_us,
+                state: State::Armed,
+            });
+        }
+    }
+
+    /// A new entry, not kept yet. An error is a reason for the caller.
+    pub(super) fn add(
+        &mut self,
+        now: Timestamp,
+        id: u64,
+        due: Due,
+        kind: ScheduleKind,
+        text: &str,
+        (request, ticket): (u64, u64),
+    ) -> Result<ScheduleEntry, &'static str> {
+        if self.items.len() >= SCHEDULE_ENTRIES_MAX {
+            return Err("there are too many timers and reminders; remove some first");
+        }
+        let (due_wall_ms, duration_ms, deadline_us) = match due {
+            Due::In { duration_ms } => (
+                now.wall_ms
+                    .saturating_add(i64::try_from(duration_ms).unwrap_or(i64::MAX)),
+                duration_ms,
+                Some(after(now, duration_ms)),
+            ),
+            Due::At { wall_ms } => (wall_ms, 0, None),
+        };
+        let entry = ScheduleEntry {
+            id,
+            kind,
+            text: text.chars().take(SCHEDULE_TEXT_CHARS_MAX).collect(),
+            due_wall_ms,
+            duration_ms,
+        };
+        self.items.push(Item {
+            entry: entry.clone(),
+            deadline_us,
+            state: State::Adding { request, ticket },
+        });
+        Ok(entry)
+    }
+
+    pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {
+        self.items.iter_mut().find(|item| item.entry.id == id)
+    }
+
+    pub(super) fn remove(&mut self, id: u64) -> Option<ScheduleEntry> {
+        let index = self.items.iter().position(|item| item.entry.id == id)?;
+        Some(self.items.remove(index).entry)
+    }
+
+    /// Makes ring what is due.
+    pub(super) fn ring(&mut self, now: Timestamp) {
+        for item in &mut self.items {
+            if matches!(item.state, State::Armed)
+                && let Some(late_ms) = item.late_ms(now)
+            {
+                item.state = State::Ringing(Ringing {
+                    since_us: now.mono_us,
+                    late_ms,
+                    offered: None,
+                    tried: Vec::new(),
+                    again_us: None,
+                });
+            }
+        }
+    }
+
+    /// When to look again, monotonic.
+    pub(super) fn deadline(&self, now: Timestamp) -> Option<u64> {
+        self.items
+            .iter()
+            .filter_map(|item| match &item.state {
+                State::Armed => Some(item.deadline_us.unwrap_or_else(|| {
+                    let left_ms = item.entry.due_wall_ms.saturating_sub(now.wall_ms);
+                    after(
+                        now,
+                        u64::try_from(left_ms.clamp(0, WALL_CHECK_MS)).unwrap_or(0),
+                    )
+                })),
+                State::Ringing(ringing) => match &ringing.offered {
+                    Some((_, until_us)) => Some(*until_us),
+                    None => ringing.again_us,
+                },
+                State::Heard {
+                    ticket: None,
+                    retry_us,
+                    tries,
+                } if *tries < REMOVE_TRIES_MAX => Some(*retry_us),
+                _ => None,
+            })
+            .min()
+    }
+
+    /// Timers whose expected end on the wall clock is no longer true, corrected: it is what counts
+    /// after a restart.
+    pub(super) fn corrected(&mut self, now: Timestamp) -> Vec<ScheduleEntry> {
+        let mono_ms = i64::try_from(now.mono_us / 1_000).unwrap_or(i64::MAX);
+        let shift_ms = now.wall_ms.saturating_sub(mono_ms);
+        let before_ms = *self.shift_ms.get_or_insert(shift_ms);
+        if shift_ms.saturating_sub(before_ms).saturating_abs() < JUMP_MS {
+            return Vec::new();
+        }
+        self.shift_ms = Some(shift_ms);
+        let mut corrected = Vec::new();
+        for item in &mut self.items {
+            if let (State::Armed, Some(deadline_us)) = (&item.state, item.deadline_us) {
+                let left_us = deadline_us.saturating_sub(now.mono_us);
+                let left_ms = i64::try_from(left_us / 1_000).unwrap_or(i64::MAX);
+                item.entry.due_wall_ms = now.wall_ms.saturating_add(left_ms);
+                corrected.push(item.entry.clone());
+            }
+        }
+        corrected
+    }
+}
+
+impl Item {
+    /// How late it is; `None` where it is not due.
+    fn late_ms(&self, now: Timestamp) -> Option<u64> {
+        let by_wall_ms = now.wall_ms.saturating_sub(self.entry.due_wall_ms);
+        match self.deadline_us {
+            Some(deadline_us) if deadline_us > now.mono_us => None,
+            // A timer that ended while the gateway was off knows only the wall clock.
+            Some(deadline_us) if now.mono_us == deadline_us => {
+                Some(u64::try_from(by_wall_ms).unwrap_or(0))
+            }
+            Some(deadline_us) => Some((now.mono_us - deadline_us) / 1_000),
+            None => u64::try_from(by_wall_ms).ok(),
+        }
+    }
+
+    /// The wearer knows; the store is asked, with this ticket, to drop it.
+    pub(super) fn heard(&mut self, ticket: u64) {
+        let tries = match self.state {
+            State::Heard { tries, .. } => tries.saturating_add(1),
+            _ => 1,
+        };
+        self.state = State::Heard {
+            ticket: Some(ticket),
+            retry_us: 0,
+            tries,
+        };
+    }
+
+    /// The store could not drop it.
+    pub(super) fn removal_failed(&mut self, now: Timestamp) {
+        if let State::Heard {
+            ticket, retry_us, ..
+        } = &mut self.state
+        {
+            *ticket = None;
+            *retry_us = now.mono_us.saturating_add(REMOVE_RETRY_US);
+        }
+    }
+
+    /// Whether another try to drop it is due.
+    pub(super) fn wants_removal(&self, now: Timestamp) -> bool {
+        matches!(self.state, State::Heard { ticket: None, retry_us, tries }
+            if retry_us <= now.mono_us && tries < REMOVE_TRIES_MAX)
+    }
+}
+
+fn after(now: Timestamp, delay_ms: u64) -> u64 {
+    now.mono_us.saturating_add(delay_ms.saturating_mul(1_000))
+}

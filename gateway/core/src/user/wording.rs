@@ -1,0 +1,141 @@
+//! How a timer or a reminder is announced.
+
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+
+use crate::{
+    input::{Announcement, ScheduleEntry, ScheduleKind},
+    vocab::Content,
+};
+
+/// Lateness from which on it is told.
+const LATE_MS: u64 = 60_000;
+
+/// The announcement of an entry that was due `late_ms` ago.
+pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement {
+    let text = entry.text.trim();
+    let (title, mut say, mut shown) = match entry.kind {
+        ScheduleKind::Timer if text.is_empty() => {
+            let length = length(entry.duration_ms);
+            ("Timer", format!("Your {length} timer is done."), length)
+        }
+        ScheduleKind::Timer => (
+            "Timer",
+            format!("Your {text} timer is done."),
+            text.to_string(),
+        ),
+        ScheduleKind::Reminder => ("Reminder", format!("Reminder: {text}."), text.to_string()),
+    };
+    if say.ends_with("..") || say.ends_with("!.") || say.ends_with("?.") {
+        say.pop();
+    }
+    if late_ms >= LATE_MS {
+        let ago = ago(late_ms);
+        say.push_str(&format!(" It was due {ago} ago."));
+        shown.push_str(&format!("\n{ago} ago"));
+    }
+    Announcement {
+        id: entry.id,
+        say,
+        show: Content::Card {
+            title: title.to_string(),
+            text: shown,
+        },
+    }
+}
+
+/// "10 minute", "1 hour 30 minute": as it stands before "timer".
+fn length(duration_ms: u64) -> String {
+    let seconds = duration_ms.div_ceil(1_000);
+    let parts: Vec<String> = [
+        (seconds / 3_600, "hour"),
+        (seconds / 60 % 60, "minute"),
+        (seconds % 60, "second"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, unit)| format!("{count} {unit}"))
+    .collect();
+    parts.join(" ")
+}
+
+/// "1 minute", "3 hours", "2 days": the largest unit only.
+fn ago(late_ms: u64) -> String {
+    let minutes = late_ms / 60_000;
+    let (count, unit) = match minutes {
+        0..60 => (minutes, "minute"),
+        60..1_440 => (minutes / 60, "hour"),
+        _ => (minutes / 1_440, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_announced_in_words() {
+        use ScheduleKind::{Reminder, Timer};
+        for (kind, text, duration_ms, late_ms, expected) in [
+            (Timer, "", 600_000, 0, "Your 10 minute timer is done."),
+            (
+                Timer,
+                "",
+                5_400_000,
+                0,
+                "Your 1 hour 30 minute timer is done.",
+            ),
+            (
+                Timer,
+                "",
+                61_000,
+                59_999,
+                "Your 1 minute 1 second timer is done.",
+            ),
+            (Timer, "pasta", 60_000, 0, "Your pasta timer is done."),
+            (
+                Timer,
+                "pasta",
+                60_000,
+                60_000,
+                "Your pasta timer is done. It was due 1 minute ago.",
+            ),
+            (
+                Reminder,
+                "check the oven",
+                0,
+                0,
+                "Reminder: check the oven.",
+            ),
+            (Reminder, "Really?", 0, 0, "Reminder: Really?"),
+            (
+                Reminder,
+                "call",
+                0,
+                7_200_000,
+                "Reminder: call. It was due 2 hours ago.",
+            ),
+            (
+                Reminder,
+                "call",
+                0,
+                172_800_000,
+                "Reminder: call. It was due 2 days ago.",
+            ),
+        ] {
+            let entry = ScheduleEntry {
+                id: 7,
+                kind,
+                text: text.into(),
+                due_wall_ms: 0,
+                duration_ms,
+            };
+            assert_eq!(announcement(&entry, late_ms).say, expected);
+        }
+    }
+}

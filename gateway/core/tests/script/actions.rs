@@ -1,0 +1,399 @@
+//! The lines of a scenario that make something happen.
+
+use gateway_core::{
+    conversation::BargeIn,
+    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    vocab::{
+        Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn,
+        VoiceFact,
+    },
+};
+
+use super::{Run, seconds};
+use crate::world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
+
+/// A line cut into words; what stands in quotes is one word.
+struct Words {
+    words: Vec<(String, bool)>,
+}
+
+impl Words {
+    fn new(line: &str) -> Self {
+        let mut words = Vec::new();
+        for (index, piece) in line.split('"').enumerate() {
+            if index % 2 == 1 {
+                words.push((piece.to_string(), true));
+            } else {
+                words.extend(
+                    piece
+                        .split_whitespace()
+                        .map(|word| (word.to_string(), false)),
+                );
+            }
+        }
+        Self { words }
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.words
+            .iter()
+            .any(|(known, quoted)| !quoted && known == word)
+    }
+
+    /// The word behind `word`.
+    fn after(&self, word: &str) -> Option<&str> {
+        let index = self
+            .words
+            .iter()
+            .position(|(known, quoted)| !quoted && known == word)?;
+        self.words.get(index + 1).map(|(next, _)| next.as_str())
+    }
+
+    fn number_after(&self, word: &str) -> Result<Option<u64>, String> {
+        self.after(word).map(seconds).transpose()
+    }
+
+    fn get(&self, index: usize) -> &str {
+        self.words.get(index).map_or("", |(word, _)| word.as_str())
+    }
+
+    fn quoted(&self) -> Option<&str> {
+        self.words
+            .iter()
+            .find(|(_, quoted)| *quoted)
+            .map(|(word, _)| word.as_str())
+    }
+}
+
+pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
+    let words = Words::new(line);
+    if words.get(0) == "given" {
+        return given(run, &words);
+    }
+    let world = run.world()?;
+    let device = match words.after("on") {
+        Some(name) => world
+            .devices
+            .iter()
+            .position(|device| device.name == name)
+            .ok_or("no such device")?,
+        None => 0,
+    };
+    match words.get(0) {
+        "wearer" => wearer(world, device, &words),
+        "model" => model(world, &words),
+        "tool" => tool(world, &words),
+        "recogniser" => recogniser(world, &words),
+        "voice" => {
+            let clause = words
+                .after("fails")
+                .and_then(|word| word.parse().ok())
+                .ok_or("which clause?")?;
+            world.devices[device].tts_fails.insert(clause);
+            Ok(())
+        }
+        "speaker" => {
+            world.devices[device].plays = words.has("works");
+            Ok(())
+        }
+        "press" => input(world, device, Input::Button(Button::Press)),
+        "hold" => input(world, device, Input::Button(Button::LongPress)),
+        "mute" => input(world, device, Input::Mute(true)),
+        "unmute" => input(world, device, Input::Mute(false)),
+        "type" => {
+            let text = words.quoted().ok_or("type what?")?.to_string();
+            input(world, device, Input::Text(text))
+        }
+        "shutdown" => input(world, device, Input::Shutdown),
+        "link" => link(world, device, &words),
+        "clock" => {
+            let jump: i64 = words
+                .after("jumps")
+                .and_then(|word| word.parse().ok())
+                .ok_or("how far?")?;
+            world.wall_ms += jump * 1_000;
+            Ok(())
+        }
+        "store" => {
+            world.store_works = !words.has("fails");
+            world.store_ms = if words.has("hangs") {
+                None
+            } else {
+                Some(words.number_after("takes")?.unwrap_or(5))
+            };
+            Ok(())
+        }
+        "timer" | "reminder" | "remove" => schedule(world, &words),
+        "forget" => {
+            world.user_input(UserInput::ClearHistory);
+            Ok(())
+        }
+        "restart" => {
+            let down = words.number_after("after")?.unwrap_or(0);
+            world.restart(down);
+            Ok(())
+        }
+        "approval" => approval(world, device, &words),
+        "tap" => {
+            let choice = if words.has("yes") {
+                ApprovalChoice::Yes
+            } else {
+                ApprovalChoice::No
+            };
+            let id = words.get(2).parse().map_err(|_| "which question?")?;
+            input(world, device, Input::ApprovalAnswered { id, choice })
+        }
+        "announce" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let say = words.quoted().unwrap_or_default().to_string();
+            let show = Content::Card {
+                title: "Notice".into(),
+                text: say.clone(),
+            };
+            input(
+                world,
+                device,
+                Input::Announce(Announcement { id, say, show }),
+            )
+        }
+        "stale" => {
+            world.stale_models = true;
+            Ok(())
+        }
+        _ => Err("not understood".into()),
+    }
+}
+
+fn input(world: &mut World, device: usize, input: Input) -> Result<(), String> {
+    world.input(device, input);
+    Ok(())
+}
+
+fn given(run: &mut Run, words: &Words) -> Result<(), String> {
+    match words.get(1) {
+        "glasses" | "phone" => {
+            let name = words.get(1).to_string();
+            let (columns, rows) = (words.number_after("columns")?, words.number_after("rows")?);
+            let size = DisplaySize {
+                columns: (columns.unwrap_or(40_000) / 1_000) as u16,
+                rows: (rows.unwrap_or(4_000) / 1_000) as u16,
+            };
+            let display = (!words.has("blind")).then_some(size);
+            let config = run.config.clone();
+            let world = run.world.get_or_insert_with(|| World::new(config.clone()));
+            world.config = config;
+            let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
+            if !words.has("away") {
+                world.connect(device, false);
+            } else {
+                world.devices[device].connected = false;
+            }
+            return Ok(());
+        }
+        "always" => run.config.always_listening = true,
+        "no" if words.has("follow-up") => run.config.follow_up = false,
+        "no" if words.has("partials") => {
+            run.world()?.partials = false;
+        }
+        "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
+        "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
+        "instructions" => run.config.instructions = words.quoted().map(Into::into),
+        _ => return Err("given what?".into()),
+    }
+    Ok(())
+}
+
+fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
+    let score = words
+        .after("score")
+        .map(|word| word.parse().map_err(|_| "no score"))
+        .transpose()?;
+    match words.get(1) {
+        "says" => {
+            let mut parts: Vec<(u64, u64, String)> = Vec::new();
+            let mut pause = 0;
+            for (index, (word, quoted)) in words.words.iter().enumerate() {
+                if *quoted {
+                    let length = 300 * word.split_whitespace().count() as u64;
+                    parts.push((pause, length, word.clone()));
+                } else if word == "in"
+                    && let Some(last) = parts.last_mut()
+                {
+                    last.1 = seconds(words.get(index + 1))?;
+                } else if word == "pauses" {
+                    pause = seconds(words.get(index + 1))?;
+                }
+            }
+            let parts: Vec<(u64, u64, &str)> = parts
+                .iter()
+                .map(|(pause, length, text)| (*pause, *length, text.as_str()))
+                .collect();
+            world.speak(device, &parts, score);
+            Ok(())
+        }
+        // A voice without words, or a noise.
+        "coughs" => {
+            let length = words.number_after("for")?.unwrap_or(200);
+            world.speak(device, &[(0, length, "")], score);
+            Ok(())
+        }
+        // So long that the listener ends it.
+        "rambles" => {
+            let text = words.quoted().unwrap_or_default().to_string();
+            world.speak(device, &[(0, 600_000, "")], None);
+            let id = world.devices[device].next_utterance - 1;
+            if let Some(said) = world.devices[device].utterances.get_mut(&id) {
+                said.parts = vec![(world.now_ms, 1, text)];
+            }
+            let length = words.number_after("for")?.unwrap_or(30_000);
+            world.after(
+                length,
+                crate::world::Event::Voice(device, VoiceFact::TooLong { utterance: id }),
+            );
+            Ok(())
+        }
+        _ => Err("what does the wearer do?".into()),
+    }
+}
+
+fn model(world: &mut World, words: &Words) -> Result<(), String> {
+    let end = if words.has("silent") {
+        ModelEnd::Silent
+    } else if words.has("fails") {
+        ModelEnd::Failed(match words.after("fails").unwrap_or_default() {
+            "limited" => FailureKind::Limited,
+            "refused" => FailureKind::Refused,
+            "auth" => FailureKind::Auth,
+            "bug" => FailureKind::Bug,
+            _ => FailureKind::Transient,
+        })
+    } else {
+        ModelEnd::Done
+    };
+    let mut calls = Vec::new();
+    for (index, (word, quoted)) in words.words.iter().enumerate() {
+        if !quoted && (word == "calls" || word == "and") {
+            calls.push((
+                words.get(index + 1).to_string(),
+                words.get(index + 2).to_string(),
+            ));
+        }
+    }
+    world.models.push_back(ModelScript {
+        after: words.number_after("after")?.unwrap_or(200),
+        text: words.quoted().unwrap_or_default().to_string(),
+        calls,
+        end,
+    });
+    Ok(())
+}
+
+fn tool(world: &mut World, words: &Words) -> Result<(), String> {
+    let mut result = ToolResult {
+        content: "done".into(),
+        ..ToolResult::default()
+    };
+    if words.has("fails") {
+        result = ToolResult::failed(ErrorCode::ExecutionError, "it broke", false);
+    }
+    result.say = words.after("says").map(Into::into);
+    result.show = words
+        .after("shows")
+        .map(|text| Content::Text { text: text.into() });
+    result.handled_display = words.has("silently");
+    let script = ToolScript {
+        after: words.number_after("after")?.unwrap_or(100),
+        result: (!words.has("hangs")).then_some(result),
+        cancellable: !words.has("uncancellable"),
+    };
+    world.tools.insert(words.get(1).to_string(), script);
+    Ok(())
+}
+
+fn recogniser(world: &mut World, words: &Words) -> Result<(), String> {
+    world.recogniser = if words.has("dead") {
+        Recogniser::Dead
+    } else if words.has("fails") {
+        Recogniser::Fails
+    } else {
+        Recogniser::Works
+    };
+    if let Some(delay) = words.number_after("takes")? {
+        world.decode_ms = delay;
+    }
+    Ok(())
+}
+
+fn link(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
+    match words.get(1) {
+        "lost" => world.lose(device),
+        "resumes" => {
+            world.connect(device, true);
+            world.play_on(device);
+        }
+        "begins" => world.connect(device, false),
+        "stalls" => world.devices[device].answers_heartbeat = false,
+        _ => return Err("what of the link?".into()),
+    }
+    Ok(())
+}
+
+fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
+    let request = words
+        .after("as")
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0);
+    let text = words.quoted().unwrap_or_default().to_string();
+    let span = words.number_after("in")?.unwrap_or(0);
+    let input = match words.get(0) {
+        "timer" => UserInput::ScheduleAdd {
+            request,
+            due: Due::In { duration_ms: span },
+            kind: ScheduleKind::Timer,
+            text,
+        },
+        "reminder" => {
+            let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
+            UserInput::ScheduleAdd {
+                request,
+                due: Due::At { wall_ms },
+                kind: ScheduleKind::Reminder,
+                text,
+            }
+        }
+        _ => UserInput::ScheduleRemove {
+            request,
+            id: words.get(1).parse().map_err(|_| "which entry?")?,
+        },
+    };
+    world.user_input(input);
+    Ok(())
+}
+
+fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
+    let turn = match words.after("turn") {
+        Some(id) => Turn {
+            id: id.parse().map_err(|_| "which turn?")?,
+            revision: 0,
+        },
+        None => world.devices[device]
+            .turns_open
+            .iter()
+            .next_back()
+            .copied()
+            .ok_or("no turn is open")?,
+    };
+    let approval = Approval {
+        id: words.get(1).parse().map_err(|_| "which question?")?,
+        turn,
+        tool: "notes.delete".into(),
+        question: words.quoted().unwrap_or_default().into(),
+        arguments_hash: words
+            .after("hash")
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(42),
+        expires_ms: u32::try_from(words.number_after("for")?.unwrap_or(15_000)).unwrap_or(u32::MAX),
+    };
+    world.input(device, Input::ApprovalAsked(approval));
+    Ok(())
+}

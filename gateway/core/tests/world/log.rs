@@ -1,0 +1,159 @@
+//! The core's outputs, as a line that a person can read and a scenario can expect.
+
+use gateway_core::{
+    output::{Output, Record, UserOutput},
+    vocab::{Content, DisplayCommand, Message, Part, Role},
+};
+
+pub fn output(device: &str, output: &Output) -> Option<String> {
+    let text = match output {
+        Output::Transcribe {
+            utterance, kind, ..
+        } => format!("transcribe {utterance} {}", lower(kind)),
+        Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
+        Output::CloseUtterance { utterance } => format!("close {utterance}"),
+        Output::SetMuted(muted) => format!("muted {muted}"),
+        Output::Listening(state) => format!("listening {}", lower(state)),
+        Output::Caption {
+            last,
+            addressed,
+            text,
+            ..
+        } => format!(
+            "caption {} {} \"{text}\"",
+            if *last { "final" } else { "partial" },
+            if *addressed { "addressed" } else { "overheard" },
+        ),
+        Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
+        Output::AskModel { turn, messages } => {
+            format!("ask {} [{}]", turn.id, messages_line(messages))
+        }
+        Output::CancelModel { turn } => format!("cancel-model {}", turn.id),
+        Output::RunTool { call, .. } => format!("run {} {}", call.name, call.id),
+        Output::CancelTool { call_id, .. } => format!("cancel-tool {call_id}"),
+        Output::ToolActivity { call_id, state, .. } => {
+            format!("activity {call_id} {}", lower(state))
+        }
+        Output::Speak {
+            text, last, clause, ..
+        } if text.is_empty() && *last => format!("speak-end {clause}"),
+        Output::Speak { text, .. } => format!("speak \"{text}\""),
+        Output::Hush { .. } => "hush".into(),
+        Output::Display(DisplayCommand::Show {
+            content,
+            priority,
+            duration_ms,
+            ..
+        }) => format!(
+            "show {} \"{}\"{}",
+            lower(priority),
+            content_line(content),
+            duration_ms.map_or(String::new(), |ms| format!(" for {ms}")),
+        ),
+        Output::Display(DisplayCommand::Clear { .. }) => "clear".into(),
+        Output::Chime(chime) => format!("chime {}", lower(chime)),
+        Output::AskApproval(approval) => {
+            format!("ask-approval {} \"{}\"", approval.id, approval.question)
+        }
+        Output::ApprovalSettled {
+            id,
+            outcome,
+            arguments_hash,
+        } => format!("approval {id} {} #{arguments_hash}", lower(outcome)),
+        Output::TurnDone {
+            turn,
+            messages,
+            outcome,
+        } => format!(
+            "done {} {} [{}]",
+            turn.id,
+            lower(outcome),
+            messages_line(messages)
+        ),
+        Output::Mark { stage, turn, .. } => format!("mark {} {}", turn.id, lower(stage)),
+        Output::Announced { id, heard } => format!(
+            "announced {id} {}",
+            if *heard { "heard" } else { "unheard" }
+        ),
+        Output::Heartbeat => return None,
+        Output::Close { reason } => format!("bye {}", lower(reason)),
+    };
+    Some(format!("{device}: {text}"))
+}
+
+pub fn user_output(output: &UserOutput) -> Option<String> {
+    let text = match output {
+        UserOutput::Grant {
+            device,
+            turn,
+            history,
+        } => format!("grant {device} {} after {}", turn.id, history.len()),
+        UserOutput::Persist { record, .. } => match record {
+            Record::Messages(messages) => format!("persist messages {}", messages.len()),
+            Record::HistoryCleared => "persist cleared".into(),
+            Record::Entry(entry) => format!(
+                "persist entry {} due {}",
+                entry.id,
+                (entry.due_wall_ms - 1_800_000_000_000) / 1_000
+            ),
+            Record::EntryRemoved { id } => format!("persist removed {id}"),
+        },
+        UserOutput::Scheduled { request, entry } => {
+            format!("scheduled {request} entry {}", entry.id)
+        }
+        UserOutput::Unscheduled { request, entry } => format!(
+            "unscheduled {request} {}",
+            if entry.is_some() { "gone" } else { "none" }
+        ),
+        UserOutput::ScheduleFailed { request, reason } => {
+            format!("schedule-failed {request} {reason}")
+        }
+        UserOutput::Announce {
+            device,
+            announcement,
+        } => format!(
+            "announce {device} {} \"{}\"",
+            announcement.id, announcement.say
+        ),
+    };
+    Some(format!("user: {text}"))
+}
+
+/// Messages in one line: `user "..." | assistant "..." | call c1 | result c1 ok`.
+pub fn messages_line(messages: &[Message]) -> String {
+    let mut parts = Vec::new();
+    for message in messages {
+        for part in &message.parts {
+            parts.push(match part {
+                Part::Text { text } => format!("{} \"{text}\"", role(message.role)),
+                Part::ToolCall { call } => format!("call {}", call.id),
+                Part::ToolResult { call_id, result } => match &result.error {
+                    Some(error) => format!("result {call_id} {:?}", error.code),
+                    None => format!("result {call_id} ok"),
+                },
+            });
+        }
+    }
+    parts.join(" | ")
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+fn content_line(content: &Content) -> String {
+    match content {
+        Content::Text { text } => text.replace('\n', "/"),
+        Content::Card { title, text } => format!("{title}: {}", text.replace('\n', "/")),
+        Content::Double { top, bottom } => format!("{top} || {bottom}"),
+    }
+}
+
+fn lower(value: &impl core::fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
+}

@@ -1,0 +1,393 @@
+//! A scripted shell on a virtual clock: one user's machine, its devices' conversations, and fakes
+//! for recogniser, model, tools, speaker and store, each with a delay that can be set.
+#![allow(dead_code)]
+
+mod log;
+mod shell;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use gateway_core::{
+    conversation::{self, Conversation},
+    input::{Input, ScheduleEntry, UserInput},
+    user::{self, User},
+    vocab::{
+        DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn,
+        VoiceFact,
+    },
+};
+
+/// Milliseconds since the beginning of the scenario.
+pub type Ms = u64;
+
+/// What is to happen at some moment.
+#[derive(Clone, Debug)]
+pub enum Event {
+    To(usize, Input),
+    ToUser(UserInput),
+    /// A voice fact, unless the utterance was closed meanwhile.
+    Voice(usize, VoiceFact),
+    /// The pause of this utterance goes on.
+    Silence(usize, u32, Ms),
+    /// A decode that was not cancelled meanwhile.
+    Decoded(usize, Transcript),
+    /// The model's next word, unless it was cancelled.
+    Model(usize, Turn, u64, gateway_core::vocab::ModelEvent),
+    /// A tool's result, unless it has one.
+    Tool(usize, Turn, String, ToolResult),
+    /// The speaker's position moves on.
+    Play(usize, u64),
+}
+
+/// How the fake recogniser behaves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Recogniser {
+    Works,
+    Fails,
+    Dead,
+}
+
+/// What a model does with one request.
+#[derive(Clone, Debug)]
+pub struct ModelScript {
+    pub after: Ms,
+    pub text: String,
+    /// Tool name, call id.
+    pub calls: Vec<(String, String)>,
+    pub end: ModelEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ModelEnd {
+    Done,
+    Silent,
+    Failed(FailureKind),
+}
+
+/// What a tool does with one call.
+#[derive(Clone, Debug)]
+pub struct ToolScript {
+    pub after: Ms,
+    /// `None`: it never answers.
+    pub result: Option<ToolResult>,
+    /// Whether it stops when it is cancelled.
+    pub cancellable: bool,
+}
+
+/// One pair of glasses and the wearer before it.
+pub struct Device {
+    pub name: String,
+    pub conversation: Conversation,
+    pub info: DeviceInfo,
+    pub connected: bool,
+    pub answers_heartbeat: bool,
+    pub next_utterance: u32,
+    /// Texts of utterances: start, spoken milliseconds and words of each part.
+    pub utterances: BTreeMap<u32, Utterance>,
+    pub speech: Option<Speech>,
+    pub plays: bool,
+    pub tts_fails: BTreeSet<u16>,
+    pub turns_open: BTreeSet<Turn>,
+    pub turns_done: BTreeSet<Turn>,
+    pub calls_run: BTreeMap<String, usize>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Utterance {
+    /// When it was begun, how long it lasts, and the words.
+    pub parts: Vec<(Ms, Ms, String)>,
+    pub closed: bool,
+    pub score: Option<f32>,
+    /// Decodes older than this are cancelled.
+    pub cancelled_below: u16,
+}
+
+/// What the speaker of a device is playing.
+#[derive(Clone, Debug)]
+pub struct Speech {
+    pub id: u32,
+    pub clauses: Vec<(u16, Ms)>,
+    pub done: usize,
+    pub since: Option<Ms>,
+    pub last: bool,
+    pub generation: u64,
+}
+
+/// The whole house around the core.
+pub struct World {
+    pub now_ms: Ms,
+    pub wall_ms: i64,
+    events: BTreeMap<(Ms, u64), Event>,
+    sequence: u64,
+    pub user: User,
+    pub devices: Vec<Device>,
+    pub log: Vec<Line>,
+    pub models: VecDeque<ModelScript>,
+    pub tools: BTreeMap<String, ToolScript>,
+    pub recogniser: Recogniser,
+    pub decode_ms: Ms,
+    pub partials: bool,
+    pub store_ms: Option<Ms>,
+    pub store_works: bool,
+    pub model_generation: u64,
+    pub stale_models: bool,
+    pub config: conversation::Config,
+    /// What the store holds.
+    pub stored: BTreeMap<u64, ScheduleEntry>,
+    pub stored_messages: Vec<Message>,
+    pub results_given: BTreeSet<String>,
+    /// Every result in a finished turn, by call.
+    pub results_kept: BTreeMap<String, usize>,
+}
+
+/// Something that came out of the core.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub at: Ms,
+    pub text: String,
+}
+
+impl World {
+    pub fn new(config: conversation::Config) -> Self {
+        Self {
+            now_ms: 0,
+            wall_ms: 1_800_000_000_000,
+            events: BTreeMap::new(),
+            sequence: 0,
+            user: User::new(user::Config::default()),
+            devices: Vec::new(),
+            log: Vec::new(),
+            models: VecDeque::new(),
+            tools: BTreeMap::new(),
+            recogniser: Recogniser::Works,
+            decode_ms: 120,
+            partials: true,
+            store_ms: Some(5),
+            store_works: true,
+            model_generation: 0,
+            stale_models: false,
+            config,
+            stored: BTreeMap::new(),
+            stored_messages: Vec::new(),
+            results_given: BTreeSet::new(),
+            results_kept: BTreeMap::new(),
+        }
+    }
+
+    /// The moment, as the core is told. The monotonic clock of a box does not start at 0.
+    pub fn now(&self) -> Timestamp {
+        Timestamp {
+            mono_us: (self.now_ms + 1_000_000) * 1_000,
+            wall_ms: self.wall_ms + i64::try_from(self.now_ms).unwrap(),
+            offset_s: 0,
+        }
+    }
+
+    pub fn add_device(
+        &mut self,
+        name: &str,
+        display: Option<DisplaySize>,
+        speaker: bool,
+        echo_cancelled: bool,
+    ) -> usize {
+        self.devices.push(Device {
+            name: name.into(),
+            conversation: Conversation::new(self.config.clone()),
+            info: DeviceInfo {
+                id: name.into(),
+                user: "wearer".into(),
+                display,
+                speaker,
+                echo_cancelled,
+            },
+            connected: false,
+            answers_heartbeat: true,
+            next_utterance: 1,
+            utterances: BTreeMap::new(),
+            speech: None,
+            plays: true,
+            tts_fails: BTreeSet::new(),
+            turns_open: BTreeSet::new(),
+            turns_done: BTreeSet::new(),
+            calls_run: BTreeMap::new(),
+        });
+        self.devices.len() - 1
+    }
+
+    pub fn after(&mut self, delay: Ms, event: Event) {
+        self.sequence += 1;
+        self.events
+            .insert((self.now_ms + delay, self.sequence), event);
+    }
+
+    /// The wearer speaks: parts of an utterance, each with its length and the pause before it.
+    pub fn speak(&mut self, device: usize, parts: &[(Ms, Ms, &str)], score: Option<f32>) {
+        let id = self.devices[device].next_utterance;
+        self.devices[device].next_utterance += 1;
+        let mut at = 0;
+        let mut spoken = Vec::new();
+        for (index, (pause, length, words)) in parts.iter().enumerate() {
+            at += pause;
+            let start_us = (self.now_ms + at) * 1_000;
+            let fact = if index == 0 {
+                VoiceFact::SpeechStarted {
+                    utterance: id,
+                    at_us: start_us,
+                }
+            } else {
+                VoiceFact::Resumed {
+                    utterance: id,
+                    at_us: start_us,
+                }
+            };
+            self.after(at, Event::Voice(device, fact));
+            spoken.push((self.now_ms + at, *length, (*words).to_string()));
+            at += length;
+            let end_us = (self.now_ms + at) * 1_000;
+            // The listener needs 100 ms of silence to call it a pause.
+            self.after(
+                at + 100,
+                Event::Voice(
+                    device,
+                    VoiceFact::Paused {
+                        utterance: id,
+                        at_us: end_us,
+                        silence_us: 100_000,
+                    },
+                ),
+            );
+            let next_pause = parts.get(index + 1).map(|part| part.0);
+            let mut silence = 150;
+            while silence < next_pause.unwrap_or(5_000) {
+                self.after(at + silence, Event::Silence(device, id, silence));
+                silence += 50;
+            }
+        }
+        self.devices[device].utterances.insert(
+            id,
+            Utterance {
+                parts: spoken,
+                closed: false,
+                score,
+                cancelled_below: 0,
+            },
+        );
+    }
+
+    /// Lets time pass up to `until`; everything that is due by then happens.
+    pub fn run_until(&mut self, until: Ms) {
+        while self.step(until) {}
+        self.now_ms = self.now_ms.max(until);
+    }
+
+    /// Lets the next thing happen that is due by `until`.
+    pub fn step(&mut self, until: Ms) -> bool {
+        self.drain();
+        let event = self.events.keys().next().map(|key| key.0);
+        let mono_offset = 1_000_000;
+        let timer = self
+            .devices
+            .iter()
+            .filter_map(|device| device.conversation.poll_timeout().map(|(at_us, _)| at_us))
+            .chain(self.user.poll_timeout().map(|(at_us, _)| at_us))
+            .min()
+            .map(|at_us| at_us.div_ceil(1_000).saturating_sub(mono_offset));
+        let next = match (event, timer) {
+            (Some(event), Some(timer)) => event.min(timer),
+            (Some(at), None) | (None, Some(at)) => at,
+            (None, None) => return false,
+        };
+        if next > until {
+            return false;
+        }
+        self.now_ms = self.now_ms.max(next);
+        let now = self.now();
+        if event.is_some_and(|at| at <= next) {
+            let (_, event) = self.events.pop_first().unwrap();
+            self.happen(event);
+        } else {
+            for index in 0..self.devices.len() {
+                if self.devices[index]
+                    .conversation
+                    .poll_timeout()
+                    .is_some_and(|(at_us, _)| at_us <= now.mono_us)
+                {
+                    self.devices[index].conversation.handle_timeout(now);
+                    self.drain();
+                }
+            }
+            if self
+                .user
+                .poll_timeout()
+                .is_some_and(|(at_us, _)| at_us <= now.mono_us)
+            {
+                self.user.handle_timeout(now);
+            }
+        }
+        self.drain();
+        true
+    }
+
+    pub fn input(&mut self, device: usize, input: Input) {
+        let now = self.now();
+        self.devices[device].conversation.handle_input(now, input);
+        self.drain();
+    }
+
+    pub fn user_input(&mut self, input: UserInput) {
+        let now = self.now();
+        self.user.handle_input(now, input);
+        self.drain();
+    }
+
+    pub fn connect(&mut self, device: usize, resumed: bool) {
+        let info = self.devices[device].info.clone();
+        self.devices[device].connected = true;
+        if !resumed {
+            self.devices[device].speech = None;
+        }
+        let id = info.id.clone();
+        self.input(
+            device,
+            Input::Connected {
+                device: info,
+                resumed,
+            },
+        );
+        self.user_input(UserInput::DeviceJoined { device: id });
+    }
+
+    pub fn lose(&mut self, device: usize) {
+        self.devices[device].connected = false;
+        self.input(device, Input::LinkLost);
+        let id = self.devices[device].info.id.clone();
+        self.user_input(UserInput::DeviceLeft { device: id });
+    }
+
+    /// The box goes down and comes up again after `down`: only what the store has is left.
+    pub fn restart(&mut self, down: Ms) {
+        self.events.clear();
+        self.now_ms += down;
+        self.user = User::new(user::Config::default());
+        let schedule = self.stored.values().cloned().collect();
+        let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
+        self.user_input(UserInput::Restored {
+            history: self.stored_messages.clone(),
+            schedule,
+            next_id,
+        });
+        for device in 0..self.devices.len() {
+            self.devices[device].conversation = Conversation::new(self.config.clone());
+            self.devices[device].turns_open.clear();
+            self.connect(device, false);
+        }
+    }
+
+    /// Turns that were begun and are not over.
+    pub fn open_turns(&self) -> Vec<Turn> {
+        self.devices
+            .iter()
+            .flat_map(|device| device.turns_open.iter().copied())
+            .collect()
+    }
+}

@@ -1,0 +1,546 @@
+//! What the fakes do with the core's outputs.
+
+use gateway_core::{
+    input::{Input, UserInput},
+    output::{CloseReason, Output, Record, UserOutput},
+    vocab::{
+        ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
+        Turn, Usage, VoiceFact,
+    },
+};
+
+use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, World, log};
+
+/// Speaking time of a character, for the fake voice.
+const MS_PER_CHAR: u64 = 60;
+/// Between two reports of what was played.
+const PLAYED_EVERY_MS: Ms = 100;
+
+impl World {
+    pub(super) fn happen(&mut self, event: Event) {
+        match event {
+            Event::To(device, input) => self.input(device, input),
+            Event::ToUser(input) => self.user_input(input),
+            Event::Voice(device, fact) => {
+                let (VoiceFact::SpeechStarted { utterance, .. }
+                | VoiceFact::Paused { utterance, .. }
+                | VoiceFact::Resumed { utterance, .. }
+                | VoiceFact::Silence { utterance, .. }
+                | VoiceFact::TooLong { utterance }) = fact;
+                let state = &self.devices[device];
+                if state.connected && !state.utterances[&utterance].closed {
+                    self.input(device, Input::Voice(fact));
+                } else if let VoiceFact::Resumed { at_us, .. } = fact {
+                    // The wearer went on after the end was decided: a new utterance.
+                    self.goes_on(device, utterance, at_us);
+                }
+            }
+            Event::Silence(device, utterance, silence) => {
+                let state = &self.devices[device];
+                let Some(said) = state.utterances.get(&utterance).filter(|said| !said.closed)
+                else {
+                    return;
+                };
+                let fact = VoiceFact::Silence {
+                    utterance,
+                    at_us: (self.now_ms - silence) * 1_000,
+                    silence_us: silence * 1_000,
+                    score: said.score,
+                };
+                if state.connected {
+                    self.input(device, Input::Voice(fact));
+                }
+            }
+            Event::Decoded(device, transcript) => {
+                let cancelled = self.devices[device]
+                    .utterances
+                    .get(&transcript.utterance)
+                    .is_some_and(|said| transcript.revision < said.cancelled_below);
+                if !cancelled || self.stale_models {
+                    self.input(device, Input::Transcript(transcript));
+                }
+            }
+            Event::Model(device, turn, generation, event) => {
+                if generation == self.model_generation || self.stale_models {
+                    self.input(device, Input::Model { turn, event });
+                }
+            }
+            Event::Tool(device, turn, call_id, result) => {
+                if self.results_given.insert(call_id.clone()) {
+                    self.input(
+                        device,
+                        Input::Tool {
+                            turn,
+                            call_id,
+                            result,
+                        },
+                    );
+                }
+            }
+            Event::Play(device, generation) => self.play(device, generation),
+        }
+    }
+
+    fn goes_on(&mut self, device: usize, utterance: u32, _at_us: u64) {
+        let said = self.devices[device].utterances[&utterance].clone();
+        let Some((_, length, words)) = said
+            .parts
+            .iter()
+            .find(|part| part.0 == self.now_ms)
+            .cloned()
+        else {
+            return;
+        };
+        self.speak(device, &[(0, length, &words)], said.score);
+    }
+
+    /// Takes everything out of the machines, until they have nothing more to say.
+    pub(super) fn drain(&mut self) {
+        loop {
+            let mut any = false;
+            for device in 0..self.devices.len() {
+                while let Some(output) = self.devices[device].conversation.poll_output() {
+                    any = true;
+                    self.note(log::output(&self.devices[device].name, &output));
+                    self.act(device, output);
+                }
+            }
+            while let Some(output) = self.user.poll_output() {
+                any = true;
+                self.note(log::user_output(&output));
+                self.act_for_user(output);
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    fn note(&mut self, text: Option<String>) {
+        if let Some(text) = text {
+            self.log.push(Line {
+                at: self.now_ms,
+                text,
+            });
+        }
+    }
+
+    fn act(&mut self, device: usize, output: Output) {
+        let id = self.devices[device].info.id.clone();
+        match output {
+            Output::Transcribe {
+                utterance,
+                revision,
+                kind,
+            } => self.decode(device, utterance, revision, kind),
+            Output::CancelTranscribe {
+                utterance,
+                revision,
+            } => {
+                if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
+                    said.cancelled_below = revision;
+                }
+            }
+            Output::CloseUtterance { utterance } => {
+                if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
+                    said.closed = true;
+                }
+            }
+            Output::RequestTurn { turn } => {
+                assert!(
+                    !self.devices[device].turns_done.contains(&turn),
+                    "{turn:?} is used twice"
+                );
+                assert!(
+                    self.devices[device].turns_open.insert(turn),
+                    "{turn:?} is asked for twice"
+                );
+                self.after(
+                    0,
+                    Event::ToUser(UserInput::TurnRequested { device: id, turn }),
+                );
+            }
+            Output::AskModel { turn, .. } => self.ask_model(device, turn),
+            Output::CancelModel { .. } => self.model_generation += 1,
+            Output::RunTool { turn, call } => self.run_tool(device, turn, call),
+            Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
+            Output::Speak {
+                speech,
+                clause,
+                text,
+                last,
+                ..
+            } => self.say(device, speech, clause, &text, last),
+            Output::Hush { speech } => {
+                if let Some(playing) = self.devices[device]
+                    .speech
+                    .take_if(|playing| playing.id == speech)
+                    && let Some(since) = playing.since
+                {
+                    self.played(device, &playing, since, false);
+                }
+            }
+            Output::TurnDone { turn, messages, .. } => {
+                assert!(
+                    self.devices[device].turns_open.remove(&turn),
+                    "{turn:?} ends twice"
+                );
+                self.devices[device].turns_done.insert(turn);
+                for part in messages.iter().flat_map(|message| &message.parts) {
+                    if let Part::ToolResult { call_id, .. } = part {
+                        *self.results_kept.entry(call_id.clone()).or_default() += 1;
+                    }
+                }
+                self.after(
+                    0,
+                    Event::ToUser(UserInput::TurnDone {
+                        device: id,
+                        turn,
+                        messages,
+                    }),
+                );
+            }
+            Output::Announced { id: entry, heard } => {
+                self.after(
+                    0,
+                    Event::ToUser(UserInput::Announced {
+                        device: id,
+                        id: entry,
+                        heard,
+                    }),
+                );
+            }
+            Output::Heartbeat if self.devices[device].answers_heartbeat => {
+                self.after(20, Event::To(device, Input::Alive));
+            }
+            Output::Close { reason } => {
+                self.devices[device].connected = false;
+                if reason == CloseReason::Silent {
+                    self.after(0, Event::ToUser(UserInput::DeviceLeft { device: id }));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn act_for_user(&mut self, output: UserOutput) {
+        match output {
+            UserOutput::Grant {
+                device,
+                turn,
+                history,
+            } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::Granted { turn, history }));
+            }
+            UserOutput::Persist { ticket, record } => {
+                let Some(delay) = self.store_ms else {
+                    return;
+                };
+                if self.store_works {
+                    self.store(record);
+                }
+                let answer = if self.store_works {
+                    UserInput::Persisted { ticket }
+                } else {
+                    UserInput::PersistFailed {
+                        ticket,
+                        reason: "disk full".into(),
+                    }
+                };
+                self.after(delay, Event::ToUser(answer));
+            }
+            UserOutput::Announce {
+                device,
+                announcement,
+            } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::Announce(announcement)));
+            }
+            _ => {}
+        }
+    }
+
+    fn store(&mut self, record: Record) {
+        match record {
+            Record::Messages(messages) => self.stored_messages.extend(messages),
+            Record::HistoryCleared => self.stored_messages.clear(),
+            Record::Entry(entry) => {
+                self.stored.insert(entry.id, entry);
+            }
+            Record::EntryRemoved { id } => {
+                self.stored.remove(&id);
+            }
+        }
+    }
+
+    fn device(&self, id: &str) -> usize {
+        self.devices
+            .iter()
+            .position(|device| device.info.id == id)
+            .unwrap()
+    }
+
+    fn decode(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
+        if kind == TranscriptKind::Partial && !self.partials {
+            return;
+        }
+        match self.recogniser {
+            Recogniser::Dead => return,
+            Recogniser::Fails => {
+                self.after(
+                    self.decode_ms,
+                    Event::To(
+                        device,
+                        Input::TranscriptFailed {
+                            utterance,
+                            revision,
+                        },
+                    ),
+                );
+                return;
+            }
+            Recogniser::Works => {}
+        }
+        let text = match self.devices[device].utterances.get(&utterance) {
+            Some(said) => heard_by(&said.parts, self.now_ms),
+            None => String::new(),
+        };
+        let transcript = Transcript {
+            utterance,
+            revision,
+            kind,
+            text,
+            confidence: 0.9,
+        };
+        self.after(self.decode_ms, Event::Decoded(device, transcript));
+    }
+
+    fn ask_model(&mut self, device: usize, turn: Turn) {
+        self.model_generation += 1;
+        let generation = self.model_generation;
+        let Some(script) = self.models.pop_front() else {
+            return;
+        };
+        let mut at = script.after;
+        for word in script.text.split_inclusive(' ') {
+            self.after(
+                at,
+                Event::Model(device, turn, generation, ModelEvent::Text(word.into())),
+            );
+            at += 20;
+        }
+        let stop = if script.calls.is_empty() {
+            StopReason::End
+        } else {
+            StopReason::ToolCalls
+        };
+        for (name, id) in script.calls {
+            let call = ToolCall {
+                id,
+                name,
+                arguments: serde_json::json!({}),
+            };
+            self.after(
+                at,
+                Event::Model(device, turn, generation, ModelEvent::ToolCall(call)),
+            );
+            at += 10;
+        }
+        match script.end {
+            ModelEnd::Done => self.after(
+                at,
+                Event::Model(
+                    device,
+                    turn,
+                    generation,
+                    ModelEvent::Done {
+                        stop,
+                        usage: Usage::default(),
+                    },
+                ),
+            ),
+            ModelEnd::Failed(kind) => self.after(
+                at,
+                Event::Model(
+                    device,
+                    turn,
+                    generation,
+                    ModelEvent::Failed {
+                        kind,
+                        message: "scripted".into(),
+                    },
+                ),
+            ),
+            ModelEnd::Silent => {}
+        }
+    }
+
+    fn run_tool(&mut self, device: usize, turn: Turn, call: ToolCall) {
+        *self.devices[device]
+            .calls_run
+            .entry(call.id.clone())
+            .or_default() += 1;
+        let script = self.tools.get(&call.id).cloned().unwrap_or(ToolScript {
+            after: 50,
+            result: Some(ToolResult::said("Done.")),
+            cancellable: true,
+        });
+        if let Some(result) = script.result {
+            self.after(script.after, Event::Tool(device, turn, call.id, result));
+        }
+    }
+
+    fn cancel_tool(&mut self, device: usize, turn: Turn, call_id: String) {
+        let cancellable = self
+            .tools
+            .get(&call_id)
+            .is_none_or(|script| script.cancellable);
+        if cancellable {
+            let result = ToolResult::failed(ErrorCode::Cancelled, "cancelled", false);
+            self.after(50, Event::Tool(device, turn, call_id, result));
+        }
+    }
+
+    fn say(&mut self, device: usize, speech: u32, clause: u16, text: &str, last: bool) {
+        let fails = self.devices[device].tts_fails.contains(&clause);
+        let length = if fails {
+            0
+        } else {
+            text.chars().count() as u64 * MS_PER_CHAR
+        };
+        let generation = self.sequence;
+        let playing = self.devices[device].speech.get_or_insert_with(|| Speech {
+            id: speech,
+            clauses: Vec::new(),
+            done: 0,
+            since: None,
+            last: false,
+            generation,
+        });
+        assert_eq!(playing.id, speech, "two speeches at once");
+        assert_eq!(
+            usize::from(clause),
+            playing.clauses.len(),
+            "clauses in order"
+        );
+        playing.last |= last;
+        playing.clauses.push((clause, length));
+        let ahead = playing
+            .clauses
+            .iter()
+            .filter(|(_, length)| *length > 0)
+            .count()
+            - playing.done.min(playing.clauses.len());
+        assert!(ahead <= 3, "more than two clauses ahead");
+        let generation = playing.generation;
+        if text.is_empty() {
+            self.after(0, Event::Play(device, generation));
+        } else if fails {
+            self.after(
+                30,
+                Event::To(device, Input::SpeechFailed { speech, clause }),
+            );
+            self.after(30, Event::Play(device, generation));
+        } else {
+            self.after(
+                30,
+                Event::To(
+                    device,
+                    Input::Spoken {
+                        speech,
+                        clause,
+                        duration_us: length * 1_000,
+                    },
+                ),
+            );
+            self.after(30, Event::Play(device, generation));
+        }
+    }
+
+    /// Moves the speaker on; reports what was played.
+    fn play(&mut self, device: usize, generation: u64) {
+        if !self.devices[device].plays || !self.devices[device].connected {
+            return;
+        }
+        let now = self.now_ms;
+        let Some(mut playing) = self.devices[device]
+            .speech
+            .take_if(|playing| playing.generation == generation)
+        else {
+            return;
+        };
+        let mut since = playing.since.unwrap_or(now);
+        while let Some((_, length)) = playing.clauses.get(playing.done) {
+            if now - since < *length {
+                break;
+            }
+            since += length;
+            playing.done += 1;
+        }
+        let idle = playing.done == playing.clauses.len();
+        let finished = idle && playing.last;
+        self.played(device, &playing, since, finished);
+        if finished {
+            return;
+        }
+        playing.since = (!idle).then_some(since);
+        self.devices[device].speech = Some(playing);
+        if !idle {
+            self.after(PLAYED_EVERY_MS, Event::Play(device, generation));
+        }
+    }
+
+    fn played(&mut self, device: usize, playing: &Speech, since: Ms, finished: bool) {
+        let part = playing
+            .clauses
+            .get(playing.done)
+            .map_or(0.0, |(_, length)| {
+                if *length == 0 {
+                    0.0
+                } else {
+                    (self.now_ms - since) as f32 / *length as f32
+                }
+            });
+        let speech = playing.id;
+        let clauses_done = u16::try_from(playing.done).unwrap();
+        self.after(
+            0,
+            Event::To(
+                device,
+                Input::Played {
+                    speech,
+                    clauses_done,
+                    clause_part: part,
+                    finished,
+                },
+            ),
+        );
+    }
+
+    /// The device is back: its speaker goes on.
+    pub fn play_on(&mut self, device: usize) {
+        if let Some(generation) = self.devices[device]
+            .speech
+            .as_ref()
+            .map(|playing| playing.generation)
+        {
+            self.after(0, Event::Play(device, generation));
+        }
+    }
+}
+
+/// The words that were spoken by `now`.
+fn heard_by(parts: &[(Ms, Ms, String)], now: Ms) -> String {
+    let mut heard: Vec<&str> = Vec::new();
+    for (start, length, words) in parts {
+        if now <= *start {
+            break;
+        }
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let part = ((now - start) as f64 / *length as f64).min(1.0);
+        let count = (words.len() as f64 * part).floor() as usize;
+        heard.extend(words.iter().take(count));
+    }
+    heard.join(" ")
+}
