@@ -153,7 +153,7 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
         }
     }
     if plan.date.is_none() {
-        for (end, date) in date(view, at, today) {
+        if let Some((end, date)) = date(view, at, today) {
             let plan = Plan {
                 date: Some(date),
                 ..plan

@@ -153,7 +153,7 @@ fn unit(view: View<'_>, at: usize) -> Option<(usize, String)> {
 }
 
 /// Units that people convert; the calculator knows each by this name.
-const UNITS: [&str; 77] = [
+const UNITS: [&str; 71] = [
     "millimetre",
     "millimetres",
     "millimeter",
@@ -188,8 +188,6 @@ const UNITS: [&str; 77] = [
     "kg",
     "tonne",
     "tonnes",
-    "ton",
-    "tons",
     "ounce",
     "ounces",
     "pound",
@@ -199,10 +197,6 @@ const UNITS: [&str; 77] = [
     "litres",
     "liter",
     "liters",
-    "millilitre",
-    "millilitres",
-    "milliliter",
-    "milliliters",
     "ml",
     "pint",
     "pints",
@@ -247,6 +241,7 @@ mod tests {
     #[test]
     fn the_calculator_knows_every_unit_and_function() {
         let temperature = ["celsius", "fahrenheit", "kelvin"];
+        let mut unknown = Vec::new();
         for unit in UNITS {
             let source = if temperature.contains(&unit) {
                 format!("3 {unit} to kelvin")
@@ -255,8 +250,11 @@ mod tests {
             };
             let mut context = fend_core::Context::new();
             let result = fend_core::evaluate(&source, &mut context);
-            assert!(result.is_ok(), "{source}: {result:?}");
+            if result.is_err() {
+                unknown.push(unit);
+            }
         }
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]

@@ -171,9 +171,14 @@ impl Grammar {
         if slot_first {
             self.by_slot.push(index);
         }
+        // A misheard word beside a free text is no evidence of anything.
+        let free = program
+            .iter()
+            .any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text));
         for op in &program {
             if let Op::Word(word) = op
                 && matcher::weight(word) >= 1.0
+                && !free
             {
                 push_once(self.by_word.entry(word.clone()).or_default(), index);
             }
@@ -189,7 +194,7 @@ impl Grammar {
     pub fn understand(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
         self.undo_gerund(utterance);
         let length = utterance.words.len();
-        if let Some(intent) = self.read(utterance, 0, length) {
+        if let Some(intent) = self.read(utterance, 0, length, 2) {
             return vec![intent];
         }
         self.read_joined(utterance, 0, length, 2)
@@ -207,11 +212,11 @@ impl Grammar {
             if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
                 continue;
             }
-            let Some(first) = self.read(utterance, start, at) else {
+            let Some(first) = self.read(utterance, start, at, 1) else {
                 continue;
             };
             let mut all = vec![first];
-            match self.read(utterance, at + 1, end) {
+            match self.read(utterance, at + 1, end, 1) {
                 Some(second) => all.push(second),
                 None if joins > 1 => {
                     all.extend(self.read_joined(utterance, at + 1, end, joins - 1));
@@ -225,11 +230,17 @@ impl Grammar {
         Vec::new()
     }
 
-    /// The best reading of some words as one command.
-    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize) -> Option<Intent> {
+    /// The best reading of some words as one command; the second pass forgives a misheard word.
+    fn read(
+        &self,
+        utterance: &Utterance<'_>,
+        start: usize,
+        end: usize,
+        passes: usize,
+    ) -> Option<Intent> {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
-        for misheard in [false, true] {
+        for misheard in [false, true].into_iter().take(passes) {
             let mut best: Option<(f32, Intent)> = None;
             for (strictness, end) in ends.iter().enumerate() {
                 let view = utterance.view(*end);

@@ -47,6 +47,8 @@ struct Evidence {
     found: f32,
     skipped: f32,
     text_words: usize,
+    /// Words of typed slots beyond the first of each.
+    typed_words: usize,
     misheard: bool,
 }
 
@@ -120,9 +122,14 @@ impl<'a> Run<'a> {
     fn slot(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
         let mut typed = |end: usize, value: Value| {
-            let found = evidence.found + 1.0;
+            let evidence = Evidence {
+                found: evidence.found + 1.0,
+                // "a quarter of an hour" is one length of time, not a name and an hour.
+                typed_words: evidence.typed_words + end.saturating_sub(at + 1),
+                ..evidence
+            };
             self.captured.push((&slot.property, value));
-            self.step(op + 1, end, Evidence { found, ..evidence });
+            self.step(op + 1, end, evidence);
             self.captured.pop();
         };
         match &slot.kind {
@@ -212,7 +219,9 @@ impl<'a> Run<'a> {
         if at != self.view.end || evidence.found < needed {
             return;
         }
-        let score = evidence.found - evidence.skipped - 0.3 * evidence.text_words as f32;
+        let score = evidence.found + 0.5 * evidence.typed_words as f32
+            - evidence.skipped
+            - 0.3 * evidence.text_words as f32;
         if self.best.as_ref().is_none_or(|best| score > best.score) {
             let captured = self.captured.iter();
             self.best = Some(Match {
