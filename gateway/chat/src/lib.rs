@@ -5,6 +5,7 @@
 //! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
 //! sees [`Request`] and [`ModelEvent`].
 
+pub mod intents;
 pub mod scripted;
 
 use std::sync::Arc;

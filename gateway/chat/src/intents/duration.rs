@@ -1,0 +1,144 @@
+//! Lengths of time in words: "half an hour", "an hour and a half", "1 hour 20".
+
+use super::utterance::View;
+
+/// One past the last word, and whole seconds, for every reading that starts at `at`: the shorter
+/// ones too, since the words behind may belong to something else.
+pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
+    let mut out = Vec::new();
+    let Some((mut end, mut seconds, mut unit)) = part(view, at) else {
+        return out;
+    };
+    push(&mut out, end, seconds);
+    loop {
+        let after_and = end + usize::from(view.text(end) == "and");
+        // "an hour and a half"
+        if let Some(next) = view.any_phrase(after_and, &["a half", "half"])
+            && unit_seconds(view.text(next)).is_none()
+            && after_and > end
+        {
+            (end, seconds) = (next, seconds + unit / 2.0);
+            push(&mut out, end, seconds);
+            break;
+        }
+        if let Some((next, more, smaller)) = part(view, after_and)
+            && smaller < unit
+        {
+            (end, seconds, unit) = (next, seconds + more, smaller);
+            push(&mut out, end, seconds);
+            continue;
+        }
+        // "1 hour 20": a bare number counts the next smaller unit.
+        let smaller = match unit as i64 {
+            3600 => 60.0,
+            60 => 1.0,
+            _ => break,
+        };
+        if let Some((next, count)) = view.integer(after_and, 1..=59) {
+            push(&mut out, next, seconds + count as f64 * smaller);
+        }
+        break;
+    }
+    out.reverse();
+    out
+}
+
+fn push(out: &mut Vec<(usize, i64)>, end: usize, seconds: f64) {
+    // A year is far beyond any timer and far below any overflow.
+    if (0.5..=3.2e7).contains(&seconds) {
+        out.push((end, seconds.round() as i64));
+    }
+}
+
+/// Count and unit: one past the last word, seconds, seconds of one unit.
+fn part(view: View<'_>, at: usize) -> Option<(usize, f64, f64)> {
+    let (end, count) = count(view, at)?;
+    let unit = unit_seconds(view.text(end))?;
+    Some((end + 1, count * unit, unit))
+}
+
+fn count(view: View<'_>, at: usize) -> Option<(usize, f64)> {
+    const FRACTIONS: [(&str, f64); 16] = [
+        ("half an", 0.5),
+        ("half a", 0.5),
+        ("a half", 0.5),
+        ("half", 0.5),
+        ("three quarters of an", 0.75),
+        ("three quarters of a", 0.75),
+        ("3 quarters of an", 0.75),
+        ("a quarter of an", 0.25),
+        ("a quarter of a", 0.25),
+        ("quarter of an", 0.25),
+        ("quarter of a", 0.25),
+        ("a quarter", 0.25),
+        ("quarter", 0.25),
+        ("a couple of", 2.0),
+        ("couple of", 2.0),
+        ("another", 1.0),
+    ];
+    for (phrase, value) in FRACTIONS {
+        if let Some(end) = view.phrase(at, phrase) {
+            return Some((end, value));
+        }
+    }
+    if let Some((end, value)) = view.number(at) {
+        return Some(
+            match view.any_phrase(end, &["and a half", "and one half"]) {
+                Some(after) if unit_seconds(view.text(after)).is_some() => (after, value + 0.5),
+                _ => (end, value),
+            },
+        );
+    }
+    matches!(view.text(at), "a" | "an").then_some((at + 1, 1.0))
+}
+
+fn unit_seconds(word: &str) -> Option<f64> {
+    Some(match word {
+        "second" | "seconds" | "sec" | "secs" => 1.0,
+        "minute" | "minutes" | "min" | "mins" => 60.0,
+        "hour" | "hours" | "hr" | "hrs" => 3_600.0,
+        "day" | "days" => 86_400.0,
+        "week" | "weeks" => 604_800.0,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::utterance::Utterance;
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_read() {
+        let cases = [
+            ("ten minutes", 600),
+            ("half an hour", 1800),
+            ("half hour", 1800),
+            ("an hour and a half", 5400),
+            ("one hour and a half", 5400),
+            ("two and a half minutes", 150),
+            ("90 seconds", 90),
+            ("1 hour 20", 4800),
+            ("one minute thirty seconds", 90),
+            ("1 hour, 15 minutes and 5 seconds", 4505),
+            ("three quarters of an hour", 2700),
+            ("2.5 hours", 9000),
+            ("a couple of minutes", 120),
+            ("5 5 minutes", 3300),
+            ("a week", 604_800),
+        ];
+        for (source, expected) in cases {
+            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
+            let read = read(utterance.view(usize::MAX), 0);
+            assert_eq!(
+                read.first(),
+                Some(&(utterance.words.len(), expected)),
+                "{source}"
+            );
+        }
+        for source in ["minutes", "ten", "half", "0 minutes", "9999999 weeks", ""] {
+            let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
+            assert!(read(utterance.view(usize::MAX), 0).is_empty(), "{source}");
+        }
+    }
+}

@@ -1,0 +1,559 @@
+//! All templates of the tools on offer, compiled and indexed by the words that they may begin with.
+
+use std::collections::HashMap;
+
+use gateway_core::vocab::{ToolCall, ToolSpec};
+use serde_json::{Map, Value};
+
+use super::{
+    matcher::{self, Match},
+    template::{self, Op, SlotKind, TemplateError},
+    utterance::{Utterance, View},
+    words,
+};
+
+/// Templates of one tool that are compiled; a device that declares more is careless or hostile.
+pub const TEMPLATES_MAX: usize = 64;
+/// Language that is used for tools without phrases in the wearer's own.
+const FALLBACK_LANGUAGE: &str = "en";
+
+/// Words before a command that mean nothing to it.
+const OPENINGS: [&str; 33] = [
+    "please",
+    "hey",
+    "okay",
+    "ok",
+    "so",
+    "well",
+    "now",
+    "and",
+    "then",
+    "also",
+    "just",
+    "yes",
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "can we",
+    "could we",
+    "i would like you to",
+    "i want you to",
+    "i need you to",
+    "i would like to",
+    "i want to",
+    "let us",
+    "go ahead and",
+    "would you mind",
+    "do me a favor and",
+    "be so kind and",
+    "quickly",
+    "hi",
+    "hello",
+    "next",
+    "be a dear and",
+];
+/// Words behind a command that mean nothing to it.
+const ENDINGS: [&str; 9] = [
+    "please",
+    "thanks",
+    "thank you",
+    "would you",
+    "will you",
+    "if you can",
+    "if you could",
+    "for me please",
+    "thank you very much",
+];
+/// The same, but they may belong to a free text.
+const LOOSE_ENDINGS: [&str; 7] = [
+    "now",
+    "right now",
+    "for me",
+    "then",
+    "okay",
+    "again",
+    "today",
+];
+
+/// One compiled template.
+struct Template {
+    tool: usize,
+    source: String,
+    program: Vec<Op>,
+}
+
+/// What the tools of a request can be asked, in one language.
+pub(super) struct Grammar {
+    tools: Vec<Tool>,
+    templates: Vec<Template>,
+    /// Templates by a word that they may begin with.
+    by_first: HashMap<String, Vec<usize>>,
+    /// Templates that may begin with a slot.
+    by_slot: Vec<usize>,
+    /// Templates by any full-weight word in them, for misheard sentences.
+    by_word: HashMap<String, Vec<usize>>,
+}
+
+struct Tool {
+    name: String,
+    required: Vec<String>,
+}
+
+/// A tool and its arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Intent {
+    pub name: String,
+    pub arguments: Value,
+}
+
+impl Intent {
+    pub fn into_call(self, id: String) -> ToolCall {
+        ToolCall {
+            id,
+            name: self.name,
+            arguments: self.arguments,
+        }
+    }
+}
+
+/// Compiles every template of a tool; the ones that cannot be used, each with its reason.
+pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
+    let templates = tool.phrases.iter().flat_map(|phrases| &phrases.templates);
+    templates
+        .filter_map(|source| {
+            let error = template::compile(source, &tool.input_schema).err()?;
+            Some((source.clone(), error))
+        })
+        .collect()
+}
+
+impl Grammar {
+    pub fn compile(tools: &[ToolSpec], language: &str) -> Self {
+        let mut grammar = Self {
+            tools: Vec::new(),
+            templates: Vec::new(),
+            by_first: HashMap::new(),
+            by_slot: Vec::new(),
+            by_word: HashMap::new(),
+        };
+        for tool in tools {
+            for source in spoken(tool, language).into_iter().take(TEMPLATES_MAX) {
+                match template::compile(source, &tool.input_schema) {
+                    Ok(program) => grammar.add(source, program),
+                    Err(error) => {
+                        tracing::warn!(tool = tool.name, template = source, %error, "template left out");
+                    }
+                }
+            }
+            let required = tool.input_schema.get("required").and_then(Value::as_array);
+            grammar.tools.push(Tool {
+                name: tool.name.clone(),
+                required: required
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|name| Some(name.as_str()?.to_owned()))
+                    .collect(),
+            });
+        }
+        grammar
+    }
+
+    fn add(&mut self, source: &str, program: Vec<Op>) {
+        let index = self.templates.len();
+        let mut firsts = Vec::new();
+        let mut slot_first = false;
+        let mut seen = vec![false; program.len()];
+        first_words(&program, 0, &mut seen, &mut firsts, &mut slot_first);
+        for word in firsts {
+            push_once(self.by_first.entry(word.to_owned()).or_default(), index);
+        }
+        if slot_first {
+            self.by_slot.push(index);
+        }
+        // A misheard word beside a free text is no evidence of anything.
+        let free = program
+            .iter()
+            .any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text));
+        for op in &program {
+            if let Op::Word(word) = op
+                && matcher::weight(word) >= 1.0
+                && !free
+            {
+                push_once(self.by_word.entry(word.clone()).or_default(), index);
+            }
+        }
+        self.templates.push(Template {
+            tool: self.tools.len(),
+            source: source.to_owned(),
+            program,
+        });
+    }
+
+    /// The commands of an utterance: one, or several joined by "and", or none.
+    pub fn understand(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
+        self.undo_gerund(utterance);
+        let length = utterance.words.len();
+        if let Some(intent) = self.read(utterance, 0, length, 2) {
+            return vec![intent];
+        }
+        self.read_joined(utterance, 0, length, 2)
+    }
+
+    /// "set a timer for 5 minutes and turn the volume up": every part must be a command.
+    fn read_joined(
+        &self,
+        utterance: &Utterance<'_>,
+        start: usize,
+        end: usize,
+        joins: usize,
+    ) -> Vec<Intent> {
+        for at in start + 1..end.saturating_sub(1) {
+            if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
+                continue;
+            }
+            let Some(first) = self.read(utterance, start, at, 1) else {
+                continue;
+            };
+            let mut all = vec![first];
+            match self.read(utterance, at + 1, end, 1) {
+                Some(second) => all.push(second),
+                None if joins > 1 => {
+                    all.extend(self.read_joined(utterance, at + 1, end, joins - 1));
+                }
+                None => {}
+            }
+            if all.len() > 1 {
+                return all;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The best reading of some words as one command; the second pass forgives a misheard word.
+    fn read(
+        &self,
+        utterance: &Utterance<'_>,
+        start: usize,
+        end: usize,
+        passes: usize,
+    ) -> Option<Intent> {
+        let starts = openings(utterance.view(end), start);
+        let ends = endings(utterance, start, end);
+        for misheard in [false, true].into_iter().take(passes) {
+            let mut best: Option<(f32, Intent)> = None;
+            for (strictness, end) in ends.iter().enumerate() {
+                let view = utterance.view(*end);
+                for start in &starts {
+                    for index in self.candidates(view, *start, misheard) {
+                        let Some((score, intent)) = self.try_one(index, view, *start, misheard)
+                        else {
+                            continue;
+                        };
+                        // Words cut off at the end cost a little, so that a template that knows
+                        // them wins.
+                        let score = score - 0.05 * strictness as f32;
+                        if best.as_ref().is_none_or(|(top, _)| score > *top) {
+                            best = Some((score, intent));
+                        }
+                    }
+                }
+            }
+            if let Some((_, intent)) = best {
+                return Some(intent);
+            }
+        }
+        None
+    }
+
+    fn try_one(
+        &self,
+        index: usize,
+        view: View<'_>,
+        start: usize,
+        misheard: bool,
+    ) -> Option<(f32, Intent)> {
+        let template = self.templates.get(index)?;
+        let tool = self.tools.get(template.tool)?;
+        let Match { score, arguments } = matcher::read(&template.program, view, start, misheard)?;
+        let arguments: Map<String, Value> = arguments.into_iter().collect();
+        let complete = tool
+            .required
+            .iter()
+            .all(|name| arguments.contains_key(name));
+        complete.then(|| {
+            let intent = Intent {
+                name: tool.name.clone(),
+                arguments: Value::Object(arguments),
+            };
+            (score, intent)
+        })
+    }
+
+    fn candidates(&self, view: View<'_>, start: usize, misheard: bool) -> Vec<usize> {
+        let mut out = Vec::new();
+        let mut add = |list: &[usize]| list.iter().for_each(|index| push_once(&mut out, *index));
+        if misheard {
+            for at in start..view.end {
+                if let Some(list) = self.by_word.get(view.text(at)) {
+                    add(list);
+                }
+            }
+        } else {
+            // An article in front may be skipped by the matcher.
+            for at in [start, start + 1] {
+                if let Some(list) = self.by_first.get(view.text(at)) {
+                    add(list);
+                }
+                if !matches!(view.text(at), "a" | "an" | "the") {
+                    break;
+                }
+            }
+            add(&self.by_slot);
+        }
+        out.sort_unstable();
+        out
+    }
+
+    /// "would you mind setting" becomes "set", as the templates write it.
+    fn undo_gerund(&self, utterance: &mut Utterance<'_>) {
+        let words = &mut utterance.words;
+        for at in 2..words.len() {
+            if words[at - 1].text != "mind" || words[at - 2].text != "you" {
+                continue;
+            }
+            let Some(stem) = words[at].text.strip_suffix("ing").map(str::to_owned) else {
+                continue;
+            };
+            let mut shorter = stem.clone();
+            shorter.pop();
+            for base in [stem.clone(), format!("{stem}e"), shorter] {
+                if self.by_first.contains_key(&base) {
+                    words[at].text = base;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
+    pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
+        const SHARED_MIN: f32 = 2.0;
+        let mut shared: Vec<(f32, usize)> = Vec::new();
+        for (index, template) in self.templates.iter().enumerate() {
+            let mut sum = 0.0;
+            for word in &utterance.words {
+                let known = |op: &Op| matches!(op, Op::Word(known) if *known == word.text);
+                if matcher::weight(&word.text) >= 1.0 && template.program.iter().any(known) {
+                    sum += 1.0;
+                }
+            }
+            if sum >= SHARED_MIN {
+                shared.push((sum, index));
+            }
+        }
+        let strangers = |sum: f32| {
+            let words = utterance.words.iter();
+            words
+                .filter(|word| matcher::weight(&word.text) >= 1.0)
+                .count() as f32
+                - sum
+        };
+        let (sum, index) = shared
+            .into_iter()
+            .max_by(|(a, first), (b, second)| a.total_cmp(b).then(second.cmp(first)))?;
+        (strangers(sum) <= 2.0).then(|| example(&self.templates[index].program))
+    }
+
+    /// One sentence for each of the first `count` tools.
+    pub fn examples(&self, count: usize) -> Vec<String> {
+        let mut out = Vec::new();
+        for tool in 0..self.tools.len() {
+            let own = || {
+                self.templates
+                    .iter()
+                    .filter(|template| template.tool == tool)
+            };
+            let free = |template: &&Template| {
+                let slots = template.program.iter();
+                !slots
+                    .clone()
+                    .any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
+            };
+            if let Some(template) = own().find(free).or_else(|| own().next()) {
+                out.push(example(&template.program));
+            }
+            if out.len() == count {
+                break;
+            }
+        }
+        out
+    }
+
+    /// How many templates are in use.
+    pub fn len(&self) -> usize {
+        self.templates.len()
+    }
+
+    /// The templates as they were written, for diagnostics.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.templates
+            .iter()
+            .map(|template| template.source.as_str())
+    }
+}
+
+/// The templates for a language, or for the fallback where the tool does not speak it.
+fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
+    let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or("").to_lowercase();
+    let of = |language: &str| -> Vec<&'a str> {
+        let wanted = primary(language);
+        let phrases = tool.phrases.iter();
+        phrases
+            .filter(|phrases| primary(&phrases.language) == wanted)
+            .flat_map(|phrases| phrases.templates.iter().map(String::as_str))
+            .collect()
+    };
+    let own = of(language);
+    if own.is_empty() {
+        of(FALLBACK_LANGUAGE)
+    } else {
+        own
+    }
+}
+
+fn push_once(list: &mut Vec<usize>, index: usize) {
+    if !list.contains(&index) {
+        list.push(index);
+    }
+}
+
+fn first_words<'a>(
+    program: &'a [Op],
+    op: usize,
+    seen: &mut [bool],
+    words: &mut Vec<&'a str>,
+    slot: &mut bool,
+) {
+    if seen.get(op).copied() != Some(false) {
+        return;
+    }
+    seen[op] = true;
+    match &program[op] {
+        Op::Word(word) => {
+            words.push(word);
+            if matches!(word.as_str(), "a" | "an" | "the") {
+                first_words(program, op + 1, seen, words, slot);
+            }
+        }
+        Op::Slot(_) => *slot = true,
+        Op::Set(..) => first_words(program, op + 1, seen, words, slot),
+        Op::Jump(to) => first_words(program, *to, seen, words, slot),
+        Op::Split(branches) => {
+            for branch in branches {
+                first_words(program, *branch, seen, words, slot);
+            }
+        }
+        Op::End => {}
+    }
+}
+
+/// Every place where the command may begin: the start, and behind each opening.
+fn openings(view: View<'_>, start: usize) -> Vec<usize> {
+    const OPENINGS_MAX: usize = 4;
+    let mut out = vec![start];
+    let mut at = start;
+    while out.len() <= OPENINGS_MAX {
+        let longest = OPENINGS.iter().filter_map(|words| view.phrase(at, words));
+        let Some(next) = longest.max().filter(|next| *next < view.end) else {
+            break;
+        };
+        at = next;
+        out.push(at);
+    }
+    out
+}
+
+/// Every place where the command may end, the likeliest first.
+fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<usize> {
+    let strip = |mut end: usize, endings: &[&str]| {
+        while let Some(next) = endings.iter().find_map(|words| {
+            let length = words.split(' ').count();
+            let from = end.checked_sub(length).filter(|from| *from > start)?;
+            (utterance.view(end).phrase(from, words)? == end).then_some(from)
+        }) {
+            end = next;
+        }
+        end
+    };
+    let polite = strip(end, &ENDINGS);
+    let loose = strip(
+        polite,
+        &[LOOSE_ENDINGS.as_slice(), ENDINGS.as_slice()].concat(),
+    );
+    let mut out = vec![polite];
+    if loose != polite {
+        out.push(loose);
+    }
+    out
+}
+
+/// A sentence that the template takes: optional words left out, first alternatives, sample values.
+fn example(program: &[Op]) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut op = 0;
+    while let Some(current) = program.get(op) {
+        match current {
+            Op::Word(word) => out.push(word.clone()),
+            Op::Slot(slot) => out.push(sample(&slot.kind)),
+            Op::Set(..) => {}
+            Op::Jump(to) => {
+                op = *to;
+                continue;
+            }
+            Op::Split(branches) => {
+                // The empty branch of an optional group is the last one and leads behind it.
+                let optional = branches
+                    .last()
+                    .and_then(|last| program.get(last.wrapping_sub(1)));
+                let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
+                let next = if empty {
+                    branches.last()
+                } else {
+                    branches.first()
+                };
+                let Some(next) = next else { break };
+                op = *next;
+                continue;
+            }
+            Op::End => break,
+        }
+        op += 1;
+    }
+    out.join(" ")
+}
+
+fn sample(kind: &SlotKind) -> String {
+    match kind {
+        SlotKind::Text => "\u{2026}".to_owned(),
+        SlotKind::Number {
+            minimum, maximum, ..
+        } => {
+            let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
+            format!("{value}")
+        }
+        SlotKind::Duration { .. } => "ten minutes".to_owned(),
+        SlotKind::Time => "five o'clock".to_owned(),
+        SlotKind::Date => "tomorrow".to_owned(),
+        SlotKind::When => "tomorrow at eight".to_owned(),
+        SlotKind::Choice(choices) => choices
+            .first()
+            .map_or(String::new(), |(words, _)| words.join(" ")),
+        SlotKind::Expression => "twelve times seven".to_owned(),
+    }
+}
+
+/// Whether there is anything to match in a text.
+pub(super) fn has_words(text: &str) -> bool {
+    !words::cut(text).is_empty()
+}

@@ -1,0 +1,297 @@
+//! Matches one utterance against one compiled template and weighs the evidence.
+
+use serde_json::{Number, Value};
+
+use super::{
+    clock, duration, expression,
+    template::{Op, Slot, SlotKind},
+    utterance::View,
+    words,
+};
+
+/// Steps before a template is given up: a template with many optional parts and free texts could
+/// otherwise take exponential time.
+const STEPS_MAX: u32 = 3_000;
+/// Longest free text that has to be followed by more words: "the {door code} note".
+const INNER_TEXT_WORDS_MAX: usize = 5;
+/// Evidence that a sentence of fixed words and typed slots needs: one word of its own.
+const EVIDENCE_MIN: f32 = 1.0;
+/// Evidence that is needed beside a free text or a misheard word, which could be anything.
+const EVIDENCE_FREE_MIN: f32 = 1.5;
+
+/// A reading of the utterance.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Match {
+    /// Greater is better; only for comparing readings of one utterance.
+    pub score: f32,
+    /// What was read for each property.
+    pub arguments: Vec<(String, Value)>,
+}
+
+/// The best reading of the words from `start` to the end of the view, if one has enough evidence.
+pub(super) fn read(program: &[Op], view: View<'_>, start: usize, misheard: bool) -> Option<Match> {
+    let mut run = Run {
+        program,
+        view,
+        steps: 0,
+        misheard,
+        captured: Vec::new(),
+        best: None,
+    };
+    run.step(0, start, Evidence::default());
+    run.best
+}
+
+#[derive(Clone, Copy, Default)]
+struct Evidence {
+    found: f32,
+    skipped: f32,
+    text_words: usize,
+    /// Words of typed slots beyond the first of each.
+    typed_words: usize,
+    misheard: bool,
+}
+
+struct Run<'a> {
+    program: &'a [Op],
+    view: View<'a>,
+    steps: u32,
+    misheard: bool,
+    captured: Vec<(&'a str, Value)>,
+    best: Option<Match>,
+}
+
+impl<'a> Run<'a> {
+    fn step(&mut self, op: usize, at: usize, evidence: Evidence) {
+        self.steps += 1;
+        if self.steps > STEPS_MAX {
+            return;
+        }
+        let program = self.program;
+        match program.get(op) {
+            None => {}
+            Some(Op::End) => self.finish(at, evidence),
+            Some(Op::Jump(to)) => self.step(*to, at, evidence),
+            Some(Op::Split(branches)) => {
+                for branch in branches {
+                    self.step(*branch, at, evidence);
+                }
+            }
+            Some(Op::Set(property, value)) => {
+                self.captured.push((property, value.clone()));
+                self.step(op + 1, at, evidence);
+                self.captured.pop();
+            }
+            Some(Op::Word(word)) => self.word(op, word, at, evidence),
+            Some(Op::Slot(slot)) => self.slot(op, slot, at, evidence),
+        }
+    }
+
+    fn word(&mut self, op: usize, word: &str, at: usize, evidence: Evidence) {
+        let here = self.view.text(at);
+        if here == word {
+            let found = evidence.found + weight(word);
+            self.step(op + 1, at + 1, Evidence { found, ..evidence });
+        } else {
+            if is_skippable(here) {
+                let skipped = evidence.skipped + 0.05;
+                self.step(
+                    op,
+                    at + 1,
+                    Evidence {
+                        skipped,
+                        ..evidence
+                    },
+                );
+            }
+            if self.misheard && !evidence.misheard && sounds_like(word, here) {
+                let evidence = Evidence {
+                    found: evidence.found + weight(word) - 0.75,
+                    misheard: true,
+                    ..evidence
+                };
+                self.step(op + 1, at + 1, evidence);
+            }
+        }
+        // A recogniser loses and invents articles.
+        if is_article(word) && here != word {
+            self.step(op + 1, at, evidence);
+        }
+    }
+
+    fn slot(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
+        let view = self.view;
+        let mut typed = |end: usize, value: Value| {
+            let evidence = Evidence {
+                found: evidence.found + 1.0,
+                // "a quarter of an hour" is one length of time, not a name and an hour.
+                typed_words: evidence.typed_words + end.saturating_sub(at + 1),
+                ..evidence
+            };
+            self.captured.push((&slot.property, value));
+            self.step(op + 1, end, evidence);
+            self.captured.pop();
+        };
+        match &slot.kind {
+            SlotKind::Text => self.text(op, slot, at, evidence),
+            SlotKind::Number {
+                integer,
+                minimum,
+                maximum,
+            } => {
+                for (end, value) in view.numbers(at) {
+                    if (*minimum..=*maximum).contains(&value)
+                        && let Some(value) = number(value, *integer)
+                    {
+                        typed(end, value);
+                    }
+                }
+            }
+            SlotKind::Duration { minimum, maximum } => {
+                for (end, seconds) in duration::read(view, at) {
+                    if (*minimum..=*maximum).contains(&(seconds as f64)) {
+                        typed(end, Value::from(seconds));
+                    }
+                }
+            }
+            SlotKind::Time => each(clock::read_time(view, at), typed),
+            SlotKind::Date => each(clock::read_date(view, at), typed),
+            SlotKind::When => each(clock::read_when(view, at), typed),
+            SlotKind::Expression => each(expression::read(view, at), typed),
+            SlotKind::Choice(choices) => {
+                for (spoken, value) in choices {
+                    let same = spoken
+                        .iter()
+                        .enumerate()
+                        .all(|(index, word)| view.text(at + index) == word);
+                    if same {
+                        typed(at + spoken.len(), value.clone());
+                    }
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
+        let view = self.view;
+        let longest = if self.only_words_follow(op) {
+            (at + INNER_TEXT_WORDS_MAX).min(view.end)
+        } else {
+            view.end
+        };
+        for end in at + 1..=longest {
+            let words = &view.utterance.words[at..end];
+            // A text of nothing but small words is a torn sentence.
+            if words.iter().all(|word| weight(&word.text) < 1.0) {
+                continue;
+            }
+            let text = words::original(view.utterance.source, words);
+            let evidence = Evidence {
+                text_words: evidence.text_words + (end - at),
+                ..evidence
+            };
+            self.captured.push((&slot.property, Value::String(text)));
+            self.step(op + 1, end, evidence);
+            self.captured.pop();
+        }
+    }
+
+    /// Whether fixed words and no further slot have to come after this instruction.
+    fn only_words_follow(&self, op: usize) -> bool {
+        let mut words = false;
+        for later in self.program.iter().skip(op + 1) {
+            match later {
+                Op::Slot(_) => return false,
+                Op::Word(word) => words |= !is_article(word),
+                _ => {}
+            }
+        }
+        words
+    }
+
+    fn finish(&mut self, at: usize, evidence: Evidence) {
+        let free = evidence.text_words > 0 || evidence.misheard;
+        let needed = if free {
+            EVIDENCE_FREE_MIN
+        } else {
+            EVIDENCE_MIN
+        };
+        if at != self.view.end || evidence.found < needed {
+            return;
+        }
+        let score = evidence.found + 0.5 * evidence.typed_words as f32
+            - evidence.skipped
+            - 0.3 * evidence.text_words as f32;
+        if self.best.as_ref().is_none_or(|best| score > best.score) {
+            let captured = self.captured.iter();
+            self.best = Some(Match {
+                score,
+                arguments: captured
+                    .map(|(property, value)| ((*property).to_owned(), value.clone()))
+                    .collect(),
+            });
+        }
+    }
+}
+
+fn each(readings: impl IntoIterator<Item = (usize, String)>, mut found: impl FnMut(usize, Value)) {
+    for (end, text) in readings {
+        found(end, Value::String(text));
+    }
+}
+
+fn number(value: f64, integer: bool) -> Option<Value> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Some(Value::from(value as i64));
+    }
+    if integer {
+        return None;
+    }
+    Number::from_f64(value).map(Value::Number)
+}
+
+/// How much a fixed word says about the sentence.
+pub(super) fn weight(word: &str) -> f32 {
+    const SMALL: [&str; 52] = [
+        "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and",
+        "or", "is", "are", "am", "be", "was", "do", "does", "did", "have", "has", "can", "could",
+        "would", "will", "i", "me", "my", "you", "your", "it", "we", "us", "this", "that", "these",
+        "those", "there", "what", "which", "how", "when", "who", "so", "too", "then", "if", "not",
+        "say",
+    ];
+    if is_article(word) {
+        0.1
+    } else if SMALL.contains(&word) {
+        0.5
+    } else {
+        1.0
+    }
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(word, "a" | "an" | "the")
+}
+
+fn is_skippable(word: &str) -> bool {
+    is_article(word) || matches!(word, "please" | "just" | "quickly" | "maybe" | "actually")
+}
+
+/// Whether a recogniser may have written `heard` for `word`: one letter off, or the same by sound.
+fn sounds_like(word: &str, heard: &str) -> bool {
+    const LETTERS_MIN: usize = 4;
+    if word.len() < LETTERS_MIN || heard.len() < LETTERS_MIN || !word.is_ascii() {
+        return false;
+    }
+    match strsim::osa_distance(word, heard) {
+        0 | 1 => true,
+        2 => same_sound(word, heard),
+        _ => false,
+    }
+}
+
+fn same_sound(one: &str, other: &str) -> bool {
+    use rphonetic::{DoubleMetaphone, Encoder};
+    let ascii = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let encoder = DoubleMetaphone::default();
+    ascii(one) && ascii(other) && encoder.encode(one) == encoder.encode(other)
+}

@@ -1,0 +1,169 @@
+//! The offline engine: understands commands by the sentence templates that the tools declare.
+//!
+//! A sentence is read whole or not at all: every word must be part of a template, of a slot, or
+//! plain courtesy. A false fire costs the wearer more than a miss, so a reading needs evidence in
+//! words of its own; free text counts against it. What is not understood gets a short honest
+//! answer and never a call.
+
+mod clock;
+mod duration;
+mod expression;
+mod grammar;
+mod matcher;
+mod reply;
+mod template;
+mod utterance;
+mod words;
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ModelEvent, Role, StopReason, ToolCall, ToolSpec, Usage};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ChatModel, Request};
+use grammar::Grammar;
+use utterance::Utterance;
+
+pub use grammar::{TEMPLATES_MAX, check};
+pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
+
+/// Longest utterance that is looked at: a minute of fast speech.
+pub const UTTERANCE_BYTES_MAX: usize = 2_000;
+/// Compiled tool sets that are kept: users differ in their tools, and sets change rarely.
+const GRAMMARS_MAX: usize = 8;
+/// Sentences offered to a wearer who was not understood.
+const EXAMPLES: usize = 3;
+
+/// The offline engine. Cheap to share; keeps the compiled templates of the last few tool sets.
+#[derive(Default)]
+pub struct Engine {
+    grammars: Mutex<Vec<Compiled>>,
+    calls: AtomicU64,
+}
+
+struct Compiled {
+    tools: Arc<[ToolSpec]>,
+    language: String,
+    grammar: Arc<Grammar>,
+}
+
+/// What the engine makes of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Run these tools.
+    Calls(Vec<ToolCall>),
+    /// Say this; empty for silence.
+    Say(String),
+}
+
+impl Engine {
+    /// An engine that has seen no tools yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decides about a request; the whole engine without its stream.
+    pub fn decide(&self, request: &Request) -> Decision {
+        if let Some(said) = reply::to_results(&request.messages, &request.tools) {
+            return Decision::Say(said);
+        }
+        let grammar = self.grammar(&request.tools, &request.language);
+        let last = request.messages.last();
+        let text = last
+            .filter(|message| message.role == Role::User)
+            .map(|message| message.plain_text())
+            .filter(|text| text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(text));
+        let unknown = |near: Option<String>| {
+            let said = reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES));
+            Decision::Say(said)
+        };
+        let Some(text) = text else {
+            return unknown(None);
+        };
+        let mut utterance = Utterance::new(&text, utterance::local(request.now));
+        let intents = grammar.understand(&mut utterance);
+        if intents.is_empty() {
+            return unknown(grammar.near_miss(&utterance));
+        }
+        let calls = intents.into_iter();
+        Decision::Calls(calls.map(|call| call.into_call(self.id(request))).collect())
+    }
+
+    /// Compiles the tools ahead of the first request, and says how many templates are in use.
+    pub fn prepare(&self, tools: &Arc<[ToolSpec]>, language: &str) -> usize {
+        let grammar = self.grammar(tools, language);
+        tracing::debug!(templates = ?grammar.sources().collect::<Vec<_>>(), "prepared");
+        grammar.len()
+    }
+
+    /// Unique in the process by the counter, and across restarts by the wall clock.
+    fn id(&self, request: &Request) -> String {
+        let count = self.calls.fetch_add(1, Ordering::Relaxed);
+        format!("intent-{:x}-{count}", request.now.wall_ms)
+    }
+
+    fn grammar(&self, tools: &Arc<[ToolSpec]>, language: &str) -> Arc<Grammar> {
+        {
+            let known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
+            // The same set is usually the same allocation; a rebuilt one may still be equal.
+            let found = known.iter().find(|known| {
+                known.language == language
+                    && (Arc::ptr_eq(&known.tools, tools) || known.tools == *tools)
+            });
+            if let Some(found) = found {
+                return found.grammar.clone();
+            }
+        }
+        let grammar = Arc::new(Grammar::compile(tools, language));
+        let mut known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= GRAMMARS_MAX {
+            known.remove(0);
+        }
+        known.push(Compiled {
+            tools: tools.clone(),
+            language: language.to_owned(),
+            grammar: grammar.clone(),
+        });
+        grammar
+    }
+}
+
+#[async_trait]
+impl ChatModel for Engine {
+    fn name(&self) -> &str {
+        "intents"
+    }
+
+    async fn stream(
+        &self,
+        request: Request,
+        events: mpsc::Sender<ModelEvent>,
+        cancel: CancellationToken,
+    ) {
+        let (answer, stop) = match self.decide(&request) {
+            Decision::Calls(calls) => (
+                calls.into_iter().map(ModelEvent::ToolCall).collect(),
+                StopReason::ToolCalls,
+            ),
+            Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
+            Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
+        };
+        let done = ModelEvent::Done {
+            stop,
+            usage: Usage::default(),
+        };
+        let send = async {
+            for event in answer.into_iter().chain([done]) {
+                if events.send(event).await.is_err() {
+                    return;
+                }
+            }
+        };
+        cancel.run_until_cancelled(send).await;
+    }
+}

@@ -1,0 +1,290 @@
+//! An utterance as words: lower case, contractions opened, hesitations dropped, every word tied to
+//! the bytes that it came from, so that free text keeps the wearer's own spelling.
+
+/// What a word is besides its letters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Letters, or the sign of an operator.
+    Plain,
+    /// Digits: `12`, `1,200`, `2.5`.
+    Number(f64),
+    /// Digits with an ending: `3rd`.
+    Ordinal(u32),
+    /// Digits of a clock: `17:30`.
+    Clock(u32, u32),
+}
+
+/// One word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Word {
+    /// Lower case, apostrophes straight.
+    pub text: String,
+    /// What it is.
+    pub kind: Kind,
+    /// First byte in the utterance.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+    /// A hesitation was dropped before it.
+    pub gap: bool,
+}
+
+const HESITATIONS: [&str; 9] = ["um", "uh", "er", "erm", "uhm", "hmm", "mm", "ah", "umm"];
+
+/// Cuts an utterance, or the literal part of a template, into words.
+pub(super) fn cut(source: &str) -> Vec<Word> {
+    let mut cutter = Cutter {
+        source,
+        at: 0,
+        words: Vec::new(),
+        gap: false,
+    };
+    while let Some(next) = cutter.peek(0) {
+        if next.is_ascii_digit() {
+            cutter.push_number();
+        } else if next.is_alphabetic() {
+            cutter.push_letters();
+        } else {
+            cutter.push_sign(next);
+        }
+    }
+    cutter.words
+}
+
+/// The wearer's own words of a span, without what was dropped inside it.
+pub(super) fn original(source: &str, words: &[Word]) -> String {
+    let mut out = String::new();
+    let mut last_end = None;
+    for word in words {
+        if let Some(end) = last_end {
+            if word.gap {
+                out.push(' ');
+            } else {
+                out.push_str(source.get(end..word.start).unwrap_or(" "));
+            }
+        }
+        out.push_str(source.get(word.start..word.end).unwrap_or(""));
+        last_end = Some(word.end);
+    }
+    out
+}
+
+struct Cutter<'a> {
+    source: &'a str,
+    at: usize,
+    words: Vec<Word>,
+    gap: bool,
+}
+
+impl Cutter<'_> {
+    fn rest(&self) -> &str {
+        self.source.get(self.at..).unwrap_or("")
+    }
+
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.rest().chars().nth(ahead)
+    }
+
+    fn push(&mut self, text: &str, kind: Kind, start: usize, end: usize) {
+        let gap = std::mem::take(&mut self.gap);
+        self.words.push(Word {
+            text: text.into(),
+            kind,
+            start,
+            end,
+            gap,
+        });
+    }
+
+    fn digits(&self, from: usize) -> &str {
+        let rest = self.source.get(from..).unwrap_or("");
+        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+        &rest[..length]
+    }
+
+    fn push_number(&mut self) {
+        let start = self.at;
+        let mut number = self.digits(start).to_owned();
+        let mut end = start + number.len();
+        // Commas only as thousands separators: "1,200", not "1,2".
+        while self.source[end..].starts_with(',') && self.digits(end + 1).len() == 3 {
+            number.push_str(&self.source[end + 1..end + 4]);
+            end += 4;
+        }
+        if self.source[end..].starts_with(':') && self.digits(end + 1).len() == 2 {
+            let minute = self.digits(end + 1).to_owned();
+            end += 3;
+            self.at = end;
+            let kind = match (number.parse(), minute.parse()) {
+                (Ok(hour), Ok(minute)) if hour < 24 && minute < 60 => Kind::Clock(hour, minute),
+                _ => Kind::Plain,
+            };
+            self.push(&format!("{number}:{minute}"), kind, start, end);
+            return;
+        }
+        if self.source[end..].starts_with('.') && !self.digits(end + 1).is_empty() {
+            let fraction = self.digits(end + 1).to_owned();
+            end += 1 + fraction.len();
+            number = format!("{number}.{fraction}");
+        }
+        let ending: String = self.source[end..]
+            .chars()
+            .take_while(|letter| letter.is_alphabetic())
+            .flat_map(char::to_lowercase)
+            .collect();
+        let mut kind = number.parse().map_or(Kind::Plain, Kind::Number);
+        if matches!(ending.as_str(), "st" | "nd" | "rd" | "th")
+            && let Ok(value) = number.parse()
+        {
+            kind = Kind::Ordinal(value);
+            end += 2;
+        }
+        self.at = end;
+        self.push(&number, kind, start, end);
+    }
+
+    fn push_letters(&mut self) {
+        let start = self.at;
+        let lower = |c: Option<char>| c.map(|c| c.to_ascii_lowercase());
+        // "p.m." and "a. m." are one word each.
+        if matches!(lower(self.peek(0)), Some('a' | 'p')) && self.peek(1) == Some('.') {
+            let space = usize::from(self.peek(2) == Some(' '));
+            let after = self.peek(3 + space);
+            if lower(self.peek(2 + space)) == Some('m') && !after.is_some_and(char::is_alphanumeric)
+            {
+                let text = if lower(self.peek(0)) == Some('a') {
+                    "am"
+                } else {
+                    "pm"
+                };
+                let end = start + 3 + space + usize::from(after == Some('.'));
+                self.at = end;
+                self.push(text, Kind::Plain, start, end);
+                return;
+            }
+        }
+        let mut text = String::new();
+        let mut end = start;
+        for letter in self.rest().chars() {
+            match letter {
+                '\'' | '\u{2019}' => text.push('\''),
+                _ if letter.is_alphanumeric() => text.extend(letter.to_lowercase()),
+                _ => break,
+            }
+            end += letter.len_utf8();
+        }
+        self.at = end;
+        let trimmed = text.trim_end_matches('\'');
+        if HESITATIONS.contains(&trimmed) {
+            self.gap = true;
+            return;
+        }
+        match open_contraction(trimmed) {
+            Some((first, second)) => {
+                self.push(first, Kind::Plain, start, end);
+                self.push(second, Kind::Plain, end, end);
+            }
+            None => self.push(trimmed, Kind::Plain, start, end),
+        }
+    }
+
+    fn push_sign(&mut self, sign: char) {
+        let start = self.at;
+        let end = start + sign.len_utf8();
+        self.at = end;
+        let text = match sign {
+            '%' => "percent",
+            '+' => "+",
+            '*' | '\u{d7}' => "*",
+            '/' | '\u{f7}' => "/",
+            '^' => "^",
+            // A dash is an operator only where a number follows and no word runs into it.
+            '-' | '\u{2212}' if self.minus_at(start, end) => "-",
+            _ => return,
+        };
+        self.push(text, Kind::Plain, start, end);
+    }
+
+    fn minus_at(&self, start: usize, end: usize) -> bool {
+        let before = self.source[..start].chars().next_back();
+        let number_follows = self.source[end..]
+            .trim_start()
+            .starts_with(|c: char| c.is_ascii_digit());
+        number_follows && before.is_none_or(|c| c.is_ascii_digit() || c.is_whitespace())
+    }
+}
+
+fn open_contraction(word: &str) -> Option<(&str, &'static str)> {
+    let (head, tail) = word.split_once('\'')?;
+    let second = match (head, tail) {
+        (
+            "what" | "how" | "where" | "when" | "who" | "that" | "it" | "there" | "here" | "which"
+            | "time" | "he" | "she",
+            "s",
+        ) => "is",
+        ("let", "s") => "us",
+        ("i" | "you" | "we", "d") => "would",
+        ("i" | "you" | "we", "ll") => "will",
+        ("i", "m") => "am",
+        ("you" | "we" | "they", "re") => "are",
+        ("i" | "you" | "we", "ve") => "have",
+        _ => return None,
+    };
+    Some((head, second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(source: &str) -> Vec<String> {
+        cut(source).into_iter().map(|word| word.text).collect()
+    }
+
+    #[test]
+    fn cuts_what_a_recogniser_writes() {
+        let cases: [(&str, &[&str]); 12] = [
+            (
+                "10-minute timer, please.",
+                &["10", "minute", "timer", "please"],
+            ),
+            ("What's 7 x 8?", &["what", "is", "7", "x", "8"]),
+            ("5 p.m. and 6 a.m", &["5", "pm", "and", "6", "am"]),
+            ("5pm at 17:30", &["5", "pm", "at", "17:30"]),
+            ("Um, set, uh, it", &["set", "it"]),
+            ("1,200 and 2.5", &["1200", "and", "2.5"]),
+            ("4. Minutes", &["4", "minutes"]),
+            ("15% of 80", &["15", "percent", "of", "80"]),
+            ("9 - 4 forty-five", &["9", "-", "4", "forty", "five"]),
+            ("I\u{2019}d like B12", &["i", "would", "like", "b12"]),
+            ("June 3rd", &["june", "3"]),
+            ("... !? \u{1f600} 'tis", &["tis"]),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(texts(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn free_text_keeps_the_wearers_spelling() {
+        let source = "Note: two eggs, um, Flour (and) sugar.";
+        let words = cut(source);
+        assert_eq!(original(source, &words[1..]), "two eggs Flour (and) sugar");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_cut_into_words_within_it(source in "\\PC{0,80}") {
+            let words = cut(&source);
+            for word in &words {
+                proptest::prop_assert!(source.get(word.start..word.end).is_some());
+            }
+            original(&source, &words);
+        }
+
+        #[test]
+        fn digits_and_signs_in_any_order_are_cut(source in "[0-9apm.:,%'’ \\-+x]{0,40}") {
+            original(&source, &cut(&source));
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The offline engine against the tables of sentences, and its false fires.
+
+mod common;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    process::Command,
+    time::Instant,
+};
+
+use chat_models::intents::{self, Decision, Engine};
+use common::{is_held_out, request, tool, tools};
+use serde_json::{Value, json};
+
+/// Unrelated sentences that the false-fire rate is taken from.
+const UNRELATED: usize = 2_000;
+
+struct Row {
+    sentence: &'static str,
+    /// Tool and arguments; none where no tool may be called.
+    expected: Option<(&'static str, Value)>,
+}
+
+fn rows() -> Vec<Row> {
+    let table = include_str!("data/sentences.tsv");
+    let lines = table.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut cells = line.split('\t');
+            let (Some(sentence), Some(name), Some(arguments), None) =
+                (cells.next(), cells.next(), cells.next(), cells.next())
+            else {
+                panic!("three cells: {line}")
+            };
+            let arguments: Value = serde_json::from_str(arguments).expect(line);
+            Row {
+                sentence,
+                expected: (name != "-").then_some((name, arguments)),
+            }
+        })
+        .collect()
+}
+
+/// The one call that was decided; `Err` for several.
+fn decide(engine: &Engine, sentence: &str) -> Option<(String, Value)> {
+    match engine.decide(&request(sentence, &tools_once())) {
+        Decision::Say(_) => None,
+        Decision::Calls(calls) => {
+            let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
+            let mut arguments: Vec<Value> = calls.into_iter().map(|call| call.arguments).collect();
+            Some((names.join("+"), arguments.swap_remove(0)))
+        }
+    }
+}
+
+fn tools_once() -> std::sync::Arc<[gateway_core::vocab::ToolSpec]> {
+    static TOOLS: std::sync::OnceLock<std::sync::Arc<[gateway_core::vocab::ToolSpec]>> =
+        std::sync::OnceLock::new();
+    TOOLS.get_or_init(tools).clone()
+}
+
+#[test]
+fn every_template_compiles() {
+    for tool in tools_once().iter() {
+        assert_eq!(intents::check(tool), [], "{}", tool.name);
+    }
+}
+
+/// Failures of the development half are printed; of the held-out half only their number is, so
+/// that nobody tunes to it.
+#[test]
+fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
+    let engine = Engine::new();
+    // Per half: commands, right, wrong tool or arguments; others, fired.
+    let mut counts = [[0_u32; 5]; 2];
+    for row in rows() {
+        let half = usize::from(is_held_out(row.sentence));
+        let got = decide(&engine, row.sentence);
+        let got = got
+            .as_ref()
+            .map(|(name, arguments)| (name.as_str(), arguments.clone()));
+        let count = &mut counts[half];
+        match (&row.expected, &got) {
+            (None, None) => count[3] += 1,
+            (None, Some(_)) => {
+                count[3] += 1;
+                count[4] += 1;
+            }
+            (Some(_), _) => {
+                count[0] += 1;
+                if row.expected == got {
+                    count[1] += 1;
+                } else if got.is_some() {
+                    count[2] += 1;
+                }
+            }
+        }
+        if half == 0 && row.expected != got {
+            println!(
+                "{}\n   want {:?}\n   got  {got:?}",
+                row.sentence, row.expected
+            );
+        }
+    }
+    for (name, [commands, right, wrong, others, fired]) in
+        ["development", "held-out"].into_iter().zip(counts)
+    {
+        println!(
+            "{name}: {right} of {commands} commands right, {wrong} wrong; {fired} of {others} others fired"
+        );
+    }
+    for [commands, right, wrong, others, fired] in counts {
+        assert!(commands >= 150 && others >= 40, "both halves are filled");
+        assert!(right * 100 >= commands * 90, "{right} of {commands}");
+        assert!(wrong * 100 <= commands * 3, "{wrong} wrong calls");
+        assert!(fired * 100 <= others * 5, "{fired} of {others} fired");
+    }
+}
+
+#[test]
+fn unrelated_sentences_call_nothing() {
+    let engine = Engine::new();
+    let mut prompts = asterisk_prompts();
+    println!("{} telephone prompts", prompts.len());
+    prompts.extend(everyday(UNRELATED.saturating_sub(prompts.len())));
+    assert!(prompts.len() >= UNRELATED, "{}", prompts.len());
+    let mut halves = [(0_u32, 0_u32); 2];
+    for sentence in &prompts {
+        let half = usize::from(is_held_out(sentence));
+        halves[half].0 += 1;
+        if let Some(call) = decide(&engine, sentence) {
+            halves[half].1 += 1;
+            if half == 0 {
+                println!("fired: {sentence}\n   {call:?}");
+            }
+        }
+    }
+    println!("development, held-out (sentences, fired): {halves:?}");
+    for (sentences, fired) in halves {
+        assert!(f64::from(fired) <= 0.005 * f64::from(sentences));
+    }
+}
+
+/// Other people's texts, one sentence a line, that are at hand but not ours to keep here.
+#[test]
+#[ignore = "set LORGNETTE_UNRELATED to a text file of one sentence a line"]
+fn a_file_of_sentences_calls_nothing() {
+    let path = std::env::var("LORGNETTE_UNRELATED").expect("LORGNETTE_UNRELATED");
+    let text = std::fs::read_to_string(path).expect("a text file");
+    let engine = Engine::new();
+    let fired: Vec<_> = text
+        .lines()
+        .filter_map(|line| Some((line, decide(&engine, line)?)))
+        .collect();
+    println!(
+        "{} of {} fired: {fired:#?}",
+        fired.len(),
+        text.lines().count()
+    );
+    assert!(fired.len() * 200 <= text.lines().count());
+}
+
+/// The sentences of the asterisk package where it was fetched, else none.
+fn asterisk_prompts() -> Vec<String> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let root = std::env::var_os("LORGNETTE_SPEECH")
+        .map(PathBuf::from)
+        .or_else(|| Some(home?.join(".local/share/lorgnette/speech")));
+    let file =
+        "asterisk-core-sounds-en/usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz";
+    let Some(path) = root
+        .map(|root| root.join(file))
+        .filter(|path| path.exists())
+    else {
+        return Vec::new();
+    };
+    let text = Command::new("gzip")
+        .arg("-dc")
+        .arg(path)
+        .output()
+        .expect("gzip");
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let lines = text.lines().filter(|line| !line.starts_with(';'));
+    lines
+        .filter_map(|line| Some(line.split_once(": ")?.1.trim().to_owned()))
+        .filter(|text| !text.is_empty())
+        .collect()
+}
+
+/// Everyday talk from the patterns of `unrelated.txt`: every pattern in turns, each time with
+/// words that it has not had, until there are `count` different sentences.
+fn everyday(count: usize) -> Vec<String> {
+    let text = include_str!("data/unrelated.txt");
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let (lists, patterns): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| {
+        line.split_once(": ")
+            .is_some_and(|(name, _)| !name.contains(' '))
+    });
+    let lists: HashMap<&str, Vec<&str>> = lists
+        .into_iter()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, words)| (name, words.split(", ").collect()))
+        .collect();
+    let mut seed = 1_u64;
+    let mut next = |below: usize| {
+        // Numerical Recipes' generator: any will do, as long as it is the same everywhere.
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) & 0xffff_ffff;
+        (seed >> 8) as usize % below
+    };
+    let mut out = BTreeSet::new();
+    for _ in 0..200 {
+        for pattern in &patterns {
+            if out.len() == count {
+                return out.into_iter().collect();
+            }
+            let mut sentence = (*pattern).to_owned();
+            while let Some((before, rest)) = sentence.split_once('{') {
+                let (name, after) = rest.split_once('}').expect("a closing brace");
+                let words = &lists[name];
+                sentence = format!("{before}{}{after}", words[next(words.len())]);
+            }
+            out.insert(sentence);
+        }
+    }
+    out.into_iter().collect()
+}
+
+#[test]
+fn a_tool_registered_at_run_time_can_be_spoken_to() {
+    let engine = Engine::new();
+    let without = tools();
+    let sentence = "Could you water the tomatoes for two and a half minutes, please?";
+    assert!(matches!(
+        engine.decide(&request(sentence, &without)),
+        Decision::Say(_)
+    ));
+    let mut list = without.to_vec();
+    list.push(tool(
+        "garden.water",
+        json!({
+            "bed": {"type": "string", "enum": ["tomatoes", "herb_garden"]},
+            "seconds": {"type": "integer", "maximum": 600},
+            "gently": {"type": "boolean"},
+        }),
+        &["bed"],
+        &["[{gently=true} gently] water the {bed} [for {seconds:duration}]"],
+    ));
+    let with = list.into();
+    let ask = |sentence: &str| match engine.decide(&request(sentence, &with)) {
+        Decision::Calls(calls) => calls
+            .into_iter()
+            .map(|call| (call.name, call.arguments))
+            .collect(),
+        Decision::Say(_) => Vec::new(),
+    };
+    let call = |arguments| vec![("garden.water".to_owned(), arguments)];
+    assert_eq!(
+        ask(sentence),
+        call(json!({"bed": "tomatoes", "seconds": 150}))
+    );
+    assert_eq!(
+        ask("Gently water the herb garden."),
+        call(json!({"bed": "herb_garden", "gently": true}))
+    );
+    // Out of the schema's bounds, an unknown bed, words behind the command.
+    assert_eq!(ask("Water the tomatoes for two hours."), []);
+    assert_eq!(ask("Water the roses."), []);
+    assert_eq!(ask("Water the tomatoes like you did in spring."), []);
+}
+
+#[test]
+fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
+    let mut list = tools().to_vec();
+    let greedy = "[a] [b] {x} [c] {y} [d] {z} [e] {x} word {y}";
+    let mut hostile = tool(
+        "evil",
+        json!({"x": {"type": "string"}, "y": {"type": "string"}, "z": {"type": "string"}}),
+        &[],
+        &[
+            "{x}",
+            "the {x}",
+            "do {x}",
+            "((((((((((x))))))))))",
+            "[",
+            greedy,
+        ],
+    );
+    let many = (0..1_000).map(|_| greedy.to_owned());
+    hostile.phrases[0].templates.extend(many);
+    list.push(hostile);
+    let tools = list.into();
+    let engine = Engine::new();
+    let long = "set a timer for ten minutes word ".repeat(50);
+    assert!(matches!(
+        engine.decide(&request(&long, &tools)),
+        Decision::Say(_)
+    ));
+    let ask = |sentence: &str| match engine.decide(&request(sentence, &tools)) {
+        Decision::Calls(calls) => calls[0].name.clone(),
+        Decision::Say(_) => String::new(),
+    };
+    assert_eq!(ask("set a timer for ten minutes"), "timer.set");
+    assert_eq!(ask("do what you like"), "");
+}
+
+#[test]
+fn two_commands_in_one_breath() {
+    let engine = Engine::new();
+    let tools = tools_once();
+    let Decision::Calls(calls) = engine.decide(&request(
+        "Set a timer for five minutes and turn the volume up, please.",
+        &tools,
+    )) else {
+        panic!("not understood")
+    };
+    let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+    assert_eq!(names, ["timer.set", "audio.volume"]);
+    assert_ne!(calls[0].id, calls[1].id);
+}
+
+#[test]
+fn what_is_not_understood_gets_an_example() {
+    let engine = Engine::new();
+    let said = |sentence: &str| match engine.decide(&request(sentence, &tools_once())) {
+        Decision::Say(text) => text,
+        Decision::Calls(calls) => panic!("{calls:?}"),
+    };
+    let near = said("Set a timer please");
+    assert!(
+        near.contains("timer") && near.contains("ten minutes"),
+        "{near}"
+    );
+    let unknown = said("Who painted the Mona Lisa?");
+    assert!(
+        unknown.contains("offline") && unknown.contains("what time is it"),
+        "{unknown}"
+    );
+    for text in ["", "...", "\u{1f600}"] {
+        assert!(!said(text).is_empty());
+    }
+}
+
+/// Prints the microseconds of one decision among 60 tools; no assertion on a clock.
+#[test]
+fn speed_among_sixty_tools() {
+    let mut list = tools().to_vec();
+    for copy in 0..42 {
+        let mut tool = list[copy % 18].clone();
+        tool.name = format!("copy{copy}.{}", tool.name);
+        list.push(tool);
+    }
+    let tools = list.into();
+    let engine = Engine::new();
+    let start = Instant::now();
+    let templates = engine.prepare(&tools, "en");
+    println!("{templates} templates compiled in {:?}", start.elapsed());
+    let mut times: Vec<_> = rows()
+        .iter()
+        .map(|row| {
+            let request = request(row.sentence, &tools);
+            let start = Instant::now();
+            std::hint::black_box(engine.decide(&request));
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100];
+    println!("median {:?}, p99 {:?}, max {:?}", at(50), at(99), at(100));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC{0,120}") {
+        decide(shared(), &text);
+    }
+
+    #[test]
+    fn no_word_salad_panics(words in proptest::collection::vec("(set|remind|me|timer|for|at|in|to|half|past|quarter|and|a|an|of|ten|5|17:30|hour|minutes|pm|friday|may|third|times|percent|-|note|about|,|point|hundred)", 0..25)) {
+        decide(shared(), &words.join(" "));
+    }
+}
+
+fn shared() -> &'static Engine {
+    static ENGINE: std::sync::OnceLock<Engine> = std::sync::OnceLock::new();
+    ENGINE.get_or_init(Engine::new)
+}
