@@ -44,6 +44,24 @@ fn scenes() -> Vec<(&'static str, Vec<i16>)> {
     ]
 }
 
+/// Nanoseconds that this process's threads ran for so far: what a busy machine does not distort.
+fn cpu_ns() -> u64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let ran = |task: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    tasks.flatten().filter_map(ran).sum()
+}
+
+/// Prints the processor time per item since `began`.
+fn cpu_line(began: u64, items: usize) {
+    let each = (cpu_ns() - began) as f64 / items.max(1) as f64 / 1_000.0;
+    println!("{:44} processor time {each:.1} us each", "");
+}
+
 /// Nanoseconds of each packet's push.
 fn hear(ear: &mut Listener, packets: &[Vec<u8>]) -> Vec<u64> {
     let (mut facts, mut times) = (Vec::new(), Vec::new());
@@ -181,6 +199,7 @@ fn end_of_turn() {
         return;
     };
     let pcm = clip(SPEECH[6]);
+    let cpu = cpu_ns();
     let times = (0..20)
         .map(|_| {
             let began = Instant::now();
@@ -189,6 +208,7 @@ fn end_of_turn() {
         })
         .collect();
     line("end-of-turn score", times);
+    cpu_line(cpu, 20);
 }
 
 fn main() {
@@ -213,8 +233,10 @@ fn main() {
         ] {
             let packets = packets(&pcm, codec, rate_hz);
             let mut ear = listener(codec, rate_hz);
+            let began = cpu_ns();
             let times = hear(&mut ear, &packets);
             line(&format!("{name}, {codec:?} {rate_hz}"), times);
+            cpu_line(began, packets.len());
         }
     }
 
@@ -260,11 +282,14 @@ fn main() {
             .push_clause(0, &convert(&speech, 16_000, 24_000), 24_000, true)
             .unwrap();
         let mut times = Vec::new();
+        let cpu = cpu_ns();
         while let Some(wake_us) = mouth.next_wake_us() {
             let began = Instant::now();
             black_box(mouth.poll_packet(wake_us + 1_000_000)).unwrap();
             times.push(began.elapsed().as_nanos() as u64);
         }
+        let packets = times.len();
         line(&format!("24000 to {codec:?} 16000"), times);
+        cpu_line(cpu, packets);
     }
 }
