@@ -44,6 +44,24 @@ fn scenes() -> Vec<(&'static str, Vec<i16>)> {
     ]
 }
 
+/// Nanoseconds that this process's threads ran for so far: what a busy machine does not distort.
+fn cpu_ns() -> u64 {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let ran = |task: std::fs::DirEntry| -> Option<u64> {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split_whitespace().next()?.parse().ok()
+    };
+    tasks.flatten().filter_map(ran).sum()
+}
+
+/// Prints the processor time per item since `began`.
+fn cpu_line(began: u64, items: usize) {
+    let each = (cpu_ns() - began) as f64 / items.max(1) as f64 / 1_000.0;
+    println!("{:44} processor time {each:.1} us each", "");
+}
+
 /// Nanoseconds of each packet's push.
 fn hear(ear: &mut Listener, packets: &[Vec<u8>]) -> Vec<u64> {
     let (mut facts, mut times) = (Vec::new(), Vec::new());
@@ -82,6 +100,117 @@ fn line(what: &str, mut times: Vec<u64>) {
     );
 }
 
+/// How long after the fact the listener says so, in the device's time: from the voice's first and
+/// last sample by energy to the end of the packet that brought the news.
+fn notice() {
+    let (mut onsets, mut pauses) = (Vec::new(), Vec::new());
+    for at in SPEECH {
+        let clip = clip(at);
+        let (first, last) = voiced_span(&clip);
+        let mut pcm = white(seconds(1.0), 3.0, 1);
+        pcm.extend_from_slice(&clip);
+        pcm.extend(white(seconds(1.0), 3.0, 2));
+        let us = |sample: usize| (seconds(1.0) + sample) as i64 * 1_000_000 / i64::from(RATE_HZ);
+        let mut ear = listener(Codec::Pcm16, 16_000);
+        let mut facts = Vec::new();
+        let (mut onset, mut pause) = (None, None);
+        for (index, packet) in packets(&pcm, Codec::Pcm16, 16_000).iter().enumerate() {
+            let capture_us = index as u64 * PACKET_US;
+            ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
+                .unwrap();
+            for fact in facts.drain(..) {
+                let now_us = (capture_us + PACKET_US) as i64;
+                match fact {
+                    Fact::SpeechStarted { .. } => onset = onset.or(Some(now_us - us(first))),
+                    Fact::Paused { .. } => pause = Some(now_us - us(last)),
+                    _ => {}
+                }
+            }
+        }
+        onsets.extend(onset.map(|us| us / 1_000));
+        pauses.extend(pause.map(|us| us / 1_000));
+    }
+    onsets.sort_unstable();
+    pauses.sort_unstable();
+    println!(
+        "notice on {} clips, ms after the annotation by energy",
+        SPEECH.len()
+    );
+    println!(
+        "  speech started: median {}, all {onsets:?}",
+        onsets[onsets.len() / 2]
+    );
+    println!(
+        "  paused:         median {}, all {pauses:?}",
+        pauses[pauses.len() / 2]
+    );
+}
+
+/// Resident bytes of this process.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4_096
+}
+
+/// Resident bytes per listener, quiet and in mid-utterance.
+fn memory() {
+    const DEVICES: u64 = 200;
+    let model = model();
+    let quiet = packets(&white(seconds(3.0), 3.0, 1), Codec::Opus, 16_000);
+    let speech = packets(&clip(SPEECH[6])[..seconds(5.0)], Codec::Opus, 16_000);
+    let config = audio::listener::Config {
+        codec: Codec::Opus,
+        ..Default::default()
+    };
+    let mut ears = Vec::new();
+    let mut facts = Vec::new();
+    let before = resident();
+    for _ in 0..DEVICES {
+        let mut ear = Listener::new(config.clone(), model.clone()).unwrap();
+        hear(&mut ear, &quiet);
+        ears.push(ear);
+    }
+    let idle = resident();
+    for ear in &mut ears {
+        for (index, packet) in speech.iter().enumerate() {
+            let at = quiet.len() + index;
+            ear.push_packet(at as u32, at as u64 * PACKET_US, packet, 0, &mut facts)
+                .unwrap();
+        }
+        facts.clear();
+    }
+    let streaming = resident();
+    println!("resident bytes per listener, {DEVICES} of them, Opus");
+    println!(
+        "  quiet {}, after 5 s of speech {}",
+        (idle - before) / DEVICES,
+        (streaming - before) / DEVICES
+    );
+}
+
+fn end_of_turn() {
+    let Ok(model) = audio::end_of_turn::Model::load(&model_path(audio::end_of_turn::FILE_NAME))
+    else {
+        println!("end-of-turn score: no model");
+        return;
+    };
+    let pcm = clip(SPEECH[6]);
+    let cpu = cpu_ns();
+    let times = (0..20)
+        .map(|_| {
+            let began = Instant::now();
+            black_box(model.score(&pcm)).unwrap();
+            began.elapsed().as_nanos() as u64
+        })
+        .collect();
+    line("end-of-turn score", times);
+    cpu_line(cpu, 20);
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "count") {
@@ -104,10 +233,16 @@ fn main() {
         ] {
             let packets = packets(&pcm, codec, rate_hz);
             let mut ear = listener(codec, rate_hz);
+            let began = cpu_ns();
             let times = hear(&mut ear, &packets);
             line(&format!("{name}, {codec:?} {rate_hz}"), times);
+            cpu_line(began, packets.len());
         }
     }
+
+    notice();
+    memory();
+    end_of_turn();
 
     println!("codecs and resampler, per 20 ms");
     let speech = scenes().swap_remove(2).1;
@@ -147,11 +282,14 @@ fn main() {
             .push_clause(0, &convert(&speech, 16_000, 24_000), 24_000, true)
             .unwrap();
         let mut times = Vec::new();
+        let cpu = cpu_ns();
         while let Some(wake_us) = mouth.next_wake_us() {
             let began = Instant::now();
             black_box(mouth.poll_packet(wake_us + 1_000_000)).unwrap();
             times.push(began.elapsed().as_nanos() as u64);
         }
+        let packets = times.len();
         line(&format!("24000 to {codec:?} 16000"), times);
+        cpu_line(cpu, packets);
     }
 }

@@ -2,6 +2,8 @@
 //! paced packets for the ear. No sockets, no runtime, no clock: time is an argument.
 
 pub mod codec;
+#[cfg(feature = "vad")]
+pub mod end_of_turn;
 pub mod frame;
 pub mod jitter;
 #[cfg(feature = "vad")]

@@ -41,6 +41,8 @@ use crate::{
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
 const SYNTHESIS_WAITING_MAX: usize = 64;
+/// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long.
+const RECOGNITION_WAITING_PER_WORKER: usize = 4;
 /// How long sessions may take to say goodbye.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
@@ -150,7 +152,7 @@ impl Engines {
         let asr = tokio::task::spawn_blocking(move || -> Result<Scheduler> {
             let engine = asr::Engine::load(&whisper, asr::Config::default())
                 .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
-            let pool = SchedulerConfig { workers, ..SchedulerConfig::default() };
+            let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
             Ok(Scheduler::start(&engine, pool)?)
         });
         let path = config.models_dir.join(silero::FILE_NAME);

@@ -144,6 +144,21 @@ impl Decoder {
             DecoderKind::Opus(decoder) => decoder.conceal(out),
         }
     }
+
+    /// Appends the one lost packet before `next`, which was not decoded yet; returns how many
+    /// samples. Opus packets may carry a coarse copy of the one before them; without one this is
+    /// [`conceal`](Self::conceal).
+    pub fn recover(&mut self, next: &[u8], out: &mut Vec<i16>) -> usize {
+        match &mut self.inner {
+            DecoderKind::Pcm(decoder) => decoder.conceal(out),
+            #[cfg(feature = "opus")]
+            DecoderKind::Opus(_) if next.is_empty() || next.len() > PACKET_BYTES_MAX => {
+                self.conceal(out)
+            }
+            #[cfg(feature = "opus")]
+            DecoderKind::Opus(decoder) => decoder.recover(next, out),
+        }
+    }
 }
 
 /// Encodes one device's stream.

@@ -295,21 +295,31 @@ impl Listener {
 
     fn drain(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
         let mut result = Ok(());
+        // A lost packet may be in the next one as a copy, and a gap is only given up for a next one.
+        let mut lost_before = false;
         loop {
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,
                 Slot::Lost { count, .. } => {
-                    for _ in 0..count.min(CONCEAL_MAX) {
+                    let before = count.saturating_sub(1);
+                    for _ in 0..before.min(CONCEAL_MAX) {
                         self.conceal(facts);
                     }
-                    let rest = u64::from(count.saturating_sub(CONCEAL_MAX));
+                    let rest = u64::from(before.saturating_sub(CONCEAL_MAX));
                     self.fill(rest.saturating_mul(self.packet_samples), facts);
+                    lost_before = true;
                 }
                 Slot::Packet {
                     capture_us,
                     payload,
                     ..
                 } => {
+                    if std::mem::take(&mut lost_before) {
+                        self.counts.concealed += 1;
+                        self.decoded.clear();
+                        self.decoder.recover(&payload, &mut self.decoded);
+                        self.hear(facts);
+                    }
                     self.meet(capture_us, facts);
                     self.decoded.clear();
                     match self.decoder.decode(&payload, &mut self.decoded) {

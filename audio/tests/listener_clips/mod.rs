@@ -70,10 +70,14 @@ fn folder(variable: &str, name: &str) -> PathBuf {
     )
 }
 
+/// A file in the models folder.
+pub fn model_path(file: &str) -> PathBuf {
+    folder("LORGNETTE_MODELS", "models").join(file)
+}
+
 /// The shared voice detector.
 pub fn model() -> Arc<silero::Model> {
-    let path = folder("LORGNETTE_MODELS", "models").join(silero::FILE_NAME);
-    silero::Model::load(&path).unwrap_or_else(|error| panic!("{error}"))
+    silero::Model::load(&model_path(silero::FILE_NAME)).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A clip at 16 kHz.

@@ -8,7 +8,7 @@ use device_protocol::{
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{ApprovalChoice, ErrorCode, ToolError, ToolResult},
+    vocab::{ApprovalChoice, ErrorCode, ToolError, ToolFlags, ToolResult},
 };
 use tools::device::Offer;
 
@@ -165,18 +165,22 @@ impl Session {
             .map(|tool| Offer {
                 name: tool.name.to_owned(),
                 description: tool.description.to_owned(),
-                schema: tool.schema.to_owned(),
-                phrases: tool.phrases.to_owned(),
+                schema_json: tool.schema.to_owned(),
+                phrases_json: tool.phrases.to_owned(),
                 reply: tool.reply_template.to_owned(),
-                read_only: tool.flags.contains(device_protocol::ToolFlags::READ_ONLY),
-                destructive: tool.flags.contains(device_protocol::ToolFlags::DESTRUCTIVE),
+                flags: ToolFlags {
+                    read_only: tool.flags.contains(device_protocol::ToolFlags::READ_ONLY),
+                    destructive: tool.flags.contains(device_protocol::ToolFlags::DESTRUCTIVE),
+                    ..ToolFlags::default()
+                },
+                timeout_ms: 0,
             })
             .collect();
         match tools::device::register(&self.gate.registry, &self.id, offers) {
             Ok((revision, left_out)) => {
                 tracing::info!(device = self.id, revision, "device tools registered");
                 for left in left_out {
-                    tracing::warn!(device = self.id, tool = left.name, reason = left.reason, "a device tool was left out");
+                    tracing::warn!(device = self.id, tool = left.tool, reason = left.reason, "a device tool was left out");
                 }
             }
             Err(error) => tracing::warn!(device = self.id, %error, "device tools were not registered"),

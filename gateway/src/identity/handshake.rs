@@ -99,7 +99,8 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
     let hello = match decode(&frame)? {
-        Up::Hello(hello) => HelloOwned::from_borrowed(&hello),
+        Up::Hello(hello) => HelloOwned::from_borrowed(&hello)
+            .map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?,
         _ => return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello")),
     };
     let gateway_nonce = random::<32>().map_err(internal)?;

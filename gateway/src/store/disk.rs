@@ -27,10 +27,10 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Clone)]
 pub struct Disk {
     pub(super) env: Env<WithoutTls>,
-    pub(super) devices: Database<Str, Bytes>,
-    pub(super) messages: Database<Bytes, Bytes>,
-    pub(super) entries: Database<Bytes, Bytes>,
-    pub(super) notes: Database<Bytes, Bytes>,
+    pub(super) devices: Database<'static, Str, Bytes>,
+    pub(super) messages: Database<'static, Bytes, Bytes>,
+    pub(super) entries: Database<'static, Bytes, Bytes>,
+    pub(super) notes: Database<'static, Bytes, Bytes>,
 }
 
 impl Disk {
