@@ -98,7 +98,7 @@ pub struct Transcription {
     pub decode_us: u64,
     /// Encoder positions of the decoding whose text this is; 0 when nothing was computed.
     pub context: u32,
-    /// Whether a first decoding ran into the token cap and the full context was computed.
+    /// Whether a first decoding looped and the full context was computed.
     pub retried: bool,
 }
 
@@ -140,7 +140,6 @@ struct CachedPrompt {
 /// One pass of Whisper.
 struct Pass {
     text: String,
-    no_speech_probability: f32,
     mean_log_probability: f32,
     capped: bool,
 }
@@ -193,12 +192,14 @@ impl Decoder {
         let duration_ms = audio_us / 1_000;
         let mut positions = options.context.positions(duration_ms);
         let mut pass = self.pass(samples, positions, duration_ms, options)?;
-        let retried = pass.capped && !context::is_full(positions);
+        let looped = pass.capped || filter::is_repetition(&pass.text);
+        let retried = looped && !context::is_full(positions);
         if retried {
             positions = context::full();
             pass = self.pass(samples, positions, duration_ms, options)?;
         }
-        let noise = filter::is_no_speech(pass.no_speech_probability, pass.mean_log_probability);
+        let no_speech_probability = self.no_speech_probability()?;
+        let noise = filter::is_no_speech(no_speech_probability);
         let is_speech = !noise && pass.text.chars().any(char::is_alphanumeric);
         Ok(Transcription {
             text: if is_speech { pass.text } else { String::new() },
@@ -207,7 +208,7 @@ impl Decoder {
             } else {
                 Heard::NoSpeech
             },
-            no_speech_probability: pass.no_speech_probability,
+            no_speech_probability,
             mean_log_probability: pass.mean_log_probability,
             audio_us,
             decode_us: u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX),
@@ -242,18 +243,27 @@ impl Decoder {
         Ok(self.read(tokens_max))
     }
 
+    /// Probability of Whisper's no-speech token for the sound of the last pass: one step of the
+    /// decoder on the encoding that is there, without any prompt.
+    ///
+    /// whisper.cpp's own figure is taken behind whatever it decodes from; with a prompt, or in a mode
+    /// without timestamps, it is near 0 for pure noise.
+    fn no_speech_probability(&mut self) -> Result<f32, Error> {
+        let context = &self.engine.shared.context;
+        let (start, no_speech) = (context.token_sot(), context.token_nosp());
+        self.state.decode(&[start], 0, 1).map_err(inference)?;
+        let logits = self.state.get_logits().map_err(inference)?;
+        Ok(usize::try_from(no_speech).map_or(1.0, |index| filter::probability_of(index, logits)))
+    }
+
     /// The result of the last pass.
     fn read(&self, tokens_max: i32) -> Pass {
         let end_of_text = self.engine.shared.context.token_eot();
         let mut text = Vec::new();
         let mut log_probabilities = Vec::new();
-        let mut no_speech_probability: Option<f32> = None;
         let mut tokens = 0;
         let mut ended = true;
         for segment in self.state.as_iter() {
-            let no_speech = segment.no_speech_probability();
-            no_speech_probability =
-                Some(no_speech_probability.map_or(no_speech, |known| known.max(no_speech)));
             // Bytes, because a token can end within a letter.
             text.extend_from_slice(segment.to_bytes().unwrap_or_default());
             for index in 0..segment.n_tokens() {
@@ -269,7 +279,6 @@ impl Decoder {
         let mean = log_probabilities.iter().sum::<f32>() / log_probabilities.len().max(1) as f32;
         Pass {
             text: String::from_utf8_lossy(&text).trim().to_owned(),
-            no_speech_probability: no_speech_probability.unwrap_or(1.0),
             mean_log_probability: if mean.is_finite() { mean } else { f32::MIN },
             capped: !ended && tokens >= tokens_max,
         }
@@ -308,6 +317,8 @@ fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
     parameters.set_single_segment(true);
     parameters.set_temperature(0.0);
     parameters.set_temperature_inc(TEMPERATURE_STEP);
+    // Noise is judged by `no_speech_probability` below; whisper.cpp's own would be another token's.
+    parameters.set_no_speech_thold(1.0);
     parameters.set_suppress_blank(true);
     parameters.set_suppress_nst(true);
     parameters.set_print_special(false);

@@ -11,23 +11,97 @@ const WINDOW: usize = SAMPLE_RATE_HZ as usize / 10;
 /// scale, 33 steps of 16-bit samples. Microphone noise lies below, whispered speech above.
 const RMS_MIN: f32 = 0.001;
 
+/// Shorter units are things people say.
+const REPEATED_WORDS_MIN: usize = 3;
+
 /// Whether nothing in the sound (-1 to 1) is loud enough to be speech.
 pub(super) fn is_silent(samples: &[f32]) -> bool {
     samples.chunks(WINDOW).all(|window| {
         let energy: f32 = window.iter().map(|sample| sample * sample).sum();
-        // Also true for what is not a number.
-        !(energy / window.len() as f32 >= RMS_MIN * RMS_MIN)
+        let square = energy / window.len() as f32;
+        square.is_nan() || square < RMS_MIN * RMS_MIN
     })
 }
 
-/// Whether a decoding is what Whisper makes of noise.
-pub(super) fn is_no_speech(no_speech_probability: f32, mean_log_probability: f32) -> bool {
-    no_speech_probability > 0.6 && mean_log_probability < -0.5
+/// Above this probability of the no-speech token, without a prompt, the sound is taken for noise.
+/// Measured on tiny.en: at most 0.21 on 74 clips of speech, at least 0.82 on ten of white and brown
+/// noise, hum, knocks, chords and beeps.
+const NO_SPEECH_MAX: f32 = 0.6;
+
+/// Whether a decoding is what Whisper makes of noise. The probability of the text itself tells
+/// nothing: with a prompt Whisper is quite sure of "I'm" in white noise.
+pub(super) fn is_no_speech(no_speech_probability: f32) -> bool {
+    no_speech_probability.is_nan() || no_speech_probability > NO_SPEECH_MAX
+}
+
+/// The probability (softmax) of one of the tokens; 1 when there is no such token.
+pub(super) fn probability_of(index: usize, logits: &[f32]) -> f32 {
+    let Some(wanted) = logits.get(index) else {
+        return 1.0;
+    };
+    let highest = logits.iter().copied().fold(f32::MIN, f32::max);
+    let sum: f64 = logits
+        .iter()
+        .map(|logit| f64::from(logit - highest).exp())
+        .sum();
+    (f64::from(wanted - highest).exp() / sum) as f32
+}
+
+/// Whether a text is the same three or more words, twice or more often: what a decoder that loops
+/// writes. People repeat single words ("no, no"), and hearing them again costs only time.
+pub(super) fn is_repetition(text: &str) -> bool {
+    let letters = |word: &str| {
+        word.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
+    let words: Vec<String> = text
+        .split_whitespace()
+        .map(letters)
+        .filter(|word| !word.is_empty())
+        .collect();
+    (REPEATED_WORDS_MIN..=words.len() / 2).any(|unit| {
+        words
+            .iter()
+            .zip(words.iter().skip(unit))
+            .all(|(a, b)| a == b)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn softmax_has_its_known_values() {
+        assert!((probability_of(0, &[0.0, 0.0]) - 0.5).abs() < 1e-6);
+        assert!((probability_of(1, &[0.0, 3f32.ln()]) - 0.75).abs() < 1e-6);
+        assert!(probability_of(0, &[1000.0, 0.0]) > 0.999);
+        assert_eq!(probability_of(2, &[0.0, 0.0]), 1.0);
+    }
+
+    #[test]
+    fn repetitions_are_found() {
+        for text in [
+            "Go forward 10 meters. Go forward 10 meters.",
+            "a b c a b c a b",
+            "one two three, one two three",
+        ] {
+            assert!(is_repetition(text), "{text}");
+        }
+        for text in [
+            "",
+            "no no no",
+            "five five",
+            "bye bye bye",
+            "go on go on",
+            "a b c d a b c",
+            "go forward ten meters",
+        ] {
+            assert!(!is_repetition(text), "{text}");
+        }
+    }
 
     #[test]
     fn quiet_is_silent_and_a_short_word_is_not() {

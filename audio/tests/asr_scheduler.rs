@@ -1,0 +1,255 @@
+//! The queue in front of recognition, with decoders that do what a test tells them.
+#![cfg(feature = "asr")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use audio::asr::{
+    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Transcribe,
+    Transcription,
+};
+
+/// Waits for a word per job: "go" answers, "panic" panics, and an abort ends it.
+struct Fake {
+    started: mpsc::Sender<usize>,
+    go: Arc<Mutex<mpsc::Receiver<&'static str>>>,
+}
+
+impl Transcribe for Fake {
+    fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
+        self.started.send(pcm.len()).unwrap();
+        let word = self.go.lock().unwrap().recv().unwrap();
+        assert_ne!(word, "panic", "as told");
+        if options.abort.as_ref().unwrap().load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        Ok(Transcription {
+            text: pcm.len().to_string(),
+            heard: Heard::Speech,
+            no_speech_probability: 0.0,
+            mean_log_probability: 0.0,
+            audio_us: 0,
+            decode_us: 0,
+            context: 512,
+            retried: false,
+        })
+    }
+}
+
+struct World {
+    scheduler: Option<Scheduler>,
+    go: mpsc::Sender<&'static str>,
+    started: mpsc::Receiver<usize>,
+    replies: mpsc::Receiver<(usize, Result<String, Error>)>,
+    reply: mpsc::Sender<(usize, Result<String, Error>)>,
+    made: Arc<AtomicUsize>,
+}
+
+impl World {
+    fn new(workers: usize, queue_max: usize) -> Self {
+        let (started_to, started) = mpsc::channel();
+        let (go, told) = mpsc::channel();
+        let (reply, replies) = mpsc::channel();
+        let made = Arc::new(AtomicUsize::new(0));
+        let (told, count) = (Arc::new(Mutex::new(told)), made.clone());
+        let started_to = Mutex::new(started_to);
+        let make = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(Fake {
+                started: started_to.lock().unwrap().clone(),
+                go: told.clone(),
+            })
+        };
+        let scheduler =
+            Scheduler::start_with(SchedulerConfig { workers, queue_max }, make).unwrap();
+        Self {
+            scheduler: Some(scheduler),
+            go,
+            started,
+            replies,
+            reply,
+            made,
+        }
+    }
+
+    /// A job that is known by its number of samples.
+    fn job(&self, id: usize, priority: Priority) -> Job {
+        let reply = self.reply.clone();
+        let reply = move |report: Report| {
+            reply
+                .send((id, report.result.map(|heard| heard.text)))
+                .unwrap()
+        };
+        Job {
+            pcm: vec![0; id].into(),
+            options: Options::default(),
+            priority,
+            reply: Box::new(reply),
+        }
+    }
+
+    fn submit(&self, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
+        self.scheduler
+            .as_ref()
+            .unwrap()
+            .submit(self.job(id, priority))
+    }
+
+    /// Submits a job and waits until it is being decoded.
+    fn run(&self, id: usize, priority: Priority) -> audio::asr::Ticket {
+        let ticket = self.submit(id, priority).unwrap();
+        assert_eq!(self.started.recv().unwrap(), id);
+        ticket
+    }
+}
+
+#[test]
+fn the_more_important_goes_first() {
+    let world = World::new(1, 10);
+    world.run(1, Priority::Final);
+    world.submit(2, Priority::Speculative).unwrap();
+    world.submit(3, Priority::Final).unwrap();
+    world.submit(4, Priority::Speculative).unwrap();
+    world.submit(5, Priority::Final).unwrap();
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        world.go.send("go").unwrap();
+        let (id, result) = world.replies.recv().unwrap();
+        assert_eq!(result.unwrap(), id.to_string());
+        order.push(id);
+    }
+    assert_eq!(order, [1, 3, 5, 2, 4]);
+}
+
+#[test]
+fn a_partial_needs_a_free_thread() {
+    let world = World::new(2, 10);
+    world.run(1, Priority::Final);
+    world.run(2, Priority::Partial);
+    assert_eq!(
+        world.submit(3, Priority::Partial).unwrap_err(),
+        Busy::NoThreadFree
+    );
+    for _ in 0..2 {
+        world.go.send("go").unwrap();
+        world.replies.recv().unwrap().1.unwrap();
+    }
+    world.run(4, Priority::Partial);
+    world.go.send("go").unwrap();
+    assert_eq!(world.replies.recv().unwrap().0, 4);
+}
+
+#[test]
+fn a_running_partial_gives_way() {
+    let world = World::new(1, 10);
+    world.run(1, Priority::Partial);
+    world.submit(2, Priority::Final).unwrap();
+    world.go.send("go").unwrap();
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(
+        id == 1 && matches!(result, Err(Error::Cancelled)),
+        "{id}: {result:?}"
+    );
+    world.go.send("go").unwrap();
+    assert_eq!(world.replies.recv().unwrap().1.unwrap(), "2");
+}
+
+#[test]
+fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
+    let world = World::new(1, 2);
+    world.run(1, Priority::Final);
+    world.submit(2, Priority::Speculative).unwrap();
+    world.submit(3, Priority::Speculative).unwrap();
+    assert_eq!(
+        world.submit(4, Priority::Speculative).unwrap_err(),
+        Busy::QueueFull
+    );
+    world.submit(5, Priority::Final).unwrap();
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(
+        id == 3 && matches!(result, Err(Error::Cancelled)),
+        "{id}: {result:?}"
+    );
+    world.submit(6, Priority::Final).unwrap();
+    assert_eq!(world.replies.recv().unwrap().0, 2);
+    assert_eq!(
+        world.submit(7, Priority::Final).unwrap_err(),
+        Busy::QueueFull
+    );
+    assert_eq!(world.scheduler.as_ref().unwrap().load(), (2, 1));
+    for expected in [1, 5, 6] {
+        world.go.send("go").unwrap();
+        assert_eq!(world.replies.recv().unwrap().0, expected);
+    }
+}
+
+#[test]
+fn jobs_are_cancelled_waiting_and_running() {
+    let world = World::new(1, 10);
+    let running = world.run(1, Priority::Final);
+    let waiting = world.submit(2, Priority::Speculative).unwrap();
+    let scheduler = world.scheduler.as_ref().unwrap();
+    scheduler.cancel(&waiting);
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(
+        id == 2 && matches!(result, Err(Error::Cancelled)),
+        "{id}: {result:?}"
+    );
+    scheduler.cancel(&running);
+    world.go.send("go").unwrap();
+    let (id, result) = world.replies.recv().unwrap();
+    assert!(
+        id == 1 && matches!(result, Err(Error::Cancelled)),
+        "{id}: {result:?}"
+    );
+    // Of no effect on what has ended, nor on what comes after.
+    scheduler.cancel(&running);
+    scheduler.cancel(&waiting);
+    world.run(3, Priority::Final);
+    world.go.send("go").unwrap();
+    assert_eq!(world.replies.recv().unwrap().1.unwrap(), "3");
+}
+
+#[test]
+fn a_panic_costs_one_job_and_its_decoder() {
+    let world = World::new(1, 10);
+    world.run(1, Priority::Final);
+    world.go.send("panic").unwrap();
+    assert!(matches!(
+        world.replies.recv().unwrap(),
+        (1, Err(Error::Panicked))
+    ));
+    // A receiver that panics harms nobody either.
+    let mut job = world.job(2, Priority::Final);
+    job.reply = Box::new(|_| panic!("as told"));
+    world.scheduler.as_ref().unwrap().submit(job).unwrap();
+    world.go.send("go").unwrap();
+    world.submit(3, Priority::Final).unwrap();
+    world.go.send("go").unwrap();
+    assert_eq!(world.replies.recv().unwrap().1.unwrap(), "3");
+    assert_eq!(world.made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn going_away_answers_everybody() {
+    let mut world = World::new(1, 10);
+    world.run(1, Priority::Final);
+    world.submit(2, Priority::Final).unwrap();
+    world.submit(3, Priority::Speculative).unwrap();
+    // The running one looks at its flag only when told; the word lies ready for it.
+    let scheduler = world.scheduler.take().unwrap();
+    let closing = std::thread::spawn(move || drop(scheduler));
+    let (first, second) = (world.replies.recv().unwrap(), world.replies.recv().unwrap());
+    for (id, result) in [first, second] {
+        assert!(
+            id != 1 && matches!(result, Err(Error::ShuttingDown)),
+            "{id}: {result:?}"
+        );
+    }
+    world.go.send("go").unwrap();
+    assert!(matches!(
+        world.replies.recv().unwrap(),
+        (1, Err(Error::Cancelled))
+    ));
+    closing.join().unwrap();
+}
