@@ -104,7 +104,7 @@ impl Phonemizer {
                 push(&mut words, part);
             }
         }
-        words
+        words.into_iter().map(Word::unwrapped).collect()
     }
 
     fn part_texts<'w>(&self, word: &'w str) -> Vec<&'w str> {
@@ -189,7 +189,15 @@ impl Phonemizer {
     }
 }
 
-impl Word<'_> {
+impl<'t> Word<'t> {
+    /// A word of a single part is one token.
+    fn unwrapped(self) -> Self {
+        match self {
+            Word::Parts(mut parts) if parts.len() == 1 => parts.pop().map_or(Word::Parts(parts), Word::One),
+            other => other,
+        }
+    }
+
     fn space(&self) -> bool {
         match self {
             Word::One(token) => token.space,
