@@ -490,7 +490,8 @@ impl Conversation {
         }
         self.announce_next();
         if self.reply.take_began() {
-            self.floor.speech_began(&self.cx);
+            let insisting = matches!(self.reply.purpose(), Some(Purpose::Notice { .. }));
+            self.floor.speech_began(&self.cx, insisting);
         }
         let listening = self.listening_now();
         if listening != self.listening && self.link != Link::Fresh {
