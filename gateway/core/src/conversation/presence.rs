@@ -25,6 +25,9 @@ impl Conversation {
         self.cx.echo_cancelled = device.echo_cancelled;
         self.link.handle_connected(&mut self.cx);
         self.reply.watch(&mut self.cx, true);
+        if self.muted {
+            self.cx.push(Output::SetMuted(true));
+        }
         self.cx.push(Output::Listening(self.listening));
     }
 

@@ -191,14 +191,16 @@ impl Floor {
         let open = self.open.as_mut()?;
         open.woken |= self.phrases.strip(text).is_some();
         let addressed = cx.config.always_listening || open.origin.expected || open.woken;
-        cx.push(Output::Caption {
-            turn: Turn::default(),
-            utterance: open.id,
-            revision,
-            last: false,
-            addressed,
-            text: String::from(text),
-        });
+        if !text.is_empty() {
+            cx.push(Output::Caption {
+                turn: Turn::default(),
+                utterance: open.id,
+                revision,
+                last: false,
+                addressed,
+                text: String::from(text),
+            });
+        }
         if activity.speaking
             && !open.interrupted
             && barge_in::by_words(

@@ -86,19 +86,19 @@ impl Board {
         self.draw(cx);
     }
 
-    /// Something of a tool's own, a notice, or a question.
+    /// Something of a tool's own, or a notice. `keeps`: the text that is said does not replace it.
     pub(super) fn show(
         &mut self,
         cx: &mut Context,
         content: Content,
         priority: Priority,
         duration_ms: Option<u32>,
+        keeps: bool,
     ) {
         let Some(size) = cx.display else {
             return;
         };
-        // Where there is no speaker, the answer has no other way to the wearer.
-        self.taken = cx.speaker;
+        self.taken = keeps;
         self.dirty = false;
         self.put(cx, fit(content, size), priority, duration_ms);
     }
