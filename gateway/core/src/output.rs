@@ -41,7 +41,7 @@ pub enum Output {
     Listening(ListeningState),
     /// What is understood, for the display's caption line and for debugging.
     Caption {
-        /// The turn that it belongs to.
+        /// 0: whether it becomes a turn is not known yet.
         turn: Turn,
         /// The utterance.
         utterance: u32,

@@ -4,20 +4,17 @@ use alloc::string::String;
 
 use super::Conversation;
 use crate::{
-    agent::{self, Spoken, history::Heard, phrases},
+    agent::{self, Spoken, phrases},
     approval,
     floor::{
         self, Activity, Said,
         commands::{self, Command},
     },
-    input::{Announcement, Button, Input},
+    input::{Announcement, Button},
     link::Link,
-    output::{Chime, CloseReason, Output, TurnOutcome},
+    output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{
-        Approval, ApprovalOutcome, DeviceInfo, ListeningState, Priority, Transcript, Turn,
-        VoiceFact,
-    },
+    vocab::{Approval, ApprovalOutcome, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -100,7 +97,7 @@ impl Conversation {
     }
 
     /// What was said over an announcement tells whether it has served its purpose.
-    fn settle_notice(&mut self, heard: bool) {
+    pub(super) fn settle_notice(&mut self, heard: bool) {
         if let Some(id) = self.cut_notice.take() {
             self.cx.push(Output::Announced { id, heard });
         }
@@ -382,88 +379,6 @@ impl Conversation {
     }
 }
 
-/// The device's coming and going.
-impl Conversation {
-    pub(super) fn connected(&mut self, device: &DeviceInfo, resumed: bool) {
-        let returns = resumed && matches!(self.link, Link::Lost | Link::Up);
-        if !returns {
-            self.reset();
-            self.listening = ListeningState::Idle;
-        }
-        self.cx.display = device.display;
-        self.cx.speaker = device.speaker;
-        self.cx.echo_cancelled = device.echo_cancelled;
-        self.link.handle_connected(&mut self.cx);
-        self.reply.watch(&mut self.cx, true);
-        self.cx.push(Output::Listening(self.listening));
-    }
-
-    pub(super) fn link_lost(&mut self) {
-        if !self.link.is_up() {
-            return;
-        }
-        self.link.handle_lost(&mut self.cx);
-        self.reply.watch(&mut self.cx, false);
-        self.notices.give_back(&mut self.cx);
-        self.settle_notice(false);
-        if matches!(self.reply.purpose(), Some(Purpose::Notice { .. })) {
-            let ended = self.reply.stop(&mut self.cx);
-            self.ended(ended);
-        }
-    }
-
-    pub(super) fn device_silent(&mut self) {
-        self.cx.push(Output::Close {
-            reason: CloseReason::Silent,
-        });
-        self.link_lost();
-    }
-
-    pub(super) fn resume_expired(&mut self) {
-        self.reset();
-    }
-
-    pub(super) fn shutdown(&mut self) {
-        self.reset();
-        self.link.close(&mut self.cx, CloseReason::Shutdown);
-        self.cx.disarm_all();
-    }
-
-    /// After the end only debts are paid: what is asked for is refused.
-    pub(super) fn refuse(&mut self, input: Input) {
-        match input {
-            Input::Announce(announcement) => self.cx.push(Output::Announced {
-                id: announcement.id,
-                heard: false,
-            }),
-            Input::ApprovalAsked(asked) => {
-                approval::settle(&mut self.cx, &asked, ApprovalOutcome::Cancelled);
-            }
-            _ => {}
-        }
-    }
-
-    /// Ends everything that belongs to the session.
-    fn reset(&mut self) {
-        self.approvals.cancel_all(&mut self.cx);
-        self.notices.give_back(&mut self.cx);
-        self.settle_notice(false);
-        self.floor.discard(&mut self.cx);
-        let heard = match self.reply.stop(&mut self.cx) {
-            Some(Ended {
-                purpose: Purpose::Answer,
-                heard,
-                ..
-            }) => heard,
-            other => {
-                self.ended(other);
-                Heard::Part(alloc::vec::Vec::new())
-            }
-        };
-        self.agent.abandon(&mut self.cx, heard, TurnOutcome::Failed);
-    }
-}
-
 /// What the machines need to know of one another.
 impl Conversation {
     fn is_busy(&self) -> bool {
@@ -490,7 +405,8 @@ impl Conversation {
         }
         self.announce_next();
         if self.reply.take_began() {
-            self.floor.speech_began(&self.cx);
+            let insisting = matches!(self.reply.purpose(), Some(Purpose::Notice { .. }));
+            self.floor.speech_began(&self.cx, insisting);
         }
         let listening = self.listening_now();
         if listening != self.listening && self.link != Link::Fresh {

@@ -1,9 +1,10 @@
 //! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
-//! in [`dialogue`]; here every input and every timer has one line.
+//! in `dialogue` and `presence`; here every input and every timer has one line.
 
 mod config;
 mod context;
 mod dialogue;
+mod presence;
 
 pub(crate) use self::context::Context;
 pub use self::{

@@ -19,9 +19,10 @@ pub(super) fn by_words(
     echo_cancelled: bool,
     phrases: &Phrases,
     activity: &Activity,
+    background: bool,
     text: &str,
 ) -> bool {
-    if by_voice(config, echo_cancelled) {
+    if by_voice(config, echo_cancelled) && !background {
         return commands::has_words(text);
     }
     if echo_cancelled {

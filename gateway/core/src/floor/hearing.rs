@@ -86,6 +86,7 @@ impl Floor {
             expected: self.is_expecting(cx.now_us()),
             during_turn: activity.busy || !self.closed.is_empty(),
             over_speech: activity.speaking,
+            background: false,
             echo: activity.speaking && !cx.echo_cancelled,
         };
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
@@ -190,17 +191,26 @@ impl Floor {
         let open = self.open.as_mut()?;
         open.woken |= self.phrases.strip(text).is_some();
         let addressed = cx.config.always_listening || open.origin.expected || open.woken;
-        cx.push(Output::Caption {
-            turn: Turn::default(),
-            utterance: open.id,
-            revision,
-            last: false,
-            addressed,
-            text: String::from(text),
-        });
+        if !text.is_empty() {
+            cx.push(Output::Caption {
+                turn: Turn::default(),
+                utterance: open.id,
+                revision,
+                last: false,
+                addressed,
+                text: String::from(text),
+            });
+        }
         if activity.speaking
             && !open.interrupted
-            && barge_in::by_words(&cx.config, cx.echo_cancelled, &self.phrases, activity, text)
+            && barge_in::by_words(
+                &cx.config,
+                cx.echo_cancelled,
+                &self.phrases,
+                activity,
+                open.origin.background,
+                text,
+            )
         {
             open.interrupted = true;
             cx.disarm(Timer::VoiceConfirmed);
@@ -439,7 +449,9 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     });
     cx.disarm(Timer::EndOfTurn);
     cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
-    watch_voice(cx, activity);
+    if !open.origin.background {
+        watch_voice(cx, activity);
+    }
 }
 
 /// Voice over the assistant counts once it has lasted.

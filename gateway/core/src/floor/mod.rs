@@ -158,10 +158,12 @@ impl Floor {
         }
     }
 
-    /// The assistant begins to speak: an utterance that is open now is spoken over it.
-    pub(crate) fn speech_began(&mut self, cx: &Context) {
+    /// The assistant begins to speak: an utterance that is open now is spoken over it. `insisting`:
+    /// it was waited for long enough, so that it is the background from now on.
+    pub(crate) fn speech_began(&mut self, cx: &Context, insisting: bool) {
         if let Some(open) = &mut self.open {
-            open.origin.over_speech = true;
+            open.origin.background |= insisting;
+            open.origin.over_speech |= !insisting;
             open.origin.echo |= !cx.echo_cancelled;
         }
     }

@@ -35,7 +35,10 @@ pub(super) struct Origin {
     pub(super) during_turn: bool,
     /// The assistant was speaking at some moment of it.
     pub(super) over_speech: bool,
-    /// The same, on a device that hears its own speaker.
+    /// It was going on when an announcement would wait no longer: only a wake or cancel word in it
+    /// counts.
+    pub(super) background: bool,
+    /// The assistant spoke at some moment of it, on a device that hears its own speaker.
     pub(super) echo: bool,
 }
 

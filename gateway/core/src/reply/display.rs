@@ -24,8 +24,8 @@ pub(crate) struct Board {
     turn: Turn,
     drawn: bool,
     dirty: bool,
-    /// How long the answer's last page stands, once it is whole.
-    stands_ms: Option<u32>,
+    /// Whether the answer is whole: its last page goes away by itself.
+    whole: bool,
     /// A tool draws for itself: the answer is only spoken.
     taken: bool,
 }
@@ -38,7 +38,7 @@ impl Board {
         self.turn = turn;
         self.drawn = false;
         self.dirty = false;
-        self.stands_ms = None;
+        self.whole = false;
         self.taken = false;
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
@@ -82,24 +82,23 @@ impl Board {
         if self.answer.trim().is_empty() || self.taken {
             return;
         }
-        let chars = u32::try_from(self.answer.chars().count()).unwrap_or(u32::MAX);
-        self.stands_ms = Some(stands_ms(chars));
+        self.whole = true;
         self.draw(cx);
     }
 
-    /// Something of a tool's own, a notice, or a question.
+    /// Something of a tool's own, or a notice. `keeps`: the text that is said does not replace it.
     pub(super) fn show(
         &mut self,
         cx: &mut Context,
         content: Content,
         priority: Priority,
         duration_ms: Option<u32>,
+        keeps: bool,
     ) {
         let Some(size) = cx.display else {
             return;
         };
-        // Where there is no speaker, the answer has no other way to the wearer.
-        self.taken = cx.speaker;
+        self.taken = keeps;
         self.dirty = false;
         self.put(cx, fit(content, size), priority, duration_ms);
     }
@@ -133,12 +132,12 @@ impl Board {
         if text.trim().is_empty() {
             return;
         }
+        let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         if more && !cx.armed(Timer::PageDue) {
-            let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
             let read_ms = chars.saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN);
             cx.arm(Timer::PageDue, read_ms);
         }
-        let duration_ms = self.stands_ms.filter(|_| !more);
+        let duration_ms = (self.whole && !more).then(|| stands_ms(chars));
         self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);
     }
 

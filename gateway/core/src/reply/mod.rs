@@ -15,6 +15,9 @@ use crate::{
     vocab::{Content, Priority, Turn},
 };
 
+/// What a tool or an announcement shows stands at least as long as the words that go with it take.
+const SHOWN_MS_MIN: u32 = 10_000;
+
 /// Something came to its end.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ended {
@@ -127,9 +130,11 @@ impl Reply {
             Content::Double { top, bottom } => top.len() + bottom.len(),
         };
         let stands_ms = display::stands_ms(u32::try_from(chars).unwrap_or(u32::MAX));
-        // At least as long as the words that go with it take.
+        let stands_ms = stands_ms.max(SHOWN_MS_MIN);
+        // Where there is no speaker, the answer has no other way to the wearer.
+        let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
         self.board
-            .show(cx, content, priority, Some(stands_ms.max(10_000)));
+            .show(cx, content, priority, Some(stands_ms), keeps);
     }
 
     /// No more text will come.

@@ -156,6 +156,16 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
                 Input::Announce(Announcement { id, say, show }),
             )
         }
+        // A turn of which the conversation knows nothing: nobody will ever end it.
+        "wedge" => {
+            let turn = Turn {
+                id: 77,
+                revision: 0,
+            };
+            let device = world.devices[device].info.id.clone();
+            world.user_input(UserInput::TurnRequested { device, turn });
+            Ok(())
+        }
         "stale" => {
             world.stale_models = true;
             Ok(())

@@ -208,8 +208,11 @@ pub fn rest(world: &World) -> Result<(), String> {
     Ok(())
 }
 
+/// `at`, `by` or `within`, and the moment or the span.
+type When = Option<(&'static str, Ms)>;
+
 /// `what at 1.5`, `what by 1.5` or `what within 1.5`.
-fn timing(rest: &str) -> Result<(String, Option<(&'static str, Ms)>), String> {
+fn timing(rest: &str) -> Result<(String, When), String> {
     if let Some((before, number)) = rest.rsplit_once(' ')
         && let Ok(moment) = seconds(number)
     {

@@ -1,0 +1,98 @@
+//! The device's coming and going, and the end of everything.
+
+use alloc::vec::Vec;
+
+use super::Conversation;
+use crate::{
+    agent::history::Heard,
+    approval,
+    input::Input,
+    link::Link,
+    output::{CloseReason, Output, TurnOutcome},
+    reply::{Ended, Purpose},
+    vocab::{ApprovalOutcome, DeviceInfo, ListeningState},
+};
+
+impl Conversation {
+    pub(super) fn connected(&mut self, device: &DeviceInfo, resumed: bool) {
+        let returns = resumed && matches!(self.link, Link::Lost | Link::Up);
+        if !returns {
+            self.reset();
+            self.listening = ListeningState::Idle;
+        }
+        self.cx.display = device.display;
+        self.cx.speaker = device.speaker;
+        self.cx.echo_cancelled = device.echo_cancelled;
+        self.link.handle_connected(&mut self.cx);
+        self.reply.watch(&mut self.cx, true);
+        if self.muted {
+            self.cx.push(Output::SetMuted(true));
+        }
+        self.cx.push(Output::Listening(self.listening));
+    }
+
+    pub(super) fn link_lost(&mut self) {
+        if !self.link.is_up() {
+            return;
+        }
+        self.link.handle_lost(&mut self.cx);
+        self.reply.watch(&mut self.cx, false);
+        self.notices.give_back(&mut self.cx);
+        self.settle_notice(false);
+        if matches!(self.reply.purpose(), Some(Purpose::Notice { .. })) {
+            let ended = self.reply.stop(&mut self.cx);
+            self.ended(ended);
+        }
+    }
+
+    pub(super) fn device_silent(&mut self) {
+        self.cx.push(Output::Close {
+            reason: CloseReason::Silent,
+        });
+        self.link_lost();
+    }
+
+    pub(super) fn resume_expired(&mut self) {
+        self.reset();
+    }
+
+    pub(super) fn shutdown(&mut self) {
+        self.reset();
+        self.link.close(&mut self.cx, CloseReason::Shutdown);
+        self.cx.disarm_all();
+    }
+
+    /// After the end only debts are paid: what is asked for is refused.
+    pub(super) fn refuse(&mut self, input: Input) {
+        match input {
+            Input::Announce(announcement) => self.cx.push(Output::Announced {
+                id: announcement.id,
+                heard: false,
+            }),
+            Input::ApprovalAsked(asked) => {
+                approval::settle(&mut self.cx, &asked, ApprovalOutcome::Cancelled);
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends everything that belongs to the session.
+    fn reset(&mut self) {
+        self.approvals.cancel_all(&mut self.cx);
+        self.notices.give_back(&mut self.cx);
+        self.settle_notice(false);
+        self.floor.discard(&mut self.cx);
+        let heard = match self.reply.stop(&mut self.cx) {
+            Some(Ended {
+                purpose: Purpose::Answer,
+                heard,
+                ..
+            }) => heard,
+            other => {
+                self.ended(other);
+                Heard::Part(Vec::new())
+            }
+        };
+        self.agent.abandon(&mut self.cx, heard, TurnOutcome::Failed);
+    }
+}

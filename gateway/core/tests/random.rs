@@ -1,0 +1,424 @@
+//! Random inputs: no panic, no turn that stays open, no call without its one result, no flood.
+
+mod script;
+mod world;
+
+use gateway_core::{
+    conversation::{Config, Conversation},
+    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    user::{self, User},
+    vocab::{
+        Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
+        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn,
+        Usage, VoiceFact,
+    },
+};
+use proptest::prelude::*;
+use world::{ModelEnd, ModelScript, ToolScript, World};
+
+/// Outputs that one input may bring about at most: the largest is an answer of many clauses on a
+/// device without a speaker, or the end of everything at once.
+const OUTPUTS_PER_INPUT_MAX: usize = 200;
+
+const WORDS: &[&str] = &[
+    "Hey Mentra.",
+    "Mentra, what time is it?",
+    "stop",
+    "Yes.",
+    "No.",
+    "repeat that",
+    "set a timer for",
+    "never mind",
+    "stop listening",
+    "hello there my friend",
+    "",
+    "you",
+    "Mentra, call",
+    "[MUSIC]",
+    "ok mentra stop",
+];
+
+fn words() -> impl Strategy<Value = String> {
+    prop_oneof![
+        prop::sample::select(WORDS).prop_map(String::from),
+        "\\PC{0,40}",
+    ]
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    (0_u32..5, 0_u16..2).prop_map(|(id, revision)| Turn { id, revision })
+}
+
+fn call_id() -> impl Strategy<Value = String> {
+    (0_u8..4).prop_map(|id| format!("c{id}"))
+}
+
+fn fact() -> impl Strategy<Value = VoiceFact> {
+    let utterance = 1_u32..4;
+    (
+        utterance,
+        0_u8..5,
+        any::<u32>(),
+        prop::option::of(any::<f32>()),
+    )
+        .prop_map(|(utterance, kind, us, score)| {
+            let us = u64::from(us);
+            match kind {
+                0 => VoiceFact::SpeechStarted {
+                    utterance,
+                    at_us: us,
+                },
+                1 => VoiceFact::Paused {
+                    utterance,
+                    at_us: us,
+                    silence_us: us % 300_000,
+                },
+                2 => VoiceFact::Resumed {
+                    utterance,
+                    at_us: us,
+                },
+                3 => VoiceFact::Silence {
+                    utterance,
+                    at_us: us,
+                    silence_us: us % 2_000_000,
+                    score,
+                },
+                _ => VoiceFact::TooLong { utterance },
+            }
+        })
+}
+
+fn result() -> impl Strategy<Value = ToolResult> {
+    (words(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(text, shows, handled, fails)| {
+            let mut result = if fails {
+                ToolResult::failed(ErrorCode::ExecutionError, text.clone(), false)
+            } else {
+                ToolResult::said(text.clone())
+            };
+            result.handled_display = handled;
+            result.show = shows.then_some(Content::Text { text });
+            result
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = ModelEvent> {
+    prop_oneof![
+        words().prop_map(ModelEvent::Text),
+        call_id().prop_map(|id| ModelEvent::ToolCall(ToolCall {
+            id,
+            name: "tool".into(),
+            arguments: serde_json::json!({})
+        })),
+        Just(ModelEvent::Done {
+            stop: StopReason::End,
+            usage: Usage::default()
+        }),
+        Just(ModelEvent::Failed {
+            kind: FailureKind::Bug,
+            message: "x".into()
+        }),
+    ]
+}
+
+fn device() -> impl Strategy<Value = DeviceInfo> {
+    (
+        any::<bool>(),
+        any::<bool>(),
+        any::<bool>(),
+        0_u16..20,
+        0_u16..4,
+    )
+        .prop_map(
+            |(display, speaker, echo_cancelled, columns, rows)| DeviceInfo {
+                id: "glasses".into(),
+                user: "wearer".into(),
+                display: display.then_some(DisplaySize { columns, rows }),
+                speaker,
+                echo_cancelled,
+            },
+        )
+}
+
+fn input() -> impl Strategy<Value = Input> {
+    prop_oneof![
+        1 => (device(), any::<bool>()).prop_map(|(device, resumed)| Input::Connected { device, resumed }),
+        1 => Just(Input::LinkLost),
+        1 => Just(Input::Alive),
+        12 => fact().prop_map(Input::Voice),
+        8 => (1_u32..4, 0_u16..8, 0_u8..3, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
+            utterance,
+            revision,
+            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final][usize::from(kind)],
+            text,
+            confidence: 0.5,
+        })),
+        2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
+        2 => words().prop_map(Input::Text),
+        6 => turn().prop_map(|turn| Input::Granted { turn, history: Vec::new() }),
+        12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),
+        6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
+        4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
+        1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
+        8 => (0_u32..4, 0_u16..5, any::<f32>(), any::<bool>()).prop_map(|(speech, clauses_done, clause_part, finished)| Input::Played { speech, clauses_done, clause_part, finished }),
+        1 => any::<bool>().prop_map(|long| Input::Button(if long { Button::LongPress } else { Button::Press })),
+        1 => any::<bool>().prop_map(Input::Mute),
+        2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
+            id,
+            turn,
+            tool: "tool".into(),
+            question: "Really?".into(),
+            arguments_hash: 1,
+            expires_ms: expires_ms % 60_000,
+        })),
+        1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No } }),
+        2 => (0_u64..3, words()).prop_map(|(id, say)| Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say })),
+    ]
+}
+
+/// What a conversation owes, as the shell sees it.
+#[derive(Default)]
+struct Debts {
+    turns: std::collections::BTreeMap<Turn, usize>,
+    done: std::collections::BTreeMap<Turn, usize>,
+    calls: std::collections::BTreeMap<(Turn, String), usize>,
+    results: std::collections::BTreeMap<(Turn, String), usize>,
+    asked: usize,
+    settled: usize,
+    announced: usize,
+}
+
+impl Debts {
+    fn drain(&mut self, conversation: &mut Conversation) {
+        use gateway_core::{output::Output, vocab::Part};
+        let mut count = 0;
+        while let Some(output) = conversation.poll_output() {
+            count += 1;
+            match output {
+                Output::RequestTurn { turn } => *self.turns.entry(turn).or_default() += 1,
+                Output::RunTool { turn, call } => {
+                    *self.calls.entry((turn, call.id)).or_default() += 1
+                }
+                Output::ApprovalSettled { .. } => self.settled += 1,
+                Output::Announced { .. } => self.announced += 1,
+                Output::TurnDone { turn, messages, .. } => {
+                    *self.done.entry(turn).or_default() += 1;
+                    let (mut calls, mut results) = (Vec::new(), Vec::new());
+                    for part in messages.into_iter().flat_map(|message| message.parts) {
+                        match part {
+                            Part::ToolCall { call } => calls.push(call.id),
+                            Part::ToolResult { call_id, .. } => {
+                                *self.results.entry((turn, call_id.clone())).or_default() += 1;
+                                results.push(call_id);
+                            }
+                            Part::Text { .. } => {}
+                        }
+                    }
+                    calls.sort();
+                    results.sort();
+                    assert_eq!(calls, results, "every call with its result");
+                }
+                _ => {}
+            }
+        }
+        assert!(
+            count <= OUTPUTS_PER_INPUT_MAX,
+            "{count} outputs for one input"
+        );
+    }
+
+    fn settled(&self) {
+        assert_eq!(self.turns, self.done, "every turn ends exactly once");
+        for (call, runs) in &self.calls {
+            assert_eq!((*runs, self.results.get(call)), (1, Some(&1)), "{call:?}");
+        }
+        assert_eq!(self.asked, self.settled, "every question is settled");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a peer, a model or a shell may send, in any order.
+    #[test]
+    fn a_conversation_never_panics_and_never_hangs(
+        first in device(),
+        always_listening in any::<bool>(),
+        inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
+    ) {
+        let config = Config { always_listening, ..Config::default() };
+        let mut conversation = Conversation::new(config);
+        let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 0, offset_s: 0 };
+        let mut debts = Debts::default();
+        conversation.handle_input(now, Input::Connected { device: first, resumed: false });
+        debts.drain(&mut conversation);
+        for (input, pause_us) in inputs {
+            let until_us = now.mono_us + pause_us;
+            pass(&mut conversation, &mut now, until_us, &mut debts);
+            debts.asked += usize::from(matches!(input, Input::ApprovalAsked(_)));
+            conversation.handle_input(now, input);
+            debts.drain(&mut conversation);
+        }
+        // A turn may wait for its grant, its model and its tools, be asked about, and be played by
+        // a device that acknowledges nothing; then it is over.
+        let until_us = now.mono_us + 600_000_000;
+        pass(&mut conversation, &mut now, until_us, &mut debts);
+        debts.settled();
+    }
+
+    /// The same with a user's machine.
+    #[test]
+    fn a_user_never_panics_and_stays_bounded(
+        inputs in prop::collection::vec((user_input(), 0_u64..30_000_000, -100_000_i64..100_000), 1..100),
+    ) {
+        let mut user = User::new(user::Config::default());
+        let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 1_000_000, offset_s: 0 };
+        for (input, pause_us, jump_ms) in inputs {
+            now.mono_us += pause_us;
+            now.wall_ms += i64::try_from(pause_us / 1_000).unwrap() + if jump_ms % 7 == 0 { jump_ms } else { 0 };
+            user.handle_timeout(now);
+            user.handle_input(now, input);
+            let mut count = 0;
+            while user.poll_output().is_some() {
+                count += 1;
+            }
+            prop_assert!(count <= OUTPUTS_PER_INPUT_MAX * 2, "{} outputs", count);
+            // A wake-up that changes nothing must not ask for itself again.
+            user.handle_timeout(now);
+            while user.poll_output().is_some() {}
+            prop_assert!(user.poll_timeout().is_none_or(|(at_us, _)| at_us > now.mono_us));
+        }
+    }
+
+    /// A whole world with a wearer who says and does things at random moments: everything comes to
+    /// rest, nothing is promised and lost.
+    #[test]
+    fn a_world_comes_to_rest(
+        seed in prop::collection::vec((0_u8..14, 0_u64..4_000, 0_usize..15), 1..40),
+        echo_cancelled in any::<bool>(),
+        speaker in any::<bool>(),
+    ) {
+        let mut world = World::new(Config::default());
+        let size = DisplaySize { columns: 30, rows: 3 };
+        world.add_device("glasses", Some(size), speaker, echo_cancelled);
+        world.add_device("phone", None, true, true);
+        world.connect(0, false);
+        world.connect(1, false);
+        let mut calls = 0;
+        let mut entries = 0;
+        for (what, pause, word) in seed {
+            let until = world.now_ms + pause;
+            world.run_until(until);
+            let device = word % 2;
+            match what {
+                0..=4 => world.speak(device, &[(0, 200 + pause / 4, WORDS[word])], None),
+                5 => world.input(device, Input::Button(Button::Press)),
+                6 => world.models.push_back(ModelScript { after: pause, text: "Here is one. And here is two, at length.".into(), calls: Vec::new(), end: ModelEnd::Done }),
+                7 => world.models.push_back(ModelScript { after: 100, text: "Wait.".into(), calls: Vec::new(), end: ModelEnd::Silent }),
+                8 | 9 => {
+                    calls += 1;
+                    let id = format!("c{calls}");
+                    world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0 });
+                    world.models.push_back(ModelScript { after: 100, text: "Let me see.".into(), calls: vec![("tool".into(), id)], end: ModelEnd::Done });
+                }
+                10 if world.devices[device].connected => world.lose(device),
+                10 => {
+                    world.connect(device, word > 7);
+                    world.play_on(device);
+                }
+                11 => world.input(device, Input::Text(WORDS[word].into())),
+                12 => {
+                    entries += 1;
+                    world.user_input(UserInput::ScheduleAdd { request: entries, due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() });
+                }
+                _ => world.stale_models = true,
+            }
+        }
+        for device in 0..2 {
+            if !world.devices[device].connected {
+                world.connect(device, true);
+                world.play_on(device);
+            }
+        }
+        let until = world.now_ms + 600_000;
+        world.run_until(until);
+        prop_assert_eq!(script::rest(&world), Ok(()));
+        // Every timer that was promised was told, and has left the store.
+        prop_assert!(world.stored.is_empty(), "{:?}", world.stored);
+    }
+}
+
+fn user_input() -> impl Strategy<Value = UserInput> {
+    let device = || (0_u8..20).prop_map(|number| format!("d{number}"));
+    prop_oneof![
+        device().prop_map(|device| UserInput::DeviceJoined { device }),
+        device().prop_map(|device| UserInput::DeviceLeft { device }),
+        (device(), turn()).prop_map(|(device, turn)| UserInput::TurnRequested { device, turn }),
+        (device(), turn()).prop_map(|(device, turn)| UserInput::TurnDone {
+            device,
+            turn,
+            messages: Vec::new()
+        }),
+        (any::<u64>(), any::<u64>(), any::<bool>(), words()).prop_map(
+            |(request, span, timer, text)| UserInput::ScheduleAdd {
+                request,
+                due: if timer {
+                    Due::In {
+                        duration_ms: span % 100_000,
+                    }
+                } else {
+                    Due::At {
+                        wall_ms: i64::try_from(span % 2_000_000).unwrap(),
+                    }
+                },
+                kind: if timer {
+                    ScheduleKind::Timer
+                } else {
+                    ScheduleKind::Reminder
+                },
+                text,
+            }
+        ),
+        (any::<u64>(), any::<u64>(), any::<i64>()).prop_map(|(request, duration_ms, wall_ms)| {
+            UserInput::ScheduleAdd {
+                request,
+                due: if request % 2 == 0 {
+                    Due::In { duration_ms }
+                } else {
+                    Due::At { wall_ms }
+                },
+                kind: ScheduleKind::Timer,
+                text: String::new(),
+            }
+        }),
+        (any::<u64>(), 0_u64..20)
+            .prop_map(|(request, id)| UserInput::ScheduleRemove { request, id }),
+        (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
+        (0_u64..60).prop_map(|ticket| UserInput::PersistFailed {
+            ticket,
+            reason: "full".into()
+        }),
+        (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced {
+            device,
+            id,
+            heard
+        }),
+        Just(UserInput::ClearHistory),
+    ]
+}
+
+fn pass(conversation: &mut Conversation, now: &mut Timestamp, until_us: u64, debts: &mut Debts) {
+    let mut wakes = 0;
+    while let Some((at_us, _)) = conversation
+        .poll_timeout()
+        .filter(|(at_us, _)| *at_us <= until_us)
+    {
+        now.mono_us = now.mono_us.max(at_us);
+        conversation.handle_timeout(*now);
+        debts.drain(conversation);
+        wakes += 1;
+        assert!(wakes < 20_000, "it wakes without end");
+    }
+    now.mono_us = until_us;
+}
