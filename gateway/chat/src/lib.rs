@@ -5,8 +5,12 @@
 //! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
 //! sees [`Request`] and [`ModelEvent`].
 
+pub mod auth;
+pub mod chat_completions;
 pub mod intents;
+pub mod names;
 pub mod scripted;
+pub mod sse;
 
 use std::sync::Arc;
 

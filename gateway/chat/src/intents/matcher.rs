@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::{
     clock, duration, expression,
     template::{Op, Slot, SlotKind},
-    utterance::View,
+    utterance::{SlotReader, SlotReading, View},
     words,
 };
 
@@ -52,12 +52,18 @@ struct Evidence {
     misheard: bool,
 }
 
+/// What a slot took; free text stays a span until the reading is complete.
+enum Captured {
+    Value(Value),
+    Text(usize, usize),
+}
+
 struct Run<'a> {
     program: &'a [Op],
     view: View<'a>,
     steps: u32,
     misheard: bool,
-    captured: Vec<(&'a str, Value)>,
+    captured: Vec<(&'a str, Captured)>,
     best: Option<Match>,
 }
 
@@ -78,7 +84,8 @@ impl<'a> Run<'a> {
                 }
             }
             Some(Op::Set(property, value)) => {
-                self.captured.push((property, value.clone()));
+                self.captured
+                    .push((property, Captured::Value(value.clone())));
                 self.step(op + 1, at, evidence);
                 self.captured.pop();
             }
@@ -128,7 +135,7 @@ impl<'a> Run<'a> {
                 typed_words: evidence.typed_words + end.saturating_sub(at + 1),
                 ..evidence
             };
-            self.captured.push((&slot.property, value));
+            self.captured.push((&slot.property, Captured::Value(value)));
             self.step(op + 1, end, evidence);
             self.captured.pop();
         };
@@ -148,16 +155,30 @@ impl<'a> Run<'a> {
                 }
             }
             SlotKind::Duration { minimum, maximum } => {
-                for (end, seconds) in duration::read(view, at) {
-                    if (*minimum..=*maximum).contains(&(seconds as f64)) {
-                        typed(end, Value::from(seconds));
+                let read = || each(duration::read(view, at));
+                for (end, seconds) in view.slot(SlotReader::Duration, at, read).iter() {
+                    let value = seconds.as_f64().unwrap_or(f64::NAN);
+                    if (*minimum..=*maximum).contains(&value) {
+                        typed(*end, seconds.clone());
                     }
                 }
             }
-            SlotKind::Time => each(clock::read_time(view, at), typed),
-            SlotKind::Date => each(clock::read_date(view, at), typed),
-            SlotKind::When => each(clock::read_when(view, at), typed),
-            SlotKind::Expression => each(expression::read(view, at), typed),
+            SlotKind::Time => {
+                let read = || each(clock::read_time(view, at));
+                all(&view.slot(SlotReader::Time, at, read), typed);
+            }
+            SlotKind::Date => {
+                let read = || each(clock::read_date(view, at));
+                all(&view.slot(SlotReader::Date, at, read), typed);
+            }
+            SlotKind::When => {
+                let read = || each(clock::read_when(view, at));
+                all(&view.slot(SlotReader::When, at, read), typed);
+            }
+            SlotKind::Expression => {
+                let read = || each(expression::read(view, at));
+                all(&view.slot(SlotReader::Expression, at, read), typed);
+            }
             SlotKind::Choice(choices) => {
                 for (spoken, value) in choices {
                     let same = spoken
@@ -185,12 +206,12 @@ impl<'a> Run<'a> {
             if words.iter().all(|word| weight(&word.text) < 1.0) {
                 continue;
             }
-            let text = words::original(view.utterance.source, words);
             let evidence = Evidence {
                 text_words: evidence.text_words + (end - at),
                 ..evidence
             };
-            self.captured.push((&slot.property, Value::String(text)));
+            self.captured
+                .push((&slot.property, Captured::Text(at, end)));
             self.step(op + 1, end, evidence);
             self.captured.pop();
         }
@@ -207,6 +228,17 @@ impl<'a> Run<'a> {
             }
         }
         words
+    }
+
+    fn value(&self, captured: &Captured) -> Value {
+        let utterance = self.view.utterance;
+        match captured {
+            Captured::Value(value) => value.clone(),
+            Captured::Text(start, end) => {
+                let words = utterance.words.get(*start..*end).unwrap_or(&[]);
+                Value::String(words::original(utterance.source, words))
+            }
+        }
     }
 
     fn finish(&mut self, at: usize, evidence: Evidence) {
@@ -227,16 +259,21 @@ impl<'a> Run<'a> {
             self.best = Some(Match {
                 score,
                 arguments: captured
-                    .map(|(property, value)| ((*property).to_owned(), value.clone()))
+                    .map(|(property, captured)| ((*property).to_owned(), self.value(captured)))
                     .collect(),
             });
         }
     }
 }
 
-fn each(readings: impl IntoIterator<Item = (usize, String)>, mut found: impl FnMut(usize, Value)) {
-    for (end, text) in readings {
-        found(end, Value::String(text));
+fn each<T: Into<Value>>(readings: impl IntoIterator<Item = (usize, T)>) -> Vec<SlotReading> {
+    let readings = readings.into_iter();
+    readings.map(|(end, value)| (end, value.into())).collect()
+}
+
+fn all(readings: &[SlotReading], mut found: impl FnMut(usize, Value)) {
+    for (end, value) in readings {
+        found(*end, value.clone());
     }
 }
 

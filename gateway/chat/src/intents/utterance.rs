@@ -1,7 +1,10 @@
 //! One utterance with all the numbers that can be read in it, and the moment it was said.
 
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
 use gateway_core::vocab::Timestamp;
 use jiff::civil::DateTime;
+use serde_json::Value;
 use text2num::{Language, text2digits};
 
 use super::words::{self, Kind, Word};
@@ -21,6 +24,21 @@ pub(super) struct Utterance<'a> {
     numbers: Vec<Vec<Reading>>,
     /// Local date and time when it was said.
     pub now: DateTime,
+    /// Slots that were read before: many templates ask for the same slot at the same word.
+    slots: RefCell<HashMap<(SlotReader, usize, usize), Rc<[SlotReading]>>>,
+}
+
+/// One past the last word of a slot, and its value.
+pub(super) type SlotReading = (usize, Value);
+
+/// Which of the costly slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum SlotReader {
+    Duration,
+    Time,
+    Date,
+    When,
+    Expression,
 }
 
 /// The words before `end`: what is behind them does not exist for a slot.
@@ -42,6 +60,7 @@ impl<'a> Utterance<'a> {
             words,
             numbers,
             now,
+            slots: RefCell::default(),
         }
     }
 
@@ -70,6 +89,23 @@ impl<'a> View<'a> {
             .flatten()
             .copied()
             .filter(|(end, _)| *end <= self.end)
+    }
+
+    /// A slot at `at`: read once by `read`, remembered after that.
+    pub fn slot(
+        &self,
+        reader: SlotReader,
+        at: usize,
+        read: impl FnOnce() -> Vec<SlotReading>,
+    ) -> Rc<[SlotReading]> {
+        let key = (reader, at, self.end);
+        if let Some(known) = self.utterance.slots.borrow().get(&key) {
+            return known.clone();
+        }
+        let readings: Rc<[SlotReading]> = read().into();
+        let mut slots = self.utterance.slots.borrow_mut();
+        slots.insert(key, readings.clone());
+        readings
     }
 
     /// The longest number at `at`.
