@@ -120,7 +120,7 @@ fn is_upper(word: &str) -> bool {
 }
 
 /// A sign that is read as a word.
-pub(super) fn sign(word: &str) -> Option<&'static str> {
+fn sign(word: &str) -> Option<&'static str> {
     match word {
         "%" => Some("percent"),
         "&" => Some("and"),
