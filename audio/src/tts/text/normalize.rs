@@ -264,22 +264,26 @@ fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<Str
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
     /// A few entries of each list, enough for the rules.
-    pub(crate) fn normalizer() -> Normalizer {
-        let words = serde_json::json!({
-            "months": {"jan": "January", "mar": "March", "dec": "December"},
+    fn normalizer() -> Normalizer {
+        let words = r#"{
+            "months": {
+                "jan": "January", "feb": "February", "mar": "March", "apr": "April", "may": "May",
+                "jun": "June", "jul": "July", "aug": "August", "sep": "September",
+                "oct": "October", "nov": "November", "dec": "December"
+            },
             "titles": {"Dr": "Dr", "St": "Saint"},
             "abbreviations": {"St.": "Street", "Dr.": "Dr", "approx.": "approximately", "vs": "versus", "w/": "with"},
             "units": {"km": ["kilometer", "kilometers"], "lb": ["pound", "pounds"], "sq ft": ["square foot", "square feet"]},
             "symbols": {"=": "equals", "×": "times", "~": "about", "*": " "},
             "currency": {"¥": ["yen", "yen"], "$": ["dollar", "dollars"], "¢": ["cent", "cents"], "Rs": ["rupee", "rupees"]},
             "roman_cardinal": ["Chapter"],
-            "roman_ordinal": ["Henry"],
-        });
-        Normalizer::new(serde_json::from_value(words).unwrap()).unwrap()
+            "roman_ordinal": ["Henry"]
+        }"#;
+        Normalizer::new(serde_json::from_str(words).unwrap()).unwrap()
     }
 
     #[test]
@@ -315,10 +319,7 @@ pub(super) mod tests {
             ("6 × 7=42", "6 times 7 equals 42"),
             ("+5", "plus 5"),
         ] {
-            // Month names beyond the short list fall back to what is written.
-            if written != "1/2, 3/4, 9/11" {
-                assert_eq!(normalizer.normalize(written), spoken, "{written}");
-            }
+            assert_eq!(normalizer.normalize(written), spoken, "{written}");
         }
     }
 }
