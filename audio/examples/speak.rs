@@ -84,17 +84,27 @@ fn bench(voice: &Voice) -> Result<(), Box<dyn Error>> {
 
 /// CPU time of all threads in µs: on a busy machine it tells more than the clock does. Linux only, 0 elsewhere.
 fn cpu_us() -> Result<u64, Box<dyn Error>> {
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return Ok(0) };
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return Ok(0);
+    };
     let mut total = 0;
     for thread in threads {
         let stat = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-        total += stat.split_whitespace().next().unwrap_or("0").parse::<u64>()? / 1_000;
+        total += stat
+            .split_whitespace()
+            .next()
+            .unwrap_or("0")
+            .parse::<u64>()?
+            / 1_000;
     }
     Ok(total)
 }
 
 fn voice_dir() -> Result<PathBuf, Box<dyn Error>> {
-    let models = match (std::env::var_os("LORGNETTE_MODELS"), std::env::var_os("HOME")) {
+    let models = match (
+        std::env::var_os("LORGNETTE_MODELS"),
+        std::env::var_os("HOME"),
+    ) {
         (Some(models), _) => PathBuf::from(models),
         (None, Some(home)) => PathBuf::from(home).join(".local/share/lorgnette/models"),
         (None, None) => return Err("set LORGNETTE_MODELS to the folder of the models".into()),
@@ -110,6 +120,7 @@ fn write(path: &Path, pcm: &[i16]) -> Result<(), hound::Error> {
         sample_format: hound::SampleFormat::Int,
     };
     let mut file = hound::WavWriter::create(path, format)?;
-    pcm.iter().try_for_each(|sample| file.write_sample(*sample))?;
+    pcm.iter()
+        .try_for_each(|sample| file.write_sample(*sample))?;
     file.finalize()
 }

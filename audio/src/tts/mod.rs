@@ -77,21 +77,27 @@ impl Voice {
     /// One clause as PCM16, mono, at [`Voice::RATE_HZ`]; empty when the text holds nothing to say.
     ///
     /// `speed` 1.0 is the voice's own pace, 2.0 twice as fast. Silence before the first sound is cut to a few
-    /// milliseconds, and both ends fade, so that clauses can be played one after the other without clicks.
+    /// milliseconds, that after each sentence to a pause, and all ends fade: clauses can be played one after the
+    /// other without clicks.
     ///
     /// # Errors
     /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] when a network fails.
     pub fn synthesize(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
         let speed = clamp_speed(speed);
-        let mut samples = Vec::new();
+        let (mut samples, mut pcm) = (Vec::new(), Vec::new());
         let mut rng = SmallRng::seed_from_u64(NOISE_SEED);
         for ids in self.phoneme_ids(clause)? {
             let spectrum = self.acoustic.run(&ids, speed)?;
             // A poisoned lock only means that another call panicked; the buffers are overwritten anyway.
-            let mut vocoder = self.vocoder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut vocoder = self
+                .vocoder
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            samples.clear();
             vocoder.render(&spectrum, || StandardNormal.sample(&mut rng), &mut samples);
+            finish::finish(&mut samples, &mut pcm);
         }
-        Ok(finish::finish(samples))
+        Ok(pcm)
     }
 
     /// The phoneme ids that the network gets for `clause`, without the pads: one list a sentence.
@@ -101,14 +107,20 @@ impl Voice {
     pub fn phoneme_ids(&self, clause: &str) -> Result<Vec<Vec<i32>>, Error> {
         let chars = clause.chars().take(CLAUSE_CHARS_MAX + 1).count();
         if chars > CLAUSE_CHARS_MAX {
-            return Err(Error::TooLong { chars_max: CLAUSE_CHARS_MAX });
+            return Err(Error::TooLong {
+                chars_max: CLAUSE_CHARS_MAX,
+            });
         }
         self.front_end.phoneme_ids(clause)
     }
 }
 
 fn clamp_speed(speed: f32) -> f32 {
-    if speed.is_nan() { 1.0 } else { speed.clamp(*SPEED_RANGE.start(), *SPEED_RANGE.end()) }
+    if speed.is_nan() {
+        1.0
+    } else {
+        speed.clamp(*SPEED_RANGE.start(), *SPEED_RANGE.end())
+    }
 }
 
 #[cfg(test)]

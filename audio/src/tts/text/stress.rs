@@ -25,14 +25,21 @@ fn has_stress(phonemes: &str) -> bool {
 
 /// How much of a word's sound `phonemes` is.
 pub(super) fn weight(phonemes: &str) -> usize {
-    phonemes.chars().map(|c| if HEAVY.contains(c) { 2 } else { 1 }).sum()
+    phonemes
+        .chars()
+        .map(|c| if HEAVY.contains(c) { 2 } else { 1 })
+        .sum()
 }
 
 /// A letter-by-letter reading: only the last letter keeps its full stress.
 pub(super) fn stress_last(phonemes: &str) -> String {
     let lowered = apply(phonemes, Some(0.0));
     match lowered.rfind(SECONDARY) {
-        Some(at) => format!("{}{PRIMARY}{}", &lowered[..at], &lowered[at + SECONDARY.len_utf8()..]),
+        Some(at) => format!(
+            "{}{PRIMARY}{}",
+            &lowered[..at],
+            &lowered[at + SECONDARY.len_utf8()..]
+        ),
         None => lowered,
     }
 }
@@ -40,7 +47,9 @@ pub(super) fn stress_last(phonemes: &str) -> String {
 /// Moves the stress of a word by `stress`: -2 takes all away, -1 and -0.5 lower it, 0 to 1 give a secondary one
 /// where there is none, 1 and 2 raise it. `None` leaves the word as it is.
 pub(super) fn apply(phonemes: &str, stress: Option<f32>) -> String {
-    let Some(stress) = stress else { return phonemes.to_owned() };
+    let Some(stress) = stress else {
+        return phonemes.to_owned();
+    };
     if stress < -1.0 {
         return phonemes.replace([PRIMARY, SECONDARY], "");
     }
