@@ -12,9 +12,9 @@ pub mod models;
 pub mod preroll;
 pub mod resample;
 pub mod speaker;
-pub mod wav;
 #[cfg(feature = "vad")]
 pub mod vad;
+pub mod wav;
 
 #[cfg(feature = "asr")]
 pub mod asr;

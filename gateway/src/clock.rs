@@ -35,7 +35,11 @@ pub fn now() -> Timestamp {
     let wall_ms = wall_ms();
     let offset_s = jiff::Timestamp::from_millisecond(wall_ms)
         .map_or(0, |moment| zone().to_offset(moment).seconds());
-    Timestamp { mono_us: mono_us(), wall_ms, offset_s }
+    Timestamp {
+        mono_us: mono_us(),
+        wall_ms,
+        offset_s,
+    }
 }
 
 /// The instant that a reading of [`mono_us`] stands for, to sleep until it.

@@ -21,10 +21,12 @@ pub fn chat_completions(
 
 fn key(variable: Option<&str>, file: Option<&Path>) -> Result<Option<String>> {
     if let Some(name) = variable {
-        let key = std::env::var(name).with_context(|| format!("the variable {name} (`model.key_env`) is not set"))?;
+        let key = std::env::var(name)
+            .with_context(|| format!("the variable {name} (`model.key_env`) is not set"))?;
         return Ok(Some(key));
     }
     let Some(path) = file else { return Ok(None) };
-    let key = std::fs::read_to_string(path).with_context(|| format!("reading {} (`model.key_file`)", path.display()))?;
+    let key = std::fs::read_to_string(path)
+        .with_context(|| format!("reading {} (`model.key_file`)", path.display()))?;
     Ok(Some(key.trim().to_owned()))
 }

@@ -11,8 +11,13 @@ use crate::{gate::Gate, transport::server::plain};
 /// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.
 /// A page of another site that its visitor's browser carries here is told by its Origin.
 pub fn origin_is_ours(headers: &HeaderMap) -> bool {
-    let Some(origin) = headers.get(header::ORIGIN) else { return true };
-    let (Ok(origin), Some(Ok(host))) = (origin.to_str(), headers.get(header::HOST).map(|host| host.to_str())) else {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let (Ok(origin), Some(Ok(host))) = (
+        origin.to_str(),
+        headers.get(header::HOST).map(|host| host.to_str()),
+    ) else {
         return false;
     };
     let of_origin = origin.split_once("://").map_or("", |(_, rest)| rest);
@@ -27,9 +32,16 @@ pub fn host_is_loopback(host: &str) -> bool {
 }
 
 /// Answers a request that is no WebSocket.
-pub async fn answer(request: Request<Incoming>, _peer: SocketAddr, _gate: &Gate) -> Response<Full<Bytes>> {
+pub async fn answer(
+    request: Request<Incoming>,
+    _peer: SocketAddr,
+    _gate: &Gate,
+) -> Response<Full<Bytes>> {
     match request.uri().path() {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
-        _ => plain(StatusCode::NOT_FOUND, "nothing here; glasses connect to /glasses\n"),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "nothing here; glasses connect to /glasses\n",
+        ),
     }
 }

@@ -1,6 +1,9 @@
 //! Tools that the glasses offer: their word is checked before it is believed.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
@@ -27,7 +30,7 @@ pub struct Offer {
     pub description: String,
     /// JSON Schema of type object; empty: no arguments.
     pub schema_json: String,
-    /// `[{"language": "en", "templates": ["..."]}]`, or `["..."]` in English; may be empty.
+    /// `{"en": ["...", "..."]}`: templates by language; may be empty.
     pub phrases_json: String,
     /// How to say the result; may be empty.
     pub reply: String,
@@ -157,14 +160,16 @@ fn phrases(json: &str) -> Result<Vec<Phrases>, String> {
     }
     let value: Value =
         serde_json::from_str(json).map_err(|error| format!("phrases: not JSON: {error}"))?;
-    if let Ok(templates) = Vec::<String>::deserialize(&value) {
-        let language = "en".to_owned();
-        return Ok(vec![Phrases {
+    let by_language = BTreeMap::<String, Vec<String>>::deserialize(&value).map_err(|error| {
+        format!("phrases: a language tag and its templates are needed: {error}")
+    })?;
+    Ok(by_language
+        .into_iter()
+        .map(|(language, templates)| Phrases {
             language,
             templates,
-        }]);
-    }
-    Vec::<Phrases>::deserialize(&value).map_err(|error| format!("phrases: {error}"))
+        })
+        .collect())
 }
 
 struct DeviceRunner {

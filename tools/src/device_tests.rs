@@ -22,7 +22,7 @@ fn brightness() -> Offer {
             "required": ["level"]
         })
         .to_string(),
-        phrases_json: r#"["set [the] brightness to {level} [percent]"]"#.into(),
+        phrases_json: r#"{"en": ["set [the] brightness to {level} [percent]"]}"#.into(),
         reply: "Brightness is {level} percent.".into(),
         flags: ToolFlags::default(),
         timeout_ms: 2_000,
@@ -33,7 +33,7 @@ fn photo() -> Offer {
     Offer {
         name: "camera.photo".into(),
         description: "Takes a photo.".into(),
-        phrases_json: r#"[{"language": "en", "templates": ["take a (photo|picture)"]}, {"language": "de", "templates": ["mach ein foto"]}]"#.into(),
+        phrases_json: r#"{"en": ["take a (photo|picture)"], "de": ["mach ein foto"]}"#.into(),
         ..Offer::default()
     }
 }
@@ -174,24 +174,21 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
             }),
             "/input_schema",
         ),
-        (
-            change(&|offer| offer.phrases_json = "{}".into()),
-            "phrases:",
-        ),
+        (change(&|offer| offer.phrases_json = "3".into()), "phrases:"),
         (
             change(&|offer| offer.phrases_json = "[1]".into()),
             "phrases:",
         ),
         (
-            change(&|offer| offer.phrases_json = r#"["dim (it"]"#.into()),
+            change(&|offer| offer.phrases_json = r#"{"en": ["dim (it"]}"#.into()),
             "/phrases/0/templates/0",
         ),
         (
-            change(&|offer| offer.phrases_json = r#"["say {other}"]"#.into()),
+            change(&|offer| offer.phrases_json = r#"{"en": ["say {other}"]}"#.into()),
             "no property 'other'",
         ),
         (
-            change(&|offer| offer.phrases_json = r#"["{level=3}"]"#.into()),
+            change(&|offer| offer.phrases_json = r#"{"en": ["{level=3}"]}"#.into()),
             "only slots",
         ),
         (change(&|offer| offer.reply = "x".repeat(2_000)), "reply:"),
@@ -238,7 +235,7 @@ proptest! {
         name in "\\PC{0,40}",
         description in any::<String>(),
         schema_json in prop_oneof![any::<String>(), Just(r#"{"type":"object"}"#.to_owned())],
-        phrases_json in prop_oneof![any::<String>(), "\\[\"[a-z{}()|\\[\\]:= ]{0,30}\"\\]"],
+        phrases_json in prop_oneof![any::<String>(), "\\{\"en\": \\[\"[a-z{}()|\\[\\]:= ]{0,30}\"\\]\\}"],
         reply in any::<String>(),
         timeout_ms in any::<u32>(),
     ) {

@@ -21,12 +21,18 @@ struct Bucket {
 impl Bucket {
     fn new(per_s: u32) -> Self {
         let per_s = u64::from(per_s);
-        Self { level: per_s * BURST_S * 1_000_000, per_s }
+        Self {
+            level: per_s * BURST_S * 1_000_000,
+            per_s,
+        }
     }
 
     fn refill(&mut self, elapsed_us: u64) {
         let full = self.per_s * BURST_S * 1_000_000;
-        self.level = self.level.saturating_add(elapsed_us.saturating_mul(self.per_s)).min(full);
+        self.level = self
+            .level
+            .saturating_add(elapsed_us.saturating_mul(self.per_s))
+            .min(full);
     }
 
     fn take(&mut self, amount: u64) -> bool {
@@ -69,8 +75,12 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { connections_max: 1, sessions_max: 1, frames_per_s_max: 100, bytes_per_s_max: 10_000 };
+    const LIMITS: Limits = Limits {
+        connections_max: 1,
+        sessions_max: 1,
+        frames_per_s_max: 100,
+        bytes_per_s_max: 10_000,
+    };
 
     #[test]
     fn a_steady_stream_passes_and_a_flood_does_not() {
@@ -79,9 +89,14 @@ mod tests {
             meter.count(90, frame * 10_000).unwrap();
         }
         let mut meter = Meter::new(&LIMITS, 0);
-        let passed = (0..1_000).take_while(|_| meter.count(10, 0).is_ok()).count();
+        let passed = (0..1_000)
+            .take_while(|_| meter.count(10, 0).is_ok())
+            .count();
         assert_eq!(passed, 200);
         let mut meter = Meter::new(&LIMITS, 0);
-        assert!(matches!(meter.count(20_001, 0), Err(LinkError::Flooding(_))));
+        assert!(matches!(
+            meter.count(20_001, 0),
+            Err(LinkError::Flooding(_))
+        ));
     }
 }

@@ -23,8 +23,11 @@ impl GatewayKey {
         }
         let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let Ok(seed) = <[u8; 32]>::try_from(bytes) else {
-            bail!("{} must hold exactly 32 bytes; devices are paired with this key, so restore it from a backup, \
-                   or delete it and pair every device again", path.display());
+            bail!(
+                "{} must hold exactly 32 bytes; devices are paired with this key, so restore it from a backup, \
+                   or delete it and pair every device again",
+                path.display()
+            );
         };
         Ok(Self(SigningKey::from_bytes(&seed)))
     }
@@ -46,12 +49,17 @@ impl GatewayKey {
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
     Ok(bytes)
 }
 
 /// Name of a device in the store and for the operator: the first 16 bytes of SHA-256 of its public
 /// key, as 32 hexadecimal digits.
 pub fn fingerprint(public_key: &[u8; 32]) -> String {
-    Sha256::digest(public_key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(public_key)
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -31,7 +31,9 @@ pub enum Error {
         database: &'static str,
     },
     /// The folder belongs to another version of the gateway.
-    #[error("the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it")]
+    #[error(
+        "the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it"
+    )]
     Schema {
         /// What the folder says.
         found: u32,

@@ -1,11 +1,6 @@
 //! The certificate that is made on first start, and TLS 1.3 for both transports.
 
-use std::{
-    io::Write as _,
-    os::unix::fs::OpenOptionsExt as _,
-    path::Path,
-    sync::Arc,
-};
+use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use device_protocol::ALPN;
@@ -76,5 +71,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         .mode(0o600)
         .open(path)
         .with_context(|| format!("making {}", path.display()))?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(|| format!("writing {}", path.display()))
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .with_context(|| format!("writing {}", path.display()))
 }

@@ -14,7 +14,10 @@ use hyper_util::rt::TokioIo;
 use tokio::{sync::mpsc, time::timeout};
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{self, Message, protocol::{Role, WebSocketConfig}},
+    tungstenite::{
+        self, Message,
+        protocol::{Role, WebSocketConfig},
+    },
 };
 
 use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX};
@@ -50,11 +53,18 @@ pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
         .max_write_buffer_size(2 * limits::JSON_BYTES_MAX)
         .max_message_size(Some(message_bytes_max))
         .max_frame_size(Some(message_bytes_max));
-    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let socket =
+        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
     spawn("websocket-writer", write(sink, frames, form));
-    (Receiver { socket: stream, form }, Sender::new(queue))
+    (
+        Receiver {
+            socket: stream,
+            form,
+        },
+        Sender::new(queue),
+    )
 }
 
 impl Receiver {
@@ -78,10 +88,14 @@ impl Receiver {
                 (Message::Close(_), _) => return Ok(None),
                 (Message::Ping(_) | Message::Pong(_) | Message::Frame(_), _) => {}
                 (Message::Binary(_), Form::Json) => {
-                    return Err(LinkError::Malformed("a binary message where JSON was agreed".to_owned()));
+                    return Err(LinkError::Malformed(
+                        "a binary message where JSON was agreed".to_owned(),
+                    ));
                 }
                 (Message::Text(_), Form::Binary) => {
-                    return Err(LinkError::Malformed("a text message where the binary form was agreed".to_owned()));
+                    return Err(LinkError::Malformed(
+                        "a text message where the binary form was agreed".to_owned(),
+                    ));
                 }
             }
         }
@@ -94,7 +108,8 @@ fn binary_of(text: &str) -> Result<Option<Bytes>, LinkError> {
         Decoded::Skipped { .. } => Ok(None),
         Decoded::Frame(frame) => {
             let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
-            let length = encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
+            let length =
+                encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
             buffer.truncate(length);
             Ok(Some(Bytes::from(buffer)))
         }
@@ -108,7 +123,11 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<Bytes>, form: Form) {
+async fn write(
+    mut sink: SplitSink<Socket, Message>,
+    mut frames: mpsc::Receiver<Bytes>,
+    form: Form,
+) {
     while let Some(bytes) = frames.recv().await {
         let message = match form {
             Form::Binary => Message::Binary(bytes),

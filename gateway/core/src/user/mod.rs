@@ -18,7 +18,7 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    input::{Due, ScheduleKind, UserInput},
+    input::{Due, ScheduleEntry, ScheduleKind, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
     vocab::{Message, Timestamp, Turn},
@@ -130,6 +130,12 @@ impl User {
             }
         }
         self.go_on();
+    }
+
+    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has
+    /// left.
+    pub fn entries(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
+        self.schedule.open(now)
     }
 
     /// What the shell is to do next; `None` when there is nothing more.

@@ -135,6 +135,17 @@ impl Schedule {
         Ok(entry)
     }
 
+    /// Entries that wait or ring, each with the milliseconds that a countdown has left.
+    pub(super) fn open(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
+        let open = |item: &&Item| matches!(item.state, State::Armed | State::Ringing(_));
+        let left_ms = |at_us: u64| at_us.saturating_sub(now.mono_us) / 1_000;
+        self.items
+            .iter()
+            .filter(open)
+            .map(|item| (item.entry.clone(), item.deadline_us.map(left_ms)))
+            .collect()
+    }
+
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {
         self.items.iter_mut().find(|item| item.entry.id == id)
     }
