@@ -310,6 +310,63 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     assert_eq!(ask("do what you like"), "");
 }
 
+/// As long as an utterance may be, of what a template takes, skips or takes apart. On a thread
+/// with the stack of a runtime's worker.
+#[test]
+fn long_utterances_neither_overflow_nor_hang() {
+    let pieces = [
+        "the ",
+        "please ",
+        "help and ",
+        "a timer for ",
+        "5 ",
+        "one ",
+        "half past ",
+        "remind me to ",
+        "set a ten minute timer and ",
+        "take a note ",
+        "at 5 pm tomorrow in ten minutes ",
+    ];
+    let run = move || {
+        let engine = Engine::new();
+        for piece in pieces {
+            for start in ["", "take a note ", "remind me to ", "set a timer "] {
+                let room = intents::UTTERANCE_BYTES_MAX - start.len();
+                let text = format!("{start}{}", piece.repeat(room / piece.len()));
+                let begun = Instant::now();
+                decide(&engine, &text);
+                let took = begun.elapsed();
+                if took.as_millis() > 20 {
+                    println!("{start:?} and many {piece:?}: {took:?}");
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run);
+    thread.expect("a thread").join().expect("no overflow");
+}
+
+#[test]
+fn one_misheard_word_is_forgiven() {
+    let engine = Engine::new();
+    let cases = [
+        ("Set a time for ten minutes.", Some("timer.set")),
+        ("Said a timer for ten minutes.", None),
+        ("Turn up the volumes.", Some("audio.volume")),
+        ("Dim the displays.", Some("display.brightness")),
+        ("Take a phot of this.", Some("camera.photo")),
+        // Two words off, or a free text beside: anything could have been said.
+        ("Sett a time for ten minutes.", None),
+        ("Make a vote that Anna likes tulips.", None),
+        ("Cancel the dinner.", None),
+        ("He set the egg timer for ten minutes.", None),
+    ];
+    for (sentence, expected) in cases {
+        let got = decide(&engine, sentence).map(|(name, _)| name);
+        assert_eq!(got.as_deref(), expected, "{sentence}");
+    }
+}
+
 #[test]
 fn two_commands_in_one_breath() {
     let engine = Engine::new();

@@ -15,6 +15,10 @@ use super::{
 
 /// Templates of one tool that are compiled; a device that declares more is careless or hostile.
 pub const TEMPLATES_MAX: usize = 64;
+/// Longest utterance that is taken apart at "and": every "and" multiplies the readings.
+const JOINED_WORDS_MAX: usize = 40;
+/// Longest utterance that may be a command gone wrong; a longer one is talk.
+const NEAR_WORDS_MAX: usize = 20;
 /// Language that is used for tools without phrases in the wearer's own.
 const FALLBACK_LANGUAGE: &str = "en";
 
@@ -138,6 +142,9 @@ impl Grammar {
         let length = utterance.words.len();
         if let Some(intent) = self.read(utterance, 0, length, 2) {
             return vec![intent];
+        }
+        if length > JOINED_WORDS_MAX {
+            return Vec::new();
         }
         self.read_joined(utterance, 0, length, 2)
     }
@@ -281,6 +288,9 @@ impl Grammar {
     /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
     pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
         const SHARED_MIN: f32 = 2.0;
+        if utterance.words.len() > NEAR_WORDS_MAX {
+            return None;
+        }
         let mut shared: Vec<(f32, usize)> = Vec::new();
         for (index, template) in self.templates.iter().enumerate() {
             let mut sum = 0.0;
