@@ -9,9 +9,15 @@ use std::{
     time::Instant,
 };
 
-use chat_models::intents::{self, Decision, Engine};
+use chat_models::{
+    ChatModel, Request,
+    intents::{self, Decision, Engine},
+};
 use common::{is_held_out, request, tool, tools};
+use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 /// Unrelated sentences that the false-fire rate is taken from.
 const UNRELATED: usize = 2_000;
@@ -42,7 +48,7 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
-/// The one call that was decided; `Err` for several.
+/// The call that was decided; the names of several are joined.
 fn decide(engine: &Engine, sentence: &str) -> Option<(String, Value)> {
     match engine.decide(&request(sentence, &tools_once())) {
         Decision::Say(_) => None,
@@ -304,6 +310,64 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     assert_eq!(ask("do what you like"), "");
 }
 
+/// As long as an utterance may be, of what a template takes, skips or takes apart. On a thread
+/// with the stack of a runtime's worker.
+#[test]
+fn long_utterances_neither_overflow_nor_hang() {
+    let pieces = [
+        "the ",
+        "please ",
+        "help and ",
+        "a timer for ",
+        "5 ",
+        "one ",
+        "half past ",
+        "remind me to ",
+        "set a ten minute timer and ",
+        "take a note ",
+        "at 5 pm tomorrow in ten minutes ",
+    ];
+    let run = move || {
+        let engine = Engine::new();
+        for piece in pieces {
+            for start in ["", "take a note ", "remind me to ", "set a timer "] {
+                let room = intents::UTTERANCE_BYTES_MAX - start.len();
+                let text = format!("{start}{}", piece.repeat(room / piece.len()));
+                let begun = Instant::now();
+                decide(&engine, &text);
+                let took = begun.elapsed();
+                if took.as_millis() > 20 {
+                    println!("{start:?} and many {piece:?}: {took:?}");
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run);
+    thread.expect("a thread").join().expect("no overflow");
+}
+
+#[test]
+fn one_misheard_word_is_forgiven() {
+    let engine = Engine::new();
+    let cases = [
+        ("Set a time for ten minutes.", Some("timer.set")),
+        ("Said a timer for ten minutes.", None),
+        ("Turn up the volumes.", Some("audio.volume")),
+        ("Take a phot of this.", Some("camera.photo")),
+        // Too little beside it.
+        ("Dim the displays.", None),
+        // Two words off, or a free text beside: anything could have been said.
+        ("Sett a time for ten minutes.", None),
+        ("Make a vote that Anna likes tulips.", None),
+        ("Cancel the dinner.", None),
+        ("He set the egg timer for ten minutes.", None),
+    ];
+    for (sentence, expected) in cases {
+        let got = decide(&engine, sentence).map(|(name, _)| name);
+        assert_eq!(got.as_deref(), expected, "{sentence}");
+    }
+}
+
 #[test]
 fn two_commands_in_one_breath() {
     let engine = Engine::new();
@@ -341,6 +405,51 @@ fn what_is_not_understood_gets_an_example() {
     }
 }
 
+#[tokio::test]
+async fn the_engine_is_a_chat_model() {
+    let engine = Engine::new();
+    let first = request("Set a timer for ten minutes", &tools_once());
+    let events = stream(&engine, first.clone()).await;
+    let [ModelEvent::ToolCall(call), ModelEvent::Done { stop, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(*stop, StopReason::ToolCalls);
+    assert_eq!(call.arguments, json!({"seconds": 600}));
+    let again = stream(&engine, first.clone()).await;
+    assert_ne!(events, again, "ids differ");
+
+    let mut second = first;
+    second.messages.push(Message {
+        role: Role::Assistant,
+        parts: vec![Part::ToolCall { call: call.clone() }],
+    });
+    second.messages.push(Message {
+        role: Role::Tool,
+        parts: vec![Part::ToolResult {
+            call_id: call.id.clone(),
+            result: ToolResult::said("Ten minutes, starting now"),
+        }],
+    });
+    let events = stream(&engine, second).await;
+    let [ModelEvent::Text(text), ModelEvent::Done { stop, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(text, "Ten minutes, starting now.");
+    assert_eq!(*stop, StopReason::End);
+}
+
+async fn stream(engine: &Engine, request: Request) -> Vec<ModelEvent> {
+    let (sender, mut receiver) = mpsc::channel(8);
+    engine
+        .stream(request, sender, CancellationToken::new())
+        .await;
+    let mut events = Vec::new();
+    while let Some(event) = receiver.recv().await {
+        events.push(event);
+    }
+    events
+}
+
 /// Prints the microseconds of one decision among 60 tools; no assertion on a clock.
 #[test]
 fn speed_among_sixty_tools() {
@@ -359,9 +468,14 @@ fn speed_among_sixty_tools() {
         .iter()
         .map(|row| {
             let request = request(row.sentence, &tools);
-            let start = Instant::now();
-            std::hint::black_box(engine.decide(&request));
-            (start.elapsed(), row.sentence)
+            // The best of some runs: what else the machine does is not what is measured.
+            let run = || {
+                let start = Instant::now();
+                std::hint::black_box(engine.decide(&request));
+                start.elapsed()
+            };
+            let best = (0..5).map(|_| run()).min().unwrap_or_default();
+            (best, row.sentence)
         })
         .collect();
     times.sort_unstable();
@@ -370,6 +484,11 @@ fn speed_among_sixty_tools() {
 }
 
 proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config {
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    })]
+
     #[test]
     fn no_text_panics(text in "\\PC{0,120}") {
         decide(shared(), &text);

@@ -126,6 +126,12 @@ impl ChatCompletions {
                 value.ok_or_else(|| SetupError::Header("authorization".into()))?,
             );
         }
+        // Without one the client would panic.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            return Err(SetupError::Client(
+                "the process has installed no rustls provider".into(),
+            ));
+        }
         let client = Client::builder()
             .default_headers(headers)
             .connect_timeout(endpoint.connect_timeout)

@@ -1,7 +1,7 @@
 //! A streamed answer of `POST /chat/completions` as model events. Pure; everything is bounded.
 
 use gateway_core::vocab::{FailureKind, ModelEvent, StopReason, ToolCall, Usage};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 use crate::{names::NameMap, sse::Events};
@@ -125,6 +125,11 @@ impl Parser {
     pub fn finish(&mut self) -> Vec<ModelEvent> {
         let mut data = Vec::new();
         let taken = self.events.finish(&mut data);
+        // What the cut left of an event is no event: the answer is incomplete, not malformed.
+        let whole = |data: &Vec<u8>| {
+            data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok()
+        };
+        data.retain(whole);
         let mut out = self.handle_all(data);
         if let Err(error) = taken {
             self.fail(FailureKind::Bug, error.to_string(), &mut out);

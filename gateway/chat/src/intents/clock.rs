@@ -152,15 +152,15 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
             }
         }
     }
-    if plan.date.is_none() {
-        if let Some((end, date)) = date(view, at, today) {
-            let plan = Plan {
-                date: Some(date),
-                ..plan
-            };
-            out.push((end, plan));
-            extend(view, end, plan, true, out);
-        }
+    if plan.date.is_none()
+        && let Some((end, date)) = date(view, at, today)
+    {
+        let plan = Plan {
+            date: Some(date),
+            ..plan
+        };
+        out.push((end, plan));
+        extend(view, end, plan, true, out);
     }
     if plan.part.is_none()
         && let Some((end, part, is_today)) = part(view, at, plan)

@@ -6,6 +6,7 @@ use gateway_core::vocab::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
+    courtesy::{endings, openings},
     matcher::{self, Match},
     template::{self, Op, SlotKind, TemplateError},
     utterance::{Utterance, View},
@@ -14,67 +15,12 @@ use super::{
 
 /// Templates of one tool that are compiled; a device that declares more is careless or hostile.
 pub const TEMPLATES_MAX: usize = 64;
+/// Longest utterance that is taken apart at "and": every "and" multiplies the readings.
+const JOINED_WORDS_MAX: usize = 40;
+/// Longest utterance that may be a command gone wrong; a longer one is talk.
+const NEAR_WORDS_MAX: usize = 20;
 /// Language that is used for tools without phrases in the wearer's own.
 const FALLBACK_LANGUAGE: &str = "en";
-
-/// Words before a command that mean nothing to it.
-const OPENINGS: [&str; 33] = [
-    "please",
-    "hey",
-    "okay",
-    "ok",
-    "so",
-    "well",
-    "now",
-    "and",
-    "then",
-    "also",
-    "just",
-    "yes",
-    "can you",
-    "could you",
-    "would you",
-    "will you",
-    "can we",
-    "could we",
-    "i would like you to",
-    "i want you to",
-    "i need you to",
-    "i would like to",
-    "i want to",
-    "let us",
-    "go ahead and",
-    "would you mind",
-    "do me a favor and",
-    "be so kind and",
-    "quickly",
-    "hi",
-    "hello",
-    "next",
-    "be a dear and",
-];
-/// Words behind a command that mean nothing to it.
-const ENDINGS: [&str; 9] = [
-    "please",
-    "thanks",
-    "thank you",
-    "would you",
-    "will you",
-    "if you can",
-    "if you could",
-    "for me please",
-    "thank you very much",
-];
-/// The same, but they may belong to a free text.
-const LOOSE_ENDINGS: [&str; 7] = [
-    "now",
-    "right now",
-    "for me",
-    "then",
-    "okay",
-    "again",
-    "today",
-];
 
 /// One compiled template.
 struct Template {
@@ -196,6 +142,9 @@ impl Grammar {
         let length = utterance.words.len();
         if let Some(intent) = self.read(utterance, 0, length, 2) {
             return vec![intent];
+        }
+        if length > JOINED_WORDS_MAX {
+            return Vec::new();
         }
         self.read_joined(utterance, 0, length, 2)
     }
@@ -339,6 +288,9 @@ impl Grammar {
     /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
     pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
         const SHARED_MIN: f32 = 2.0;
+        if utterance.words.len() > NEAR_WORDS_MAX {
+            return None;
+        }
         let mut shared: Vec<(f32, usize)> = Vec::new();
         for (index, template) in self.templates.iter().enumerate() {
             let mut sum = 0.0;
@@ -456,46 +408,6 @@ fn first_words<'a>(
         }
         Op::End => {}
     }
-}
-
-/// Every place where the command may begin: the start, and behind each opening.
-fn openings(view: View<'_>, start: usize) -> Vec<usize> {
-    const OPENINGS_MAX: usize = 4;
-    let mut out = vec![start];
-    let mut at = start;
-    while out.len() <= OPENINGS_MAX {
-        let longest = OPENINGS.iter().filter_map(|words| view.phrase(at, words));
-        let Some(next) = longest.max().filter(|next| *next < view.end) else {
-            break;
-        };
-        at = next;
-        out.push(at);
-    }
-    out
-}
-
-/// Every place where the command may end, the likeliest first.
-fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<usize> {
-    let strip = |mut end: usize, endings: &[&str]| {
-        while let Some(next) = endings.iter().find_map(|words| {
-            let length = words.split(' ').count();
-            let from = end.checked_sub(length).filter(|from| *from > start)?;
-            (utterance.view(end).phrase(from, words)? == end).then_some(from)
-        }) {
-            end = next;
-        }
-        end
-    };
-    let polite = strip(end, &ENDINGS);
-    let loose = strip(
-        polite,
-        &[LOOSE_ENDINGS.as_slice(), ENDINGS.as_slice()].concat(),
-    );
-    let mut out = vec![polite];
-    if loose != polite {
-        out.push(loose);
-    }
-    out
 }
 
 /// A sentence that the template takes: optional words left out, first alternatives, sample values.

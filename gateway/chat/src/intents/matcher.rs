@@ -14,6 +14,8 @@ use super::{
 const STEPS_MAX: u32 = 3_000;
 /// Longest free text that has to be followed by more words: "the {door code} note".
 const INNER_TEXT_WORDS_MAX: usize = 5;
+/// Longest free text that may open a sentence.
+const LEADING_TEXT_WORDS_MAX: usize = 2;
 /// Evidence that a sentence of fixed words and typed slots needs: one word of its own.
 const EVIDENCE_MIN: f32 = 1.0;
 /// Evidence that is needed beside a free text or a misheard word, which could be anything.
@@ -195,7 +197,12 @@ impl<'a> Run<'a> {
 
     fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
-        let longest = if self.only_words_follow(op) {
+        // In front of every fixed word, free text is a name at most: "green tea timer", and not
+        // "he set the egg timer".
+        let leading = evidence.found == 0.0;
+        let longest = if leading {
+            (at + LEADING_TEXT_WORDS_MAX).min(view.end)
+        } else if self.only_words_follow(op) {
             (at + INNER_TEXT_WORDS_MAX).min(view.end)
         } else {
             view.end
@@ -203,7 +210,10 @@ impl<'a> Run<'a> {
         for end in at + 1..=longest {
             let words = &view.utterance.words[at..end];
             // A text of nothing but small words is a torn sentence.
-            if words.iter().all(|word| weight(&word.text) < 1.0) {
+            let small = words.iter().filter(|word| weight(&word.text) < 1.0);
+            let small = small.count();
+            let torn = small > 0 || is_skippable(view.text(end));
+            if small == words.len() || (leading && torn) {
                 continue;
             }
             let evidence = Evidence {

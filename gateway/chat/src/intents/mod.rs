@@ -6,6 +6,7 @@
 //! answer and never a call.
 
 mod clock;
+mod courtesy;
 mod duration;
 mod expression;
 mod grammar;

@@ -305,7 +305,10 @@ fn choices(property: &Value) -> Option<Vec<(Vec<String>, Value)>> {
 
 fn fixed_value(property: &Value, text: &str) -> Option<Value> {
     if let Some(values) = property.get("enum").and_then(Value::as_array) {
-        let same = |value: &&Value| value.as_str() == Some(text) || value.to_string() == text;
+        let same = |value: &&Value| match value {
+            Value::String(value) => value == text,
+            value => serde_json::from_str::<Value>(text).is_ok_and(|text| text == **value),
+        };
         return values.iter().find(same).cloned();
     }
     match property.get("type").and_then(Value::as_str) {

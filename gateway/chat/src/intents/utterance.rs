@@ -25,8 +25,11 @@ pub(super) struct Utterance<'a> {
     /// Local date and time when it was said.
     pub now: DateTime,
     /// Slots that were read before: many templates ask for the same slot at the same word.
-    slots: RefCell<HashMap<(SlotReader, usize, usize), Rc<[SlotReading]>>>,
+    slots: RefCell<HashMap<SlotKey, Rc<[SlotReading]>>>,
 }
+
+/// The reader, the first word, and the end of the view.
+type SlotKey = (SlotReader, usize, usize);
 
 /// One past the last word of a slot, and its value.
 pub(super) type SlotReading = (usize, Value);
@@ -298,7 +301,7 @@ mod tests {
             ("twelve", Some(12.0)),
             ("forty-five", Some(45.0)),
             ("two hundred and twenty five", Some(225.0)),
-            ("three point one four", Some(3.14)),
+            ("three point one five", Some(3.15)),
             ("1,200", Some(1200.0)),
             ("5 5", Some(55.0)),
             ("a hundred", Some(100.0)),

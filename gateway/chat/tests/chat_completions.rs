@@ -1,0 +1,710 @@
+//! Chat completions: what is asked, what is understood, and the HTTP shell against a local server
+//! that answers byte by byte as it is told.
+
+mod common;
+
+use std::{
+    io::Write,
+    sync::{
+        Arc, Mutex, Once,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use chat_models::{
+    ChatModel, Request,
+    auth::Key,
+    chat_completions::{ChatCompletions, Endpoint, Options, Parser, render},
+    names::NameMap,
+};
+use common::{request, tool};
+use gateway_core::vocab::{
+    ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult,
+    Usage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+};
+use tokio_util::sync::CancellationToken;
+
+const KEY: &str = "sk-planted-0123456789";
+
+fn conversation() -> Request {
+    let tools = [
+        tool(
+            "timer.set",
+            json!({"seconds": {"type": "integer"}}),
+            &["seconds"],
+            &[],
+        ),
+        tool("timer_set", json!({}), &[], &[]),
+    ];
+    let mut request = request("Set a timer", &tools.into());
+    request.system = "Be brief.".into();
+    request.max_tokens = Some(50);
+    let call = ToolCall {
+        id: "c1".into(),
+        name: "timer.set".into(),
+        arguments: json!({"seconds": 5}),
+    };
+    let result = |result| Part::ToolResult {
+        call_id: "c1".into(),
+        result,
+    };
+    request.messages.extend([
+        Message {
+            role: Role::Assistant,
+            parts: vec![
+                Part::Text {
+                    text: "Well.".into(),
+                },
+                Part::ToolCall { call },
+            ],
+        },
+        Message {
+            role: Role::Tool,
+            parts: vec![result(ToolResult::said("Timer set."))],
+        },
+        Message {
+            role: Role::Tool,
+            parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))],
+        },
+    ]);
+    request
+}
+
+#[test]
+fn a_request_is_rendered_as_the_api_has_it() {
+    let (body, names) = render(&conversation(), &Options::new("m"));
+    assert_eq!(body["model"], "m");
+    assert_eq!(body["stream"], true);
+    assert_eq!(body["max_tokens"], 50);
+    let system = body["messages"][0]["content"].as_str().expect("a text");
+    assert!(system.starts_with("Be brief."), "{system}");
+    assert!(
+        system.contains("Wednesday, 2026-05-13 14:30, UTC+02:00"),
+        "{system}"
+    );
+    assert_eq!(
+        body["messages"].as_array().expect("a list")[1..],
+        [
+            json!({"role": "user", "content": "Set a timer"}),
+            json!({"role": "assistant", "content": "Well.", "tool_calls": [{
+                "id": "c1", "type": "function",
+                "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}}]}),
+            json!({"role": "tool", "tool_call_id": "c1", "content": "Timer set."}),
+            json!({"role": "tool", "tool_call_id": "c1", "content":
+                "{\"error\":{\"code\":\"TIMEOUT\",\"message\":\"late\",\"retryable\":true}}"}),
+        ]
+    );
+    assert_eq!(body["tools"][0]["function"]["name"], "timer_set");
+    assert_eq!(body["tools"][1]["function"]["name"], "timer_set_2");
+    assert_eq!(
+        body["tools"][0]["function"]["parameters"]["required"],
+        json!(["seconds"])
+    );
+    assert_eq!(names.tool("timer_set_2"), Some("timer_set"));
+    let none = render(&request("x", &Arc::from([])), &Options::new("m")).0;
+    assert_eq!(none.get("tools"), None);
+}
+
+fn names() -> NameMap {
+    render(&conversation(), &Options::new("m")).1
+}
+
+fn sse(chunks: &[Value]) -> String {
+    chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .collect()
+}
+
+fn delta(delta: Value) -> Value {
+    json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn stop(reason: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn text_answer() -> String {
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2}});
+    let chunks = [
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"content": "Grüß "})),
+        delta(json!({"content": "Gott"})),
+        stop("stop"),
+        usage,
+    ];
+    sse(&chunks) + "data: [DONE]\n\n"
+}
+
+fn call_answer() -> String {
+    let call = |index: u32, id: &str, name: &str, arguments: &str| {
+        delta(
+            json!({"tool_calls": [{"index": index, "id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments}}]}),
+        )
+    };
+    let piece = |index: u32, arguments: &str| {
+        delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
+    };
+    let chunks = [
+        call(0, "c1", "timer_set", ""),
+        piece(0, "{\"sec"),
+        call(1, "", "timer_set_2", ""),
+        piece(0, "onds\": 5}"),
+        stop("tool_calls"),
+    ];
+    sse(&chunks) + "data: [DONE]\n\n"
+}
+
+/// All events of an answer, with neighbouring texts joined.
+fn parse(chunks: &[&[u8]]) -> Vec<ModelEvent> {
+    let mut parser = Parser::new(names());
+    let mut events = Vec::new();
+    for chunk in chunks {
+        events.extend(parser.push(chunk));
+    }
+    events.extend(parser.finish());
+    join(events)
+}
+
+fn join(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    let mut out: Vec<ModelEvent> = Vec::new();
+    for event in events {
+        match (out.last_mut(), event) {
+            (Some(ModelEvent::Text(text)), ModelEvent::Text(more)) => text.push_str(&more),
+            (_, event) => out.push(event),
+        }
+    }
+    out
+}
+
+fn done(stop: StopReason, input: u32, output: u32) -> ModelEvent {
+    let usage = Usage { input, output };
+    ModelEvent::Done { stop, usage }
+}
+
+fn greeting() -> Vec<ModelEvent> {
+    vec![
+        ModelEvent::Text("Grüß Gott".into()),
+        done(StopReason::End, 7, 2),
+    ]
+}
+
+#[test]
+fn every_split_of_an_answer_reads_the_same() {
+    let text = text_answer();
+    let calls = call_answer();
+    let expected = [
+        // The provider repeated an id of the conversation, and left one out.
+        ModelEvent::ToolCall(ToolCall {
+            id: "call_1".into(),
+            name: "timer.set".into(),
+            arguments: json!({"seconds": 5}),
+        }),
+        ModelEvent::ToolCall(ToolCall {
+            id: "call_2".into(),
+            name: "timer_set".into(),
+            arguments: json!({}),
+        }),
+        done(StopReason::ToolCalls, 0, 0),
+    ];
+    for at in 0..text.len() {
+        let (one, two) = text.as_bytes().split_at(at);
+        assert_eq!(parse(&[one, two]), greeting(), "{at}");
+    }
+    for at in 0..calls.len() {
+        let (one, two) = calls.as_bytes().split_at(at);
+        assert_eq!(parse(&[one, two]), expected, "{at}");
+    }
+}
+
+fn failure(events: &[ModelEvent]) -> (FailureKind, &str) {
+    match events.last() {
+        Some(ModelEvent::Failed { kind, message }) => (*kind, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bad_answers_are_named() {
+    let call = |arguments: &str| {
+        delta(json!({"tool_calls": [{"index": 0, "id": "x",
+            "function": {"name": "timer_set", "arguments": arguments}}]}))
+    };
+    let many: Vec<Value> = (0..40)
+        .map(|index| delta(json!({"tool_calls": [{"index": index, "function": {"name": "t"}}]})))
+        .collect();
+    let long = delta(json!({"content": "x".repeat(200_000)}));
+    let cases = [
+        ("data: {oops\n\n".to_owned(), FailureKind::Bug, "malformed"),
+        (
+            sse(&[call("{\"a\": "), stop("tool_calls")]),
+            FailureKind::Bug,
+            "no JSON object",
+        ),
+        (
+            sse(&[call("[1]"), stop("tool_calls")]),
+            FailureKind::Bug,
+            "no JSON object",
+        ),
+        (sse(&many), FailureKind::Bug, "more than 32"),
+        (sse(&[long.clone(), long]), FailureKind::Bug, "longer than"),
+        (
+            sse(&[delta(json!({"content": "half"}))]),
+            FailureKind::Transient,
+            "middle",
+        ),
+        (String::new(), FailureKind::Transient, "middle"),
+        (
+            sse(&[json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}})]),
+            FailureKind::Limited,
+            "slow down",
+        ),
+        ("x".repeat(300_000), FailureKind::Bug, "longer than"),
+    ];
+    for (stream, kind, words) in cases {
+        let events = parse(&[stream.as_bytes()]);
+        let (got, message) = failure(&events);
+        assert_eq!(got, kind, "{message}");
+        assert!(message.contains(words), "{message}");
+    }
+    // Cut short by length: half a call is no call.
+    let short = sse(&[call("{\"a\": "), stop("length")]);
+    assert_eq!(parse(&[short.as_bytes()]), [done(StopReason::Length, 0, 0)]);
+    // Ollama ends an answer of calls with "stop".
+    let stopped = parse(&[sse(&[call("{}"), stop("stop")]).as_bytes()]);
+    assert_eq!(stopped.last(), Some(&done(StopReason::ToolCalls, 0, 0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_prefix_and_any_bytes_end_exactly_once(
+        cut in 0_usize..600,
+        noise in proptest::collection::vec(any::<u8>(), 0..80),
+        calls in any::<bool>(),
+        flip in 0_usize..600,
+    ) {
+        let answer = if calls { call_answer() } else { text_answer() };
+        let mut bytes = answer.into_bytes();
+        bytes.truncate(cut);
+        if let Some(byte) = bytes.get_mut(flip) {
+            *byte ^= 0x15;
+        }
+        let events = parse(&[&bytes, &noise]);
+        let last = |event: &ModelEvent| {
+            matches!(event, ModelEvent::Done { .. } | ModelEvent::Failed { .. })
+        };
+        prop_assert_eq!(events.iter().filter(|event| last(event)).count(), 1);
+        prop_assert!(events.last().is_some_and(last));
+    }
+}
+
+/// What the server does after a request.
+#[derive(Clone)]
+enum Act {
+    /// Sends these bytes at once.
+    Send(Vec<u8>),
+    /// Sends them one chunk of the HTTP body each.
+    Chunks(Vec<Vec<u8>>),
+    /// Ends the chunked body.
+    End,
+    /// Closes the connection.
+    Close,
+    /// Does nothing until the peer closes, and then says so.
+    Hang,
+}
+
+struct Server {
+    url: String,
+    connections: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<String>>>,
+    hung_up: mpsc::Receiver<()>,
+}
+
+const STREAM_HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+
+fn streamed(body: &str, size: usize) -> Vec<Act> {
+    let chunks = body.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
+    vec![Act::Send(STREAM_HEAD.into()), Act::Chunks(chunks), Act::End]
+}
+
+fn status(status: &str, headers: &str, body: &str) -> Vec<Act> {
+    let length = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n{body}");
+    vec![Act::Send(head.into_bytes())]
+}
+
+/// The n-th request gets the n-th answer; the last one is repeated.
+async fn serve(answers: Vec<Vec<Act>>) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1/", listener.local_addr().expect("an address"));
+    let connections = Arc::new(AtomicUsize::new(0));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (hang_up, hung_up) = mpsc::channel(8);
+    let shared = (connections.clone(), requests.clone());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            shared.0.fetch_add(1, Ordering::SeqCst);
+            let (answers, requests, hang_up) = (answers.clone(), shared.1.clone(), hang_up.clone());
+            tokio::spawn(async move {
+                converse(stream, &answers, &requests, &hang_up).await;
+            });
+        }
+    });
+    Server {
+        url,
+        connections,
+        requests,
+        hung_up,
+    }
+}
+
+async fn converse(
+    mut stream: TcpStream,
+    answers: &[Vec<Act>],
+    requests: &Mutex<Vec<String>>,
+    hang_up: &mpsc::Sender<()>,
+) -> Option<()> {
+    loop {
+        let text = read_request(&mut stream).await?;
+        let count = {
+            let mut requests = requests.lock().expect("unpoisoned");
+            requests.push(text);
+            requests.len()
+        };
+        for act in &answers[(count - 1).min(answers.len() - 1)] {
+            match act {
+                Act::Send(bytes) => stream.write_all(bytes).await.ok()?,
+                Act::Chunks(chunks) => {
+                    for chunk in chunks {
+                        let head = format!("{:x}\r\n", chunk.len());
+                        let whole = [head.as_bytes(), chunk, b"\r\n"].concat();
+                        stream.write_all(&whole).await.ok()?;
+                        stream.flush().await.ok()?;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Act::End => stream.write_all(b"0\r\n\r\n").await.ok()?,
+                Act::Close => return None,
+                Act::Hang => {
+                    let _ = stream.read(&mut [0; 16]).await;
+                    let _ = hang_up.send(()).await;
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let mut text = Vec::new();
+    loop {
+        let mut buffer = [0; 4096];
+        let length = stream
+            .read(&mut buffer)
+            .await
+            .ok()
+            .filter(|length| *length > 0)?;
+        text.extend_from_slice(&buffer[..length]);
+        let whole = String::from_utf8_lossy(&text).to_lowercase();
+        let Some((head, _)) = whole.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head.split_once("content-length: ")?.1;
+        let length: usize = length.split("\r\n").next()?.parse().ok()?;
+        if text.len() >= head.len() + 4 + length {
+            return String::from_utf8(text).ok();
+        }
+    }
+}
+
+fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // One log for the whole process: subscribers per thread miss lines of other threads.
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+            .with_writer(Log::default)
+            .finish();
+        tracing::subscriber::set_global_default(subscriber).expect("the only subscriber");
+    });
+    let mut endpoint = Endpoint::new(url);
+    endpoint.key = Some(Key::new(KEY).expect("a key"));
+    endpoint.backoff = Duration::from_millis(1);
+    change(&mut endpoint);
+    ChatCompletions::new(endpoint, Options::new("m")).expect("a model")
+}
+
+async fn ask(model: &ChatCompletions) -> Vec<ModelEvent> {
+    let (sender, mut receiver) = mpsc::channel(4);
+    let collect = async {
+        let mut events = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            events.push(event);
+        }
+        join(events)
+    };
+    let stream = model.stream(conversation(), sender, CancellationToken::new());
+    tokio::join!(stream, collect).1
+}
+
+#[tokio::test]
+async fn answers_stream_over_one_connection() {
+    let answers = vec![
+        streamed(&text_answer(), 1),
+        streamed(&text_answer(), 7),
+        streamed(&call_answer(), 1000),
+    ];
+    let server = serve(answers).await;
+    let model = model(&server.url, |endpoint| {
+        endpoint
+            .headers
+            .push(("x-extra".into(), "secret-extra".into()));
+    });
+    assert_eq!(ask(&model).await, greeting());
+    assert_eq!(ask(&model).await, greeting());
+    assert_eq!(ask(&model).await.len(), 3);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    let requests = server.requests.lock().expect("unpoisoned");
+    assert!(requests[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"));
+    assert!(requests[0].contains(&format!("authorization: Bearer {KEY}\r\n")));
+    assert!(requests[0].contains("x-extra: secret-extra\r\n"));
+    let body = requests[0].split_once("\r\n\r\n").expect("a body").1;
+    let body: Value = serde_json::from_str(body).expect("JSON");
+    assert_eq!(body, render(&conversation(), &Options::new("m")).0);
+}
+
+#[tokio::test]
+async fn statuses_become_kinds_and_only_some_are_tried_again() {
+    let quoted = format!("{{\"error\": {{\"message\": \"bad key {KEY} and secret-extra\"}}}}");
+    let quota = "{\"error\": {\"message\": \"pay\", \"code\": \"insufficient_quota\"}}";
+    let filter = "{\"error\": {\"message\": \"no\", \"code\": \"content_filter\"}}";
+    let cases = [
+        ("401 Unauthorized", quoted.as_str(), FailureKind::Auth, 1),
+        ("403 Forbidden", "", FailureKind::Auth, 1),
+        ("404 Not Found", "nothing here", FailureKind::Bug, 1),
+        ("400 Bad Request", filter, FailureKind::Refused, 1),
+        ("302 Found", "", FailureKind::Bug, 1),
+        ("429 Too Many Requests", "{}", FailureKind::Limited, 3),
+        ("429 Too Many Requests", quota, FailureKind::Limited, 1),
+        (
+            "500 Internal Server Error",
+            "<html>",
+            FailureKind::Transient,
+            3,
+        ),
+        ("503 Service Unavailable", "[1]", FailureKind::Transient, 3),
+    ];
+    for (line, body, kind, attempts) in cases {
+        let server = serve(vec![status(
+            line,
+            "location: http://127.0.0.1:1/\r\n",
+            body,
+        )])
+        .await;
+        let model = model(&server.url, |endpoint| {
+            endpoint
+                .headers
+                .push(("x-extra".into(), "secret-extra".into()));
+        });
+        let events = ask(&model).await;
+        assert_eq!(events.len(), 1, "{line}");
+        let (got, message) = failure(&events);
+        assert_eq!(got, kind, "{line}: {message}");
+        assert!(message.contains(&line[..3]), "{message}");
+        assert!(
+            !message.contains("planted") && !message.contains("secret-extra"),
+            "{message}"
+        );
+        let asked = server.requests.lock().expect("unpoisoned").len();
+        assert_eq!(asked, attempts, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn an_overloaded_server_is_asked_again() {
+    let busy = status("429 Too Many Requests", "retry-after: 0\r\n", "{}");
+    let broken = status("500 Internal Server Error", "", "");
+    let server = serve(vec![busy, broken, streamed(&text_answer(), 50)]).await;
+    assert_eq!(ask(&model(&server.url, |_| {})).await, greeting());
+}
+
+#[tokio::test]
+async fn a_cut_after_the_first_token_is_not_tried_again() {
+    let answer = text_answer();
+    let middle = answer.find("Gott").expect("the second piece of text");
+    let mut cut = streamed(&answer[..middle], 20);
+    cut.pop();
+    cut.push(Act::Close);
+    let server = serve(vec![cut]).await;
+    let events = ask(&model(&server.url, |_| {})).await;
+    assert_eq!(failure(&events).0, FailureKind::Transient);
+    assert!(matches!(&events[0], ModelEvent::Text(_)), "{events:?}");
+    assert_eq!(server.requests.lock().expect("unpoisoned").len(), 1);
+}
+
+#[tokio::test]
+async fn broken_json_and_whole_documents() {
+    let server = serve(vec![streamed("data: {\"choices\": [{]}\n\n", 5)]).await;
+    let events = ask(&model(&server.url, |_| {})).await;
+    assert_eq!(failure(&events).0, FailureKind::Bug);
+    let document = json!({
+        "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    });
+    let json = "content-type: application/json\r\n";
+    let server = serve(vec![status("200 OK", json, &document.to_string())]).await;
+    let events = ask(&model(&server.url, |_| {})).await;
+    assert_eq!(
+        events,
+        [ModelEvent::Text("Hi".into()), done(StopReason::End, 1, 1)]
+    );
+    let server = serve(vec![status("200 OK", json, "{\"hello\": 1}")]).await;
+    let events = ask(&model(&server.url, |_| {})).await;
+    assert_eq!(failure(&events).0, FailureKind::Bug);
+}
+
+#[tokio::test]
+async fn nobody_there_and_nobody_answering() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    drop(listener);
+    let events = ask(&model(&url, |_| {})).await;
+    let (kind, message) = failure(&events);
+    assert_eq!(kind, FailureKind::Transient);
+    assert!(message.contains("cannot be reached"), "{message}");
+
+    let deadline = |endpoint: &mut Endpoint| {
+        endpoint.first_token_timeout = Duration::from_millis(50);
+        endpoint.idle_timeout = Duration::from_millis(50);
+    };
+    for acts in [
+        vec![Act::Hang],
+        vec![Act::Send(STREAM_HEAD.into()), Act::Hang],
+        vec![
+            Act::Send(STREAM_HEAD.into()),
+            Act::Chunks(vec![sse(&[delta(json!({"content": "x"}))]).into_bytes()]),
+            Act::Hang,
+        ],
+    ] {
+        let mut server = serve(vec![acts]).await;
+        let events = ask(&model(&server.url, deadline)).await;
+        assert_eq!(failure(&events).0, FailureKind::Transient);
+        assert_eq!(server.hung_up.recv().await, Some(()));
+        assert_eq!(server.requests.lock().expect("unpoisoned").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn cancelling_closes_the_connection_and_ends_without_a_last_event() {
+    let acts = vec![
+        Act::Send(STREAM_HEAD.into()),
+        Act::Chunks(vec![sse(&[delta(json!({"content": "x"}))]).into_bytes()]),
+        Act::Hang,
+    ];
+    let mut server = serve(vec![acts]).await;
+    let model = Arc::new(model(&server.url, |_| {}));
+    let (sender, mut receiver) = mpsc::channel(4);
+    let cancel = CancellationToken::new();
+    let running = tokio::spawn({
+        let (model, cancel) = (model.clone(), cancel.clone());
+        async move { model.stream(conversation(), sender, cancel).await }
+    });
+    assert_eq!(receiver.recv().await, Some(ModelEvent::Text("x".into())));
+    cancel.cancel();
+    running.await.expect("ends");
+    assert_eq!(receiver.recv().await, None);
+    assert_eq!(server.hung_up.recv().await, Some(()));
+}
+
+#[test]
+fn bad_addresses_and_headers_are_refused() {
+    for url in ["", "ftp://x/v1", "127.0.0.1:80", "file:///etc"] {
+        let made = ChatCompletions::new(Endpoint::new(url), Options::new("m"));
+        assert!(made.is_err(), "{url}");
+    }
+    let mut endpoint = Endpoint::new("http://127.0.0.1/v1");
+    endpoint.headers.push(("x".into(), "secret\nvalue".into()));
+    let error = ChatCompletions::new(endpoint, Options::new("m"))
+        .err()
+        .expect("refused");
+    assert!(!error.to_string().contains("secret"), "{error}");
+}
+
+/// What every test of this process has logged.
+static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+#[derive(Default)]
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LOGGED.lock().expect("unpoisoned").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// At every level, with every library's own lines.
+#[tokio::test]
+async fn the_key_is_in_no_log() {
+    let quoted = format!("{{\"error\": {{\"message\": \"bad key {KEY}\"}}}}");
+    let server = serve(vec![
+        status("500 Oops", "", &quoted),
+        status("401 Unauthorized", "", &quoted),
+    ])
+    .await;
+    let model = model(&server.url, |_| {});
+    let events = ask(&model).await;
+    assert_eq!(failure(&events).0, FailureKind::Auth);
+    let text = String::from_utf8_lossy(&LOGGED.lock().expect("unpoisoned")).into_owned();
+    assert!(text.contains("the model failed"), "{text}");
+    assert!(!text.contains("planted"), "{text}");
+}
+
+/// Against a real server: `LORGNETTE_CHAT_URL=http://127.0.0.1:8080/v1`, `LORGNETTE_CHAT_MODEL`.
+#[tokio::test]
+#[ignore = "needs a server at LORGNETTE_CHAT_URL"]
+async fn a_real_server_is_understood() {
+    let url = std::env::var("LORGNETTE_CHAT_URL").expect("LORGNETTE_CHAT_URL");
+    let name = std::env::var("LORGNETTE_CHAT_MODEL").unwrap_or_else(|_| "gpt-4o".into());
+    drop(model(&url, |_| {}));
+    let mut endpoint = Endpoint::new(url);
+    endpoint.key = Some(Key::new(KEY).expect("a key"));
+    let model = ChatCompletions::new(endpoint, Options::new(name)).expect("a model");
+    for question in ["Hello", "Set a timer for ten minutes"] {
+        let mut asked = request(question, &conversation().tools);
+        asked.max_tokens = Some(60);
+        let (sender, mut receiver) = mpsc::channel(256);
+        model.stream(asked, sender, CancellationToken::new()).await;
+        let mut events = Vec::new();
+        while let Some(event) = receiver.recv().await {
+            events.push(event);
+        }
+        let events = join(events);
+        println!("{question}: {events:?}");
+        assert!(events.len() >= 2, "{events:?}");
+        assert!(
+            matches!(events.last(), Some(ModelEvent::Done { .. })),
+            "{events:?}"
+        );
+    }
+}
