@@ -1,32 +1,42 @@
 //! Which chat model answers.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use chat_models::ChatModel;
+use chat_models::{
+    ChatModel,
+    auth::Key,
+    chat_completions::{ChatCompletions, Endpoint, Options},
+    intents,
+};
 
-/// A model behind an OpenAI-compatible server.
+use crate::config::Model;
+
+/// The model that the configuration names.
 ///
 /// # Errors
-/// The key cannot be read.
-pub fn chat_completions(
-    _base_url: &str,
-    _model: &str,
-    key_env: Option<&str>,
-    key_file: Option<&Path>,
-) -> Result<Arc<dyn ChatModel>> {
-    let _key = key(key_env, key_file)?;
-    anyhow::bail!("not yet")
-}
-
-fn key(variable: Option<&str>, file: Option<&Path>) -> Result<Option<String>> {
-    if let Some(name) = variable {
-        let key = std::env::var(name)
-            .with_context(|| format!("the variable {name} (`model.key_env`) is not set"))?;
-        return Ok(Some(key));
-    }
-    let Some(path) = file else { return Ok(None) };
-    let key = std::fs::read_to_string(path)
-        .with_context(|| format!("reading {} (`model.key_file`)", path.display()))?;
-    Ok(Some(key.trim().to_owned()))
+/// Its key cannot be read, or its address is wrong.
+pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
+    let Model::ChatCompletions {
+        base_url,
+        model,
+        key_env,
+        key_file,
+    } = model
+    else {
+        return Ok(Arc::new(intents::Engine::new()));
+    };
+    // Only the first call in a process counts.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut endpoint = Endpoint::new(base_url);
+    endpoint.key = match (key_env, key_file) {
+        (Some(variable), _) => Some(Key::from_env(variable).context("`model.key_env`")?),
+        (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
+        (None, None) => None,
+    };
+    let options = Options {
+        model: model.clone(),
+        ..Options::default()
+    };
+    Ok(Arc::new(ChatCompletions::new(endpoint, options)?))
 }

@@ -14,7 +14,6 @@ use audio::{
     tts::Voice,
     vad::silero,
 };
-use chat_models::{ChatModel, intents};
 use device_protocol::GoodbyeReason;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -24,7 +23,7 @@ use tools::{
 };
 
 use crate::{
-    config::{Checked, Model},
+    config::Checked,
     control,
     effects::{
         compute::Compute,
@@ -33,6 +32,7 @@ use crate::{
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
+    models,
     roster::Roster,
     store::Store,
     telemetry::Turns,
@@ -87,7 +87,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let model = chat_model(&config)?;
+    let model = models::chat_model(&config.model)?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let questions = Arc::new(Questions::new(roster.clone()));
@@ -199,23 +199,6 @@ impl Engines {
             silero: vad.await??,
             voice: Arc::new(voice.await??),
         })
-    }
-}
-
-fn chat_model(config: &Checked) -> Result<Arc<dyn ChatModel>> {
-    match &config.model {
-        Model::Offline => Ok(Arc::new(intents::Engine::default())),
-        Model::ChatCompletions {
-            base_url,
-            model,
-            key_env,
-            key_file,
-        } => crate::models::chat_completions(
-            base_url,
-            model,
-            key_env.as_deref(),
-            key_file.as_deref(),
-        ),
     }
 }
 

@@ -36,9 +36,16 @@ impl Tool for CalculatorEvaluate {
             }),
             required: &["expression"],
             phrases: &[
-                "(what is|what's|how much is|calculate|compute|work out) {expression:expression}",
-                "(what does|how much does) {expression:expression} (equal|make|give)",
-                "convert {expression:expression}",
+                // The first one is what help shows.
+                "what is {expression:expression}",
+                "what (is|are|does|makes) {expression:expression} [equal|equals|make]",
+                "(how much|how many) (is|are|makes) {expression:expression}",
+                "(calculate|compute|evaluate|work out|figure out|convert|solve|do the math on) {expression:expression}",
+                "(tell me|do you know) (what|how much) {expression:expression} (is|are|makes)",
+                "(tell me|give me|do you know) {expression:expression}",
+                "(what|how much) {expression:expression} (is|makes)",
+                "{expression:expression}",
+                "{expression:expression} (equals|is) [what|how much]",
             ],
             guidance: Some(
                 "Use calculator.evaluate for every calculation; do not do sums yourself.",

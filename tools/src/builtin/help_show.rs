@@ -34,10 +34,19 @@ impl Tool for HelpShow {
             properties: json!({}),
             required: &[],
             phrases: &[
-                "[(show|give) me] help [(me|please)]",
-                "what can (you do|I say|I ask [you]|you help [me] with)",
-                "what (do you understand|are you able to do|commands are there)",
-                "how (do|can) I use (you|this)",
+                // The first one is what help shows.
+                "what can I say",
+                "help [me]",
+                "i need [some] help",
+                "(show|open|give me|show me) [the|some] (help|commands|help page|options)",
+                "what (can|could) (you do|i say|i ask|i ask you|i ask for|i do|i say to you) [for me|here]",
+                "what (are you able to|do you know how to) do",
+                "tell me what (you can do|i can say|i can ask|i can ask you)",
+                "(what|which) (commands|things) (are there|do you (know|understand|support|have)|can i (use|say))",
+                "what do you (understand|know|offer)",
+                "how (do|can) i use (this|you|it|these|these glasses|the glasses)",
+                "how (does|do) (this|you|it|these|these glasses) work",
+                "what are (your|the) (commands|features|functions|options|abilities)",
             ],
             guidance: None,
             flags: ToolFlags {

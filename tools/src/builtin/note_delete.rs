@@ -31,9 +31,12 @@ impl Tool for NoteDelete {
             }),
             required: &["query"],
             phrases: &[
-                "[please] (delete|remove|erase|forget) (my|the) note (about|on|with|saying|that says|to|for) {query} [please]",
-                "[please] (delete|remove|erase|forget) (my|the) {query} note [please]",
-                "[please] (delete|remove|erase) {query} from my notes [please]",
+                // The first one is what help shows.
+                "delete the note about {query}",
+                "(delete|remove|erase|forget|drop|clear|throw away) (the|my|that|any|all) (note|notes) (about|on|for|with|of|that says|mentioning|saying) [the|my] {query}",
+                "(delete|remove|erase|forget) notes (about|on|for|with) [the|my] {query}",
+                "(delete|remove|erase|drop|take) [the] {query} from [the|my] notes",
+                "(delete|remove|erase) (the|my) {query} note",
             ],
             guidance: None,
             flags: ToolFlags {

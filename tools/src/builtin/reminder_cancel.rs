@@ -30,10 +30,12 @@ impl Tool for ReminderCancel {
             }),
             required: &[],
             phrases: &[
-                "[please] (cancel|delete|remove|drop|clear) (the|my) reminder (about|to|for|of) {text} [please]",
-                "[please] (cancel|delete|remove|drop|clear) (the|my) {text} reminder [please]",
-                "[please] (cancel|delete|remove|drop|clear) (the|my) reminder [please]",
-                "(do not|don't) remind me (about|to|of) {text} [any more]",
+                // The first one is what help shows.
+                "cancel the reminder to {text}",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that|this) [last|next] reminder",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that) reminder (about|to|for|that|of|called) [the|my] {text}",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my) {text} reminder",
+                "(do not|don't) remind me (about|to|of) [the] {text}",
             ],
             guidance: None,
             flags: CHANGES,

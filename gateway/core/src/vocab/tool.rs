@@ -41,7 +41,7 @@ pub struct ToolSpec {
 /// bound to a property of the input schema. Types: `text` (free, the default of string
 /// properties), `number` (the default of number and integer properties), `duration` (whole seconds),
 /// `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local date and time, `YYYY-MM-DDTHH:MM`),
-/// `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
+/// `expression` (a sum for the calculator), `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
 /// the property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phrases {

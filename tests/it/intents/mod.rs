@@ -1,6 +1,6 @@
 //! The offline engine against the tables of sentences, and its false fires.
 
-mod common;
+mod house;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,7 +13,7 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
-use common::{is_held_out, request, tool, tools};
+use house::{is_held_out, request, tool, tools};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -29,7 +29,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let table = include_str!("data/sentences.tsv");
+    let table = include_str!("../../data/intents/sentences.tsv");
     let lines = table.lines().filter(|line| !line.starts_with('#'));
     lines
         .map(|line| {
@@ -197,7 +197,7 @@ fn asterisk_prompts() -> Vec<String> {
 /// Everyday talk from the patterns of `unrelated.txt`: every pattern in turns, each time with
 /// words that it has not had, until there are `count` different sentences.
 fn everyday(count: usize) -> Vec<String> {
-    let text = include_str!("data/unrelated.txt");
+    let text = include_str!("../../data/intents/unrelated.txt");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let (lists, patterns): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| {
         line.split_once(": ")

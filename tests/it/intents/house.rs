@@ -1,0 +1,77 @@
+//! The tools and the moment that the sentence tests speak to.
+
+use std::sync::Arc;
+
+use chat_models::Request;
+use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolFlags, ToolSpec};
+use serde_json::{Value, json};
+
+/// Wednesday 2026-05-13 14:30 at UTC+2.
+pub fn now() -> Timestamp {
+    let moment: jiff::Timestamp = "2026-05-13T14:30:00+02:00".parse().expect("a moment");
+    Timestamp {
+        mono_us: 0,
+        wall_ms: moment.as_millisecond(),
+        offset_s: 7200,
+    }
+}
+
+pub fn request(text: &str, tools: &Arc<[ToolSpec]>) -> Request {
+    Request {
+        system: String::new(),
+        messages: vec![Message::text(Role::User, text)],
+        tools: tools.clone(),
+        now: now(),
+        language: "en".into(),
+        max_tokens: None,
+    }
+}
+
+pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]) -> ToolSpec {
+    ToolSpec {
+        name: name.into(),
+        description: format!("The tool {name}."),
+        input_schema: json!({
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false,
+        }),
+        phrases: vec![Phrases {
+            language: "en".into(),
+            templates: templates.iter().map(|text| (*text).to_owned()).collect(),
+        }],
+        reply: None,
+        guidance: None,
+        flags: ToolFlags::default(),
+        timeout_ms: None,
+    }
+}
+
+/// The built-in tools and the ones that the simulated glasses offer, as the gateway has them.
+pub fn tools() -> Arc<[ToolSpec]> {
+    let (built_in, _) = tools::builtin::all();
+    let offered = firmware_sim::tools::offers().into_iter().map(|offer| {
+        let offer = tools::device::Offer {
+            name: offer.name.to_owned(),
+            description: offer.description.to_owned(),
+            schema_json: offer.schema.to_owned(),
+            phrases_json: offer.phrases.to_owned(),
+            reply: offer.reply_template.to_owned(),
+            ..tools::device::Offer::default()
+        };
+        tools::device::spec(offer).expect("the simulated glasses offer sound tools")
+    });
+    built_in.into_iter().chain(offered).collect()
+}
+
+/// Which half of a table a sentence belongs to: FNV-1a of its bytes.
+pub fn is_held_out(sentence: &str) -> bool {
+    let hash = sentence
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    // The high bits are the well mixed ones.
+    (hash >> 40) & 1 == 1
+}
