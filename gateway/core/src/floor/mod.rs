@@ -158,12 +158,11 @@ impl Floor {
         }
     }
 
-    /// The assistant begins to speak: an utterance that is open now is spoken over it. `insisting`:
-    /// it was waited for long enough, so that it is the background from now on.
-    pub(crate) fn speech_began(&mut self, cx: &Context, insisting: bool) {
+    /// The assistant begins to speak. An utterance that was open before the assistant was at work is
+    /// no answer to it: from now on it is the background.
+    pub(crate) fn speech_began(&mut self, cx: &Context) {
         if let Some(open) = &mut self.open {
-            open.origin.background |= insisting;
-            open.origin.over_speech |= !insisting;
+            open.origin.background = !open.origin.during_turn;
             open.origin.echo |= !cx.echo_cancelled;
         }
     }

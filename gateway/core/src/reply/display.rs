@@ -171,6 +171,16 @@ pub(super) fn stands_ms(chars: u32) -> u32 {
         .min(STANDS_MS_MAX)
 }
 
+/// Characters of a layout.
+pub(super) fn chars(content: &Content) -> u32 {
+    let chars = match content {
+        Content::Text { text } => text.chars().count(),
+        Content::Card { title, text } => title.chars().count() + text.chars().count(),
+        Content::Double { top, bottom } => top.chars().count() + bottom.chars().count(),
+    };
+    u32::try_from(chars).unwrap_or(u32::MAX)
+}
+
 /// Cuts a layout down to what fits.
 fn fit(content: Content, size: DisplaySize) -> Content {
     let rows = usize::from(size.rows.max(1));
@@ -285,6 +295,30 @@ mod tests {
                 text: "a b c\nd e f\ng h i".into()
             }
         );
+    }
+
+    #[test]
+    fn all_of_a_layout_is_read() {
+        let (one, two) = ("äbc".to_string(), "defgh".to_string());
+        for (content, expected) in [
+            (Content::Text { text: one.clone() }, 3),
+            (
+                Content::Card {
+                    title: one.clone(),
+                    text: two.clone(),
+                },
+                8,
+            ),
+            (
+                Content::Double {
+                    top: one,
+                    bottom: two,
+                },
+                8,
+            ),
+        ] {
+            assert_eq!(chars(&content), expected);
+        }
     }
 
     #[test]
