@@ -108,7 +108,7 @@ impl Board {
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
         self.dirty = false;
-        if self.drawn && cx.display.is_some() {
+        if self.drawn {
             self.drawn = false;
             self.revision = self.revision.saturating_add(1);
             cx.push(Output::Display(DisplayCommand::Clear {
