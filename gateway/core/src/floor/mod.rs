@@ -85,6 +85,7 @@ pub(crate) struct Floor {
     phrases: Phrases,
     open: Option<Open>,
     closed: VecDeque<Closed>,
+    last_closed: Option<u32>,
     ear: Ear,
 }
 
@@ -94,6 +95,7 @@ impl Floor {
             phrases: Phrases::new(config.wake_phrases.iter().map(String::as_str)),
             open: None,
             closed: VecDeque::new(),
+            last_closed: None,
             ear: Ear::Closed,
         }
     }
@@ -146,6 +148,7 @@ impl Floor {
         while let Some(closed) = self.closed.pop_front() {
             cancel_all(cx, closed.id);
         }
+        self.last_closed = None;
         self.close_ear(cx);
         for timer in [
             Timer::PartialDue,
