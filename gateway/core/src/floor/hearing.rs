@@ -139,10 +139,6 @@ impl Floor {
         self.close(cx, activity)
     }
 
-    pub(crate) fn handle_ear_closes(&mut self, cx: &mut Context) {
-        self.close_ear(cx);
-    }
-
     /// A transcript came. The one place where those that nobody waits for any more die.
     pub(crate) fn handle_transcript(
         &mut self,
@@ -173,7 +169,7 @@ impl Floor {
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
-        let newer = revision > open.partial_revision && revision <= open.revision;
+        let newer = revision > open.partial_revision;
         if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
             return None;
         }
