@@ -249,6 +249,8 @@ mod tests {
     fn lines_break_between_words_and_never_exceed_the_width() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one two", 6), ["one", "two"]);
+        assert_eq!(wrap("one two", 7), ["one two"]);
         assert_eq!(wrap("one\n\ntwo", 8), ["one", "two"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("ab abcdefghij", 4), ["ab", "abcd", "efgh", "ij"]);
@@ -295,6 +297,29 @@ mod tests {
                 text: "a b c\nd e f\ng h i".into()
             }
         );
+    }
+
+    #[test]
+    fn two_blocks_share_the_rows() {
+        let long = "a b c d e f g h i j k l m n o p".to_string();
+        for (rows, top, bottom) in [(4, 2, 2), (5, 3, 2), (1, 1, 0)] {
+            let size = DisplaySize { columns: 5, rows };
+            let content = Content::Double {
+                top: long.clone(),
+                bottom: long.clone(),
+            };
+            let Content::Double {
+                top: above,
+                bottom: below,
+            } = fit(content, size)
+            else {
+                panic!("the layout stays");
+            };
+            assert_eq!(
+                (above.lines().count(), below.lines().count()),
+                (top, bottom)
+            );
+        }
     }
 
     #[test]
