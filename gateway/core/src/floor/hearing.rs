@@ -389,7 +389,7 @@ impl Floor {
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         Event::Said(Said {
             woken: woken.is_some(),
-            over_turn: origin.during_turn || origin.over_speech || closed.interrupted,
+            over_turn: origin.during_turn || closed.interrupted,
             cancels,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,
