@@ -405,8 +405,7 @@ impl Conversation {
         }
         self.announce_next();
         if self.reply.take_began() {
-            let insisting = matches!(self.reply.purpose(), Some(Purpose::Notice { .. }));
-            self.floor.speech_began(&self.cx, insisting);
+            self.floor.speech_began(&self.cx);
         }
         let listening = self.listening_now();
         if listening != self.listening && self.link != Link::Fresh {

@@ -169,7 +169,8 @@ impl Conversation {
             Timer::UtteranceStalled => self.utterance_stalled(),
             Timer::TranscriptMissing => self.transcript_missing(),
             Timer::VoiceConfirmed => self.voice_confirmed(),
-            Timer::EarCloses => self.floor.handle_ear_closes(&mut self.cx),
+            // The moment itself closes it; the listening sign follows in `settle`.
+            Timer::EarCloses => {}
             Timer::GrantMissing => {
                 let events = self.agent.handle_grant_missing(&mut self.cx);
                 self.answer(events);

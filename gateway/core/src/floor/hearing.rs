@@ -75,7 +75,8 @@ impl Floor {
         utterance: u32,
         at_us: u64,
     ) -> Option<Event> {
-        if self.closed.iter().any(|closed| closed.id == utterance)
+        // Told twice.
+        if self.last_closed == Some(utterance)
             || self.open.as_ref().is_some_and(|open| open.id == utterance)
         {
             return None;
@@ -138,10 +139,6 @@ impl Floor {
         self.close(cx, activity)
     }
 
-    pub(crate) fn handle_ear_closes(&mut self, cx: &mut Context) {
-        self.close_ear(cx);
-    }
-
     /// A transcript came. The one place where those that nobody waits for any more die.
     pub(crate) fn handle_transcript(
         &mut self,
@@ -172,7 +169,7 @@ impl Floor {
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
-        let newer = revision > open.partial_revision && revision <= open.revision;
+        let newer = revision > open.partial_revision;
         if transcript.kind != TranscriptKind::Partial || !newer || !open.voiced {
             return None;
         }
@@ -297,6 +294,7 @@ impl Floor {
     /// it; else a final one is asked for.
     fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
+        self.last_closed = Some(open.id);
         for timer in [
             Timer::PartialDue,
             Timer::EndOfTurn,
@@ -391,7 +389,7 @@ impl Floor {
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         Event::Said(Said {
             woken: woken.is_some(),
-            over_turn: origin.during_turn || origin.over_speech || closed.interrupted,
+            over_turn: origin.during_turn || closed.interrupted,
             cancels,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,

@@ -85,6 +85,7 @@ pub(crate) struct Floor {
     phrases: Phrases,
     open: Option<Open>,
     closed: VecDeque<Closed>,
+    last_closed: Option<u32>,
     ear: Ear,
 }
 
@@ -94,6 +95,7 @@ impl Floor {
             phrases: Phrases::new(config.wake_phrases.iter().map(String::as_str)),
             open: None,
             closed: VecDeque::new(),
+            last_closed: None,
             ear: Ear::Closed,
         }
     }
@@ -146,6 +148,7 @@ impl Floor {
         while let Some(closed) = self.closed.pop_front() {
             cancel_all(cx, closed.id);
         }
+        self.last_closed = None;
         self.close_ear(cx);
         for timer in [
             Timer::PartialDue,
@@ -158,12 +161,11 @@ impl Floor {
         }
     }
 
-    /// The assistant begins to speak: an utterance that is open now is spoken over it. `insisting`:
-    /// it was waited for long enough, so that it is the background from now on.
-    pub(crate) fn speech_began(&mut self, cx: &Context, insisting: bool) {
+    /// The assistant begins to speak. An utterance that was open before the assistant was at work is
+    /// no answer to it: from now on it is the background.
+    pub(crate) fn speech_began(&mut self, cx: &Context) {
         if let Some(open) = &mut self.open {
-            open.origin.background |= insisting;
-            open.origin.over_speech |= !insisting;
+            open.origin.background = !open.origin.during_turn;
             open.origin.echo |= !cx.echo_cancelled;
         }
     }

@@ -33,10 +33,9 @@ pub(super) struct Origin {
     pub(super) expected: bool,
     /// The assistant was at work, or an utterance before it was not understood yet.
     pub(super) during_turn: bool,
-    /// The assistant was speaking at some moment of it.
+    /// The assistant was speaking when it began.
     pub(super) over_speech: bool,
-    /// It was going on when an announcement would wait no longer: only a wake or cancel word in it
-    /// counts.
+    /// It was going on before the assistant was at work: only a wake or cancel word in it counts.
     pub(super) background: bool,
     /// The assistant spoke at some moment of it, on a device that hears its own speaker.
     pub(super) echo: bool,

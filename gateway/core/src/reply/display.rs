@@ -108,7 +108,7 @@ impl Board {
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
         self.dirty = false;
-        if self.drawn && cx.display.is_some() {
+        if self.drawn {
             self.drawn = false;
             self.revision = self.revision.saturating_add(1);
             cx.push(Output::Display(DisplayCommand::Clear {
@@ -169,6 +169,16 @@ pub(super) fn stands_ms(chars: u32) -> u32 {
         .saturating_mul(READ_MS_PER_CHAR)
         .saturating_add(PAGE_MS_MIN)
         .min(STANDS_MS_MAX)
+}
+
+/// Characters of a layout.
+pub(super) fn chars(content: &Content) -> u32 {
+    let chars = match content {
+        Content::Text { text } => text.chars().count(),
+        Content::Card { title, text } => title.chars().count() + text.chars().count(),
+        Content::Double { top, bottom } => top.chars().count() + bottom.chars().count(),
+    };
+    u32::try_from(chars).unwrap_or(u32::MAX)
 }
 
 /// Cuts a layout down to what fits.
@@ -239,6 +249,8 @@ mod tests {
     fn lines_break_between_words_and_never_exceed_the_width() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("one two", 6), ["one", "two"]);
+        assert_eq!(wrap("one two", 7), ["one two"]);
         assert_eq!(wrap("one\n\ntwo", 8), ["one", "two"]);
         assert_eq!(wrap("abcdefghij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrap("ab abcdefghij", 4), ["ab", "abcd", "efgh", "ij"]);
@@ -285,6 +297,53 @@ mod tests {
                 text: "a b c\nd e f\ng h i".into()
             }
         );
+    }
+
+    #[test]
+    fn two_blocks_share_the_rows() {
+        let long = "a b c d e f g h i j k l m n o p".to_string();
+        for (rows, top, bottom) in [(4, 2, 2), (5, 3, 2), (1, 1, 0)] {
+            let size = DisplaySize { columns: 5, rows };
+            let content = Content::Double {
+                top: long.clone(),
+                bottom: long.clone(),
+            };
+            let Content::Double {
+                top: above,
+                bottom: below,
+            } = fit(content, size)
+            else {
+                panic!("the layout stays");
+            };
+            assert_eq!(
+                (above.lines().count(), below.lines().count()),
+                (top, bottom)
+            );
+        }
+    }
+
+    #[test]
+    fn all_of_a_layout_is_read() {
+        let (one, two) = ("äbc".to_string(), "defgh".to_string());
+        for (content, expected) in [
+            (Content::Text { text: one.clone() }, 3),
+            (
+                Content::Card {
+                    title: one.clone(),
+                    text: two.clone(),
+                },
+                8,
+            ),
+            (
+                Content::Double {
+                    top: one,
+                    bottom: two,
+                },
+                8,
+            ),
+        ] {
+            assert_eq!(chars(&content), expected);
+        }
     }
 
     #[test]

@@ -73,8 +73,8 @@ impl Reply {
     /// What the wearer's microphone may have picked up of it.
     pub(crate) fn spoken(&self) -> String {
         match &self.job {
-            Some(job) if job.is_speaking() => job.spoken(),
-            _ => self.last_spoken.clone(),
+            Some(job) => job.spoken(),
+            None => self.last_spoken.clone(),
         }
     }
 
@@ -124,13 +124,7 @@ impl Reply {
 
     /// Draws something of its own.
     pub(crate) fn show(&mut self, cx: &mut Context, content: Content, priority: Priority) {
-        let chars = match &content {
-            Content::Text { text } => text.len(),
-            Content::Card { title, text } => title.len() + text.len(),
-            Content::Double { top, bottom } => top.len() + bottom.len(),
-        };
-        let stands_ms = display::stands_ms(u32::try_from(chars).unwrap_or(u32::MAX));
-        let stands_ms = stands_ms.max(SHOWN_MS_MIN);
+        let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);
         // Where there is no speaker, the answer has no other way to the wearer.
         let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
         self.board

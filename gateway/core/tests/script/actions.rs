@@ -156,6 +156,16 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
                 Input::Announce(Announcement { id, say, show }),
             )
         }
+        // A voice fact out of turn.
+        "fact" => {
+            let utterance = words
+                .after("started")
+                .and_then(|word| word.parse().ok())
+                .ok_or("which utterance?")?;
+            let at_us = world.now_ms * 1_000;
+            let fact = VoiceFact::SpeechStarted { utterance, at_us };
+            input(world, device, Input::Voice(fact))
+        }
         // A turn of which the conversation knows nothing: nobody will ever end it.
         "wedge" => {
             let turn = Turn {
