@@ -15,40 +15,12 @@ use crate::process::Failure;
 use crate::speech;
 use crate::steps::step;
 
-/// The one place that knows how the two programs are called.
-mod arguments {
-    use super::{Command, Path};
-
-    pub(super) const GATEWAY: &str = "lorgnette";
-    pub(super) const SIMULATOR: &str = "lorgnette-sim";
-    /// How the gateway's readiness line begins; `KEY=VALUE` words follow it.
-    pub(super) const READY: &str = "ready ";
-
-    /// `model` is the address of a chat-completions server, if one was started.
-    pub(super) fn serve(command: &mut Command, data: &Path, model: Option<&str>) {
-        command.arg("serve").arg("--data").arg(data);
-        command.args(["--listen", "127.0.0.1:0"]);
-        if let Some(address) = model {
-            command.args(["--chat-completions", address]);
-        }
-    }
-
-    /// `ready` is the gateway's readiness line.
-    pub(super) fn simulate(command: &mut Command, data: &Path, heard: &Path, ready: &str) {
-        command
-            .arg("demo")
-            .arg("--gateway-data")
-            .arg(data)
-            .arg("--heard")
-            .arg(heard);
-        for word in ready
-            .split_whitespace()
-            .filter_map(|word| word.split_once('='))
-        {
-            command.arg(format!("--{}", word.0)).arg(word.1);
-        }
-    }
-}
+const GATEWAY: &str = "lorgnette";
+const SIMULATOR: &str = "lorgnette-sim";
+/// How the gateway's readiness line begins: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
+const READY: &str = "ready ";
+/// How the simulated glasses show their pairing code.
+const CODE: &str = "pairing code ";
 
 /// Options: `--llm`.
 pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
@@ -65,7 +37,7 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
         needs::require(&[&needs::BUILD, &needs::FETCH])
     })?;
     step("build", || {
-        cargo::build_programs(places, &[arguments::GATEWAY, arguments::SIMULATOR])
+        cargo::build_programs(places, &[GATEWAY, SIMULATOR])
     })?;
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
@@ -84,25 +56,34 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
     })
 }
 
-/// Starts the gateway on a data folder of its own, lets the simulator talk to it, stops it.
+/// Starts the gateway on a data folder of its own, pairs simulated glasses as an operator would,
+/// lets them talk to it, shows where the time went, stops it.
 fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let kept = places.target.join("demo");
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
     let data = DataFolder::create()?;
-    let mut serve = Command::new(places.built(arguments::GATEWAY));
-    arguments::serve(&mut serve, &data.0, model);
-    serve.env("LORGNETTE_MODELS", &places.models);
+    let house = House {
+        places,
+        config: data.0.join("lorgnette.toml"),
+        glasses: data.0.join("glasses"),
+    };
+    fs::write(&house.config, configuration(&data.0, model))
+        .map_err(Failure::at(&house.config))?;
     let log = kept.join("gateway.log");
     let (gateway, ready) = step("start the gateway", || {
-        Gateway::start(&mut serve, arguments::READY, &log)
+        Gateway::start(house.gateway().arg("serve"), READY, &log)
     })?;
-
-    let mut simulate = Command::new(places.built(arguments::SIMULATOR));
-    arguments::simulate(&mut simulate, &data.0, &kept, &ready);
-    simulate
-        .env("LORGNETTE_MODELS", &places.models)
-        .env("LORGNETTE_SPEECH", &places.speech);
-    let outcome = gateway::run_interruptible(&mut simulate);
+    let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
+    let outcome = step("pair the glasses", || house.pair(&web)).and_then(|()| {
+        let mut demo = house.simulator();
+        demo.arg("demo");
+        demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
+        demo.args(["--gateway-quic", &format!("quic://{quic}")]);
+        demo.arg("--heard").arg(&kept);
+        gateway::run_interruptible(&mut demo)?;
+        eprintln!();
+        gateway::run_interruptible(house.gateway().arg("turns"))
+    });
     let stopped = gateway.stop();
     eprintln!(
         "  what was heard: {}; the gateway's log: {}",
@@ -110,6 +91,67 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         log.display()
     );
     outcome.and(stopped)
+}
+
+/// `model` is the address of a chat-completions server, if one was started.
+fn configuration(data: &Path, model: Option<&str>) -> String {
+    let mut text = format!(
+        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n",
+        data.join("gateway")
+    );
+    if let Some(address) = model {
+        text.push_str(&format!(
+            "[model]\nkind = \"chat_completions\"\nbase_url = {address:?}\nmodel = \"smollm2\"\n"
+        ));
+    }
+    text
+}
+
+fn word_after(line: &str, key: &str) -> Result<String, Failure> {
+    let mut words = line.split_whitespace().skip_while(|word| *word != key);
+    words
+        .nth(1)
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new(format!("the gateway did not say its {key}: {line}")))
+}
+
+/// The two programs and what they share.
+struct House<'a> {
+    places: &'a Places,
+    config: PathBuf,
+    glasses: PathBuf,
+}
+
+impl House<'_> {
+    fn gateway(&self) -> Command {
+        let mut command = Command::new(self.places.built(GATEWAY));
+        command.arg("--config").arg(&self.config);
+        command.env("LORGNETTE_MODELS", &self.places.models);
+        command
+    }
+
+    fn simulator(&self) -> Command {
+        let mut command = Command::new(self.places.built(SIMULATOR));
+        command.arg("--state").arg(&self.glasses);
+        command
+            .env("LORGNETTE_MODELS", &self.places.models)
+            .env("LORGNETTE_SPEECH", &self.places.speech);
+        command
+    }
+
+    /// The glasses show a code, the operator types it.
+    fn pair(&self, web: &str) -> Result<(), Failure> {
+        let mut pair = self.simulator();
+        pair.args(["--gateway", &format!("ws://{web}/glasses"), "pair"]);
+        let log = self.config.with_file_name("pair.log");
+        let (glasses, line) = Gateway::start(&mut pair, CODE, &log)?;
+        let code = line.trim_start_matches(CODE).trim();
+        eprintln!("  the glasses show {code}; the operator types: lorgnette devices pair {code}");
+        let mut operator = self.gateway();
+        operator.args(["devices", "pair", code, "--name", "Demo glasses"]);
+        gateway::run_interruptible(&mut operator)?;
+        glasses.finish()
+    }
 }
 
 /// A new folder with a short name (a Unix socket's path has at most 107 bytes); removed on drop.

@@ -1,4 +1,4 @@
-//! A gateway as a child process: started, awaited by its readiness line, stopped cleanly.
+//! A child process that says when it is ready: started, awaited, stopped cleanly.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -89,12 +89,21 @@ impl Gateway {
         }
     }
 
+    /// Waits until the child ends by itself, and says so when it did not end well.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        match wait(&mut self.child, STOP_MAX)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(self.complaint(&format!("ended with {status}"))),
+            None => Err(self.complaint("did not end within 10 s and was killed")),
+        }
+    }
+
     fn complaint(&self, what: &str) -> Failure {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let mut last: Vec<&str> = log.lines().rev().take(8).collect();
         last.reverse();
         Failure::new(format!(
-            "the gateway {what}; the end of {}:\n{}",
+            "the child {what}; the end of {}:\n{}",
             self.log.display(),
             last.join("\n")
         ))
