@@ -34,5 +34,8 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
         (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
         (None, None) => None,
     };
-    Ok(Arc::new(ChatCompletions::new(endpoint, Options::new(model))?))
+    Ok(Arc::new(ChatCompletions::new(
+        endpoint,
+        Options::new(model),
+    )?))
 }
