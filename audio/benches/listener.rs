@@ -5,6 +5,7 @@
 //!
 //! With `-- count SCENE` it hears one scene once and says nothing, for a count of instructions by
 //! `valgrind --tool=callgrind` (the detector's own thread is counted too).
+#![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 #[path = "../tests/listener_clips/mod.rs"]
 mod listener_clips;

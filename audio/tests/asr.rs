@@ -294,7 +294,7 @@ fn the_scheduler_answers_with_text() {
         },
     )
     .unwrap();
-    let (sender, receiver) = mpsc::channel();
+    let (sender, receiver) = mpsc::sync_channel(64);
     let job = Job {
         pcm: goforward().into(),
         options: Options::default(),

@@ -1,5 +1,6 @@
 //! The voice against the reference: phoneme ids of whole sentences, spectra turned into samples, and every input
 //! that must not hurt it. Needs the voice's files.
+#![allow(clippy::disallowed_methods, reason = "a test's own thread ends with it")]
 #![cfg(feature = "tts")]
 
 use std::path::PathBuf;
