@@ -103,7 +103,8 @@ pub fn convert(pcm: &[i16], from_hz: u32, to_hz: u32) -> Result<Vec<i16>, resamp
     let mut out = Vec::new();
     resampler.push(pcm, &mut out);
     resampler.push(&vec![0; resampler.tail_samples()], &mut out);
-    let delay = (resampler.delay_us() * u64::from(to_hz) / 1_000_000) as usize;
+    // To the nearest sample: the filter's delay is no whole number of them.
+    let delay = ((resampler.delay_us() * u64::from(to_hz) + 500_000) / 1_000_000) as usize;
     let length = (pcm.len() as u64 * u64::from(to_hz) / u64::from(from_hz)) as usize;
     Ok(out.into_iter().skip(delay).take(length).collect())
 }

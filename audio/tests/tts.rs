@@ -163,12 +163,7 @@ fn length_is_bounded() {
         "{error}"
     );
     let longest = "Many words make one long clause without any mark ".repeat(50);
-    assert!(
-        !VOICE
-            .synthesize(&longest[..CLAUSE_CHARS_MAX], 2.0)
-            .unwrap()
-            .is_empty()
-    );
+    VOICE.phoneme_ids(&longest[..CLAUSE_CHARS_MAX]).unwrap();
     for hard in [
         "a".repeat(2_000),
         "9".repeat(2_000),

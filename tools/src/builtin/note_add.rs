@@ -28,7 +28,7 @@ impl Tool for NoteAdd {
             required: &["text"],
             phrases: &[
                 // The first one is what help shows.
-                "take a note {text}",
+                "take a note to {text}",
                 "(take|make|add|save|create|write|store|start|record|leave) [down] [a|another] [new|quick] note (that|saying|to|about|of|which says) {text}",
                 "(take|make|add|save|create|write|store|start|record|leave) [down] [a|another] [new|quick] note {text}",
                 "new note {text}",
