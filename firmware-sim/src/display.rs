@@ -171,7 +171,7 @@ impl Screen {
             lines.truncate(self.rows);
             // The wearer sees that something is missing.
             if let Some(last) = lines.last_mut() {
-                *last = last.chars().take(columns - 1).collect::<String>() + "…";
+                *last = last.trim_end().chars().take(columns - 1).collect::<String>() + "…";
             }
         }
         lines
@@ -311,7 +311,7 @@ mod tests {
     fn text_is_wrapped_and_cut_to_the_grid() {
         let mut screen = screen();
         screen.handle(0, &frame(DisplayAction::Show, 1, 0, 1, "Your timer is set for ten minutes now"));
-        assert_eq!(screen.draw(View::Main), ["Your timer", "is set for", "ten minut…"]);
+        assert_eq!(screen.draw(View::Main), ["Your timer", "is set for", "ten…      "]);
         screen.handle(0, &frame(DisplayAction::Show, 1, 0, 2, "a\u{1b}[2Jb\nincomprehensible"));
         assert_eq!(screen.draw(View::Main), ["a[2Jb     ", "incomprehe", "nsible    "]);
     }

@@ -24,7 +24,7 @@ use crate::seen::{Log, Seen};
 use crate::session::Books;
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
-use crate::transport::{self, Inbound, Link, Target};
+use crate::transport::{self, Inbound, Link};
 
 /// Waits before the next attempt to connect, in milliseconds; the last one stays (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
@@ -494,7 +494,7 @@ impl Driver {
                     self.log.push(at_us, Seen::FirstSound { turn, speech });
                 }
                 Report::Over(heard) => {
-                    self.log.push(
+                    let (at_us, seen) = (
                         heard.ended_us,
                         Seen::SpeechHeard {
                             turn: heard.turn,
@@ -504,7 +504,9 @@ impl Driver {
                             complete: heard.complete,
                         },
                     );
+                    // Who sees the event may ask for the sound at once.
                     self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
+                    self.log.push(at_us, seen);
                 }
             }
         }

@@ -89,7 +89,6 @@ struct Chunk {
 /// A packet that sounds now.
 #[derive(Debug)]
 struct Sounding {
-    clause: u16,
     from_us: u64,
     duration_us: u64,
     pcm: Vec<i16>,
@@ -333,8 +332,10 @@ impl Speech {
         let whole = self.end.map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
         match &self.sounding {
             Some(sounding) => {
-                let report = self.reported_us + REPORT_EVERY_US;
-                Some((sounding.from_us + sounding.duration_us).min(report.max(sounding.from_us + 1)))
+                let ends_us = sounding.from_us + sounding.duration_us;
+                // Concealment is not reported, so that it must not wake anybody for a report either.
+                let report_us = if sounding.counts { self.reported_us + REPORT_EVERY_US } else { ends_us };
+                Some(ends_us.min(report_us.max(sounding.from_us + 1)))
             }
             // Behind another speech nothing is due; starved, only the end is.
             None if self.starved_since.is_some() || self.began_us.is_none() => whole,
@@ -345,14 +346,17 @@ impl Speech {
     /// Plays up to `now_us`; the answer is whether it was complete, once it is over.
     fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
         loop {
-            if let Some((_, ends)) = self.fade
-                && ends <= now_us
+            // Packets under a fade still sound, up to its end.
+            let fades_at = self.fade.map(|(_, ends)| ends).filter(|ends| *ends <= now_us);
+            let sounds_until = self.sounding.as_ref().map(|sounding| sounding.from_us + sounding.duration_us);
+            if let Some(fades_at) = fades_at
+                && sounds_until.map_or(self.next_us >= fades_at || self.chunks.is_empty(), |until| until >= fades_at)
             {
-                self.cut(ends, volume);
+                self.cut(fades_at, volume);
                 return Some(false);
             }
-            if let Some(sounding) = &self.sounding {
-                if sounding.from_us + sounding.duration_us > now_us {
+            if let Some(until) = sounds_until {
+                if until > now_us {
                     self.report_progress(now_us, reports);
                     return None;
                 }
@@ -411,7 +415,7 @@ impl Speech {
             self.began_us = Some(from_us);
             reports.push_back(Report::FirstSound { speech: self.id, turn: self.turn, at_us: from_us });
         }
-        self.sounding = Some(Sounding { clause: chunk.clause, from_us, duration_us, pcm, counts });
+        self.sounding = Some(Sounding { from_us, duration_us, pcm, counts });
         self.head_us = position + duration_us;
         if self.clause != Some(chunk.clause) {
             self.clause = Some(chunk.clause);
@@ -443,9 +447,8 @@ impl Speech {
             while pcm.len() < wanted && decoder.conceal(&mut pcm) > 0 {}
             pcm.truncate(wanted);
         }
-        let clause = self.clause.unwrap_or(0);
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
-        self.sounding = Some(Sounding { clause, from_us: self.next_us, duration_us, pcm, counts: false });
+        self.sounding = Some(Sounding { from_us: self.next_us, duration_us, pcm, counts: false });
         self.head_us += duration_us;
     }
 

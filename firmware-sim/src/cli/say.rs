@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use audio::wav;
 use firmware_sim::latency::{self, Latency};
 use firmware_sim::microphone::{CLIP_HZ, Clip};
-use firmware_sim::{Event, Glasses, Seen};
+use firmware_sim::{Glasses, Seen};
 
 use super::options::Common;
 use super::{pair, show};
@@ -103,11 +103,6 @@ impl Printer {
         Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0 }
     }
 
-    /// Skips what was seen so far.
-    pub(super) fn skip(&mut self, glasses: &Glasses) {
-        self.next = glasses.log().mark();
-    }
-
     /// Prints everything that came since the last time.
     pub(super) fn drain(&mut self, glasses: &Glasses, t0_us: Option<u64>) {
         for event in glasses.log().since(self.next) {
@@ -129,7 +124,6 @@ impl Printer {
 pub(super) struct Turn {
     pub(super) latency: Latency,
     pub(super) answered: bool,
-    pub(super) events: Vec<Event>,
 }
 
 /// How often what was seen is printed while a turn runs.
@@ -167,7 +161,7 @@ pub(super) async fn take_turn(
     };
     printer.drain(glasses, Some(said.t0_us));
     let events = glasses.log().since(mark);
-    Ok(Turn { latency: latency::measure(&events, said.t0_us), answered, events })
+    Ok(Turn { latency: latency::measure(&events, said.t0_us), answered })
 }
 
 /// Waits until a speech was heard after `t0_us`, and none follows; false where the gateway goes.
