@@ -24,7 +24,7 @@ use crate::seen::{Log, Seen};
 use crate::session::Books;
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
-use crate::transport::{self, Inbound, Link, Target};
+use crate::transport::{self, Inbound, Link};
 
 /// Waits before the next attempt to connect, in milliseconds; the last one stays (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
@@ -155,7 +155,9 @@ impl Driver {
 
     /// Lets what is queued go out before the connection is dropped.
     async fn close(&mut self) {
-        let Some(Link { up, mut down, .. }) = self.link.take() else { return };
+        let Some(Link { up, mut down, .. }) = self.link.take() else {
+            return;
+        };
         drop(up);
         let drained = async {
             while let Some(inbound) = down.recv().await {
@@ -168,19 +170,33 @@ impl Driver {
     }
 
     fn connect(&mut self) {
-        let Some(identity) = self.identity.take() else { return };
+        let Some(identity) = self.identity.take() else {
+            return;
+        };
         let (clock, log) = (self.clock, self.log.clone());
-        let (target, profile, faults) =
-            (self.options.target.clone(), self.options.profile.clone(), self.options.faults);
-        let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
+        let (target, profile, faults) = (
+            self.options.target.clone(),
+            self.options.profile.clone(),
+            self.options.faults,
+        );
+        let resume = self
+            .welcome
+            .as_ref()
+            .filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
         let (control, audio) = self.books.received();
-        let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
+        let resume = resume.map(|welcome| Resume {
+            token: welcome.token.clone(),
+            control,
+            audio,
+        });
         self.retry_us = None;
         self.attempts += 1;
         self.connecting = Some(Box::pin(async move {
             let result = async {
                 let mut link = faults::spoil(transport::open(&target).await?, faults);
-                let welcome = handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log).await?;
+                let welcome =
+                    handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log)
+                        .await?;
                 Ok((link, welcome))
             };
             let result = result.await;
@@ -197,9 +213,14 @@ impl Driver {
             Err(error) => error,
         };
         if let Error::Handshake(handshake::Error::Rejected { code, message, .. }) = &error {
-            self.see(Seen::Rejected { code: code.clone(), message: message.clone() });
+            self.see(Seen::Rejected {
+                code: code.clone(),
+                message: message.clone(),
+            });
         } else {
-            self.see(Seen::LinkLost { reason: error.to_string() });
+            self.see(Seen::LinkLost {
+                reason: error.to_string(),
+            });
         }
         // The first attempt's failure belongs to the caller; later ones are the back-off's.
         if self.first.is_some() || !error.may_retry() || !self.options.reconnect {
@@ -227,13 +248,16 @@ impl Driver {
         if welcome.paired_now
             && let Some(identity) = &mut self.identity
         {
-            identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
+            identity
+                .pin(welcome.gateway_key)
+                .map_err(handshake::Error::Identity)?;
         }
         if welcome.resumed.is_none() {
-            self.books = Books::default();
-            self.turn = 0;
+            // The last words about the old session's speech count in its books, not in the new ones.
             self.speaker.reset(now_us);
             self.take_reports();
+            self.books = Books::default();
+            self.turn = 0;
             self.screen.reset();
             self.answers.clear();
             self.approvals.clear();
@@ -241,7 +265,12 @@ impl Driver {
         }
         if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
             let (background, seed) = (self.options.background, self.options.faults.seed);
-            let microphone = Microphone::new(welcome.audio_up, background, seed, self.options.silence.clone());
+            let microphone = Microphone::new(
+                welcome.audio_up,
+                background,
+                seed,
+                self.options.silence.clone(),
+            );
             self.microphone = Some(microphone.map_err(Error::Format)?);
             self.capture_us = now_us;
         }
@@ -254,7 +283,10 @@ impl Driver {
             up: (codec_name(welcome.audio_up.0), welcome.audio_up.1),
             down: (codec_name(welcome.audio_down.0), welcome.audio_down.1),
         });
-        self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
+        self.see(Seen::Listening {
+            turn: self.turn,
+            state: welcome.listening.clone(),
+        });
         let resumed = welcome.resumed;
         self.heartbeat_us = now_us + micros(welcome.heartbeat);
         self.last_received_us = now_us;
@@ -279,10 +311,19 @@ impl Driver {
     fn introduce(&mut self) {
         if self.options.profile.offer_tools {
             let offers = crate::tools::offers();
-            self.control(up::ToolList { revision: 1, tools: device_protocol::List::new(&offers) });
+            self.control(up::ToolList {
+                revision: 1,
+                tools: device_protocol::List::new(&offers),
+            });
         }
-        self.control(up::Battery { percent: self.options.battery_percent, charging: false });
-        self.control(up::Connection { link: LinkKind::Wired, rssi_dbm: 0 });
+        self.control(up::Battery {
+            percent: self.options.battery_percent,
+            charging: false,
+        });
+        self.control(up::Connection {
+            link: LinkKind::Wired,
+            rssi_dbm: 0,
+        });
         if self.muted {
             self.control(up::Mute { muted: true });
         }
@@ -316,7 +357,10 @@ impl Driver {
                 self.control(up::ApprovalAnswer { approval, choice });
             }
             Command::Battery(percent) => {
-                self.control(up::Battery { percent, charging: false });
+                self.control(up::Battery {
+                    percent,
+                    charging: false,
+                });
             }
             Command::Cut => {
                 self.options.reconnect = false;
@@ -339,7 +383,11 @@ impl Driver {
     }
 
     fn say_goodbye(&mut self, reason: GoodbyeReason, message: &str) {
-        let goodbye = up::Goodbye { reason, message, retry_after_ms: 0 };
+        let goodbye = up::Goodbye {
+            reason,
+            message,
+            retry_after_ms: 0,
+        };
         if self.link.is_some() {
             self.send(Up::Goodbye(goodbye), self.clock.now_us(), self.turn);
         }
@@ -363,7 +411,9 @@ impl Driver {
                 self.last_received_us = self.clock.now_us();
                 self.handle_frame(&bytes);
             }
-            Some(Inbound::Closed { code, reason }) => self.lose(&format!("closed with {code} {reason}")),
+            Some(Inbound::Closed { code, reason }) => {
+                self.lose(&format!("closed with {code} {reason}"))
+            }
             None => self.lose("the transport ended"),
         }
         self.take_reports();
@@ -374,7 +424,9 @@ impl Driver {
         if self.link.take().is_none() {
             return;
         }
-        self.see(Seen::LinkLost { reason: reason.to_owned() });
+        self.see(Seen::LinkLost {
+            reason: reason.to_owned(),
+        });
         if self.options.reconnect && !self.over {
             self.retry_later();
         }
@@ -389,7 +441,9 @@ impl Driver {
             welcome.map(|_| self.heartbeat_us),
             silent,
             self.books.ack_due().filter(|_| online),
-            self.microphone.as_ref().map(|microphone| self.capture_us + microphone.frame_us()),
+            self.microphone
+                .as_ref()
+                .map(|microphone| self.capture_us + microphone.frame_us()),
             self.speaker.poll_timeout(),
             self.screen.poll_timeout(),
             self.approvals.iter().map(|(_, expires)| *expires).min(),
@@ -421,15 +475,23 @@ impl Driver {
     }
 
     fn run_link(&mut self, now_us: u64) {
-        let (true, Some(welcome)) = (self.link.is_some(), &self.welcome) else { return };
+        let (true, Some(welcome)) = (self.link.is_some(), &self.welcome) else {
+            return;
+        };
         let heartbeat_us = micros(welcome.heartbeat);
         if self.last_received_us + self.patience_us(welcome) <= now_us {
             return self.lose("the gateway is silent");
         }
         if self.heartbeat_us <= now_us {
             self.heartbeat_us = now_us + heartbeat_us;
-            let (echo_us, held_us) = self.echo.map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
-            self.send(Up::Heartbeat(up::Heartbeat { echo_us, held_us }), now_us, self.turn);
+            let (echo_us, held_us) = self
+                .echo
+                .map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
+            self.send(
+                Up::Heartbeat(up::Heartbeat { echo_us, held_us }),
+                now_us,
+                self.turn,
+            );
         }
         if self.books.ack_due().is_some_and(|at| at <= now_us) {
             let (control, audio) = self.books.received();
@@ -447,7 +509,9 @@ impl Driver {
 
     fn run_microphone(&mut self, now_us: u64) {
         for _ in 0..CATCH_UP_PACKETS_MAX {
-            let Some(microphone) = &mut self.microphone else { return };
+            let Some(microphone) = &mut self.microphone else {
+                return;
+            };
             let (capture_us, frame_us) = (self.capture_us, microphone.frame_us());
             if capture_us + frame_us > now_us {
                 return;
@@ -460,7 +524,9 @@ impl Driver {
                 Ok(packet) => packet,
                 Err(what) => {
                     self.microphone = None;
-                    self.see(Seen::Violation { what: format!("the microphone failed: {what}") });
+                    self.see(Seen::Violation {
+                        what: format!("the microphone failed: {what}"),
+                    });
                     return self.end_sound(MicEnd::Failed);
                 }
             };
@@ -472,7 +538,11 @@ impl Driver {
             };
             self.send(Up::Audio(audio), capture_us, self.turn);
             if let Some(said) = packet.said {
-                self.see(Seen::Said { label: said.label, begins_us: said.begins_us, t0_us: said.t0_us });
+                self.see(Seen::Said {
+                    label: said.label,
+                    begins_us: said.begins_us,
+                    t0_us: said.t0_us,
+                });
             }
         }
         // The machine stood still for longer: what was not captured is silence.
@@ -481,20 +551,43 @@ impl Driver {
 
     fn end_sound(&mut self, reason: MicEnd) {
         let last_audio_sequence = self.books.audio_sent();
-        self.control(up::AudioEnd { last_audio_sequence, reason });
+        self.control(up::AudioEnd {
+            last_audio_sequence,
+            reason,
+        });
     }
 
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.speaker.poll_report() {
             match report {
-                Report::Played { speech, turn, clause, played_us, at_us, state } => {
-                    self.send(Up::Played(up::Played { speech, clause, played_us, state }), at_us, turn);
+                Report::Played {
+                    speech,
+                    turn,
+                    clause,
+                    played_us,
+                    at_us,
+                    state,
+                } => {
+                    self.send(
+                        Up::Played(up::Played {
+                            speech,
+                            clause,
+                            played_us,
+                            state,
+                        }),
+                        at_us,
+                        turn,
+                    );
                 }
-                Report::FirstSound { speech, turn, at_us } => {
+                Report::FirstSound {
+                    speech,
+                    turn,
+                    at_us,
+                } => {
                     self.log.push(at_us, Seen::FirstSound { turn, speech });
                 }
                 Report::Over(heard) => {
-                    self.log.push(
+                    let (at_us, seen) = (
                         heard.ended_us,
                         Seen::SpeechHeard {
                             turn: heard.turn,
@@ -504,7 +597,12 @@ impl Driver {
                             complete: heard.complete,
                         },
                     );
-                    self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
+                    // Who sees the event may ask for the sound at once.
+                    self.heard
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(heard);
+                    self.log.push(at_us, seen);
                 }
             }
         }
@@ -530,12 +628,21 @@ impl Driver {
             Class::Audio => self.books.next_audio(),
             Class::Link | Class::Reserved => 0,
         };
-        let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
+        let frame = Frame::new(
+            Stamp {
+                sequence,
+                turn,
+                time_us,
+            },
+            message,
+        );
         let bytes = match encode(&frame, &mut self.buffer) {
             Ok(length) => Bytes::copy_from_slice(self.buffer.get(..length).unwrap_or_default()),
             Err(error) => {
                 // The number is used up; the gateway would see a gap, so that the session cannot go on.
-                self.see(Seen::Violation { what: format!("own message does not fit: {error}") });
+                self.see(Seen::Violation {
+                    what: format!("own message does not fit: {error}"),
+                });
                 self.over = true;
                 return;
             }
@@ -557,7 +664,11 @@ impl Driver {
         let Some(link) = &self.link else { return };
         if let Err(error) = link.up.try_send(bytes) {
             let full = matches!(error, mpsc::error::TrySendError::Full(_));
-            self.lose(if full { "the gateway takes nothing" } else { "the transport ended" });
+            self.lose(if full {
+                "the gateway takes nothing"
+            } else {
+                "the transport ended"
+            });
         }
     }
 }

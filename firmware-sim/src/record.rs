@@ -17,12 +17,19 @@ pub fn join(heard: &[Heard]) -> Vec<i16> {
     let mut pcm = Vec::new();
     let mut last_us: Option<u64> = None;
     for speech in heard {
-        let Some(began_us) = speech.began_us else { continue };
+        let Some(began_us) = speech.began_us else {
+            continue;
+        };
         // A rate that cannot be converted was refused when the speech began.
-        let Ok(sound) = wav::convert(&speech.pcm, speech.rate_hz, RATE_HZ) else { continue };
+        let Ok(sound) = wav::convert(&speech.pcm, speech.rate_hz, RATE_HZ) else {
+            continue;
+        };
         if let Some(last_us) = last_us {
             let pause_us = began_us.saturating_sub(last_us).min(PAUSE_US_MAX);
-            pcm.resize(pcm.len() + (pause_us * u64::from(RATE_HZ) / 1_000_000) as usize, 0);
+            pcm.resize(
+                pcm.len() + (pause_us * u64::from(RATE_HZ) / 1_000_000) as usize,
+                0,
+            );
         }
         pcm.extend(sound);
         last_us = Some(speech.ended_us);

@@ -89,7 +89,6 @@ struct Chunk {
 /// A packet that sounds now.
 #[derive(Debug)]
 struct Sounding {
-    clause: u16,
     from_us: u64,
     duration_us: u64,
     pcm: Vec<i16>,
@@ -173,7 +172,12 @@ impl Speaker {
     ///
     /// # Errors
     /// A format that cannot be played.
-    pub fn handle_start(&mut self, now_us: u64, turn: u32, start: &SpeechStart<'_>) -> Result<(), String> {
+    pub fn handle_start(
+        &mut self,
+        now_us: u64,
+        turn: u32,
+        start: &SpeechStart<'_>,
+    ) -> Result<(), String> {
         self.poll(now_us);
         if start.speech <= self.begun {
             return Ok(());
@@ -181,7 +185,9 @@ impl Speaker {
         let codec = match start.codec {
             device_protocol::Codec::Opus => Codec::Opus,
             device_protocol::Codec::Pcm16 => Codec::Pcm16,
-            device_protocol::Codec::Other(number) => return Err(format!("codec {number} is unknown")),
+            device_protocol::Codec::Other(number) => {
+                return Err(format!("codec {number} is unknown"));
+            }
         };
         let decoder = Decoder::new(codec, start.rate_hz).map_err(|error| error.to_string())?;
         self.begun = start.speech;
@@ -233,10 +239,15 @@ impl Speaker {
             duration_us: u64::from(chunk.duration_us.min(limits::PACKET_DURATION_US_MAX)),
             payload: chunk.payload.to_vec(),
         };
-        match self.speeches.iter_mut().find(|speech| speech.id == chunk.speech) {
+        match self
+            .speeches
+            .iter_mut()
+            .find(|speech| speech.id == chunk.speech)
+        {
             Some(speech) => speech.add(sequence, chunk.position_us, kept),
             None if chunk.speech > self.begun && self.early.len() < CHUNKS_MAX => {
-                self.early.push_back((now_us, chunk.speech, sequence, chunk.position_us, kept));
+                self.early
+                    .push_back((now_us, chunk.speech, sequence, chunk.position_us, kept));
             }
             None => {}
         }
@@ -245,7 +256,11 @@ impl Speaker {
 
     /// No chunk follows but those that are still under way.
     pub fn handle_end(&mut self, now_us: u64, end: &SpeechEnd) {
-        if let Some(speech) = self.speeches.iter_mut().find(|speech| speech.id == end.speech) {
+        if let Some(speech) = self
+            .speeches
+            .iter_mut()
+            .find(|speech| speech.id == end.speech)
+        {
             speech.end = Some((now_us, end.last_audio_sequence));
         }
         self.poll(now_us);
@@ -281,7 +296,10 @@ impl Speaker {
 
     /// When something happens next by itself.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let early = self.early.front().map(|(at, ..)| at + u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000);
+        let early = self
+            .early
+            .front()
+            .map(|(at, ..)| at + u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000);
         let speech = self.speeches.front().and_then(Speech::poll_timeout);
         [early, speech].into_iter().flatten().min()
     }
@@ -289,13 +307,21 @@ impl Speaker {
     /// Plays up to `now_us`.
     pub fn poll(&mut self, now_us: u64) {
         let wait_us = u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000;
-        while self.early.front().is_some_and(|(at, ..)| at + wait_us <= now_us) {
+        while self
+            .early
+            .front()
+            .is_some_and(|(at, ..)| at + wait_us <= now_us)
+        {
             self.early.pop_front();
         }
         while let Some(speech) = self.speeches.front_mut() {
-            let Some(complete) = speech.play(now_us, self.volume_percent, &mut self.reports) else { return };
+            let Some(complete) = speech.play(now_us, self.volume_percent, &mut self.reports) else {
+                return;
+            };
             let ended_us = speech.next_us.min(now_us);
-            let Some(speech) = self.speeches.pop_front() else { return };
+            let Some(speech) = self.speeches.pop_front() else {
+                return;
+            };
             self.over = self.over.max(speech.id);
             self.reports.extend(speech.finish(ended_us, complete));
             if let Some(next) = self.speeches.front_mut() {
@@ -314,7 +340,10 @@ impl Speech {
     fn add(&mut self, sequence: u32, position_us: u64, chunk: Chunk) {
         self.highest_sequence = self.highest_sequence.max(sequence);
         // What was played, or concealed, is over; what is there came twice.
-        if position_us + SLACK_US >= self.head_us && self.chunks.len() < CHUNKS_MAX && self.fade.is_none() {
+        if position_us + SLACK_US >= self.head_us
+            && self.chunks.len() < CHUNKS_MAX
+            && self.fade.is_none()
+        {
             self.chunks.entry(position_us).or_insert(chunk);
         }
     }
@@ -322,7 +351,8 @@ impl Speech {
     /// True where no chunk can come any more.
     fn is_whole(&self, now_us: u64) -> bool {
         self.end.is_some_and(|(at, last)| {
-            self.highest_sequence >= last || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
+            self.highest_sequence >= last
+                || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
         })
     }
 
@@ -330,11 +360,19 @@ impl Speech {
         if let Some((_, ends)) = self.fade {
             return Some(ends);
         }
-        let whole = self.end.map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
+        let whole = self
+            .end
+            .map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
         match &self.sounding {
             Some(sounding) => {
-                let report = self.reported_us + REPORT_EVERY_US;
-                Some((sounding.from_us + sounding.duration_us).min(report.max(sounding.from_us + 1)))
+                let ends_us = sounding.from_us + sounding.duration_us;
+                // Concealment is not reported, so that it must not wake anybody for a report either.
+                let report_us = if sounding.counts {
+                    self.reported_us + REPORT_EVERY_US
+                } else {
+                    ends_us
+                };
+                Some(ends_us.min(report_us.max(sounding.from_us + 1)))
             }
             // Behind another speech nothing is due; starved, only the end is.
             None if self.starved_since.is_some() || self.began_us.is_none() => whole,
@@ -345,14 +383,26 @@ impl Speech {
     /// Plays up to `now_us`; the answer is whether it was complete, once it is over.
     fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
         loop {
-            if let Some((_, ends)) = self.fade
-                && ends <= now_us
+            // Packets under a fade still sound, up to its end.
+            let fades_at = self
+                .fade
+                .map(|(_, ends)| ends)
+                .filter(|ends| *ends <= now_us);
+            let sounds_until = self
+                .sounding
+                .as_ref()
+                .map(|sounding| sounding.from_us + sounding.duration_us);
+            if let Some(fades_at) = fades_at
+                && sounds_until.map_or(
+                    self.next_us >= fades_at || self.chunks.is_empty(),
+                    |until| until >= fades_at,
+                )
             {
-                self.cut(ends, volume);
+                self.cut(fades_at, volume);
                 return Some(false);
             }
-            if let Some(sounding) = &self.sounding {
-                if sounding.from_us + sounding.duration_us > now_us {
+            if let Some(until) = sounds_until {
+                if until > now_us {
                     self.report_progress(now_us, reports);
                     return None;
                 }
@@ -392,7 +442,9 @@ impl Speech {
             self.conceal(position - self.head_us);
             return Fetched::Packet;
         }
-        let Some((_, chunk)) = self.chunks.pop_first() else { return Fetched::NotYet };
+        let Some((_, chunk)) = self.chunks.pop_first() else {
+            return Fetched::NotYet;
+        };
         let mut pcm = Vec::new();
         let mut counts = true;
         if let Some(decoder) = &mut self.decoder
@@ -409,9 +461,18 @@ impl Speech {
         let from_us = self.next_us;
         if self.began_us.is_none() {
             self.began_us = Some(from_us);
-            reports.push_back(Report::FirstSound { speech: self.id, turn: self.turn, at_us: from_us });
+            reports.push_back(Report::FirstSound {
+                speech: self.id,
+                turn: self.turn,
+                at_us: from_us,
+            });
         }
-        self.sounding = Some(Sounding { clause: chunk.clause, from_us, duration_us, pcm, counts });
+        self.sounding = Some(Sounding {
+            from_us,
+            duration_us,
+            pcm,
+            counts,
+        });
         self.head_us = position + duration_us;
         if self.clause != Some(chunk.clause) {
             self.clause = Some(chunk.clause);
@@ -439,13 +500,19 @@ impl Speech {
     fn conceal(&mut self, gap_us: u64) {
         let mut pcm = Vec::new();
         if let Some(decoder) = &mut self.decoder {
-            let wanted = (gap_us.min(limits::PACKET_DURATION_US_MAX.into()) * u64::from(self.rate_hz) / 1_000_000) as usize;
+            let wanted = (gap_us.min(limits::PACKET_DURATION_US_MAX.into())
+                * u64::from(self.rate_hz)
+                / 1_000_000) as usize;
             while pcm.len() < wanted && decoder.conceal(&mut pcm) > 0 {}
             pcm.truncate(wanted);
         }
-        let clause = self.clause.unwrap_or(0);
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
-        self.sounding = Some(Sounding { clause, from_us: self.next_us, duration_us, pcm, counts: false });
+        self.sounding = Some(Sounding {
+            from_us: self.next_us,
+            duration_us,
+            pcm,
+            counts: false,
+        });
         self.head_us += duration_us;
     }
 
@@ -459,7 +526,9 @@ impl Speech {
     /// Stops inside a packet.
     fn cut(&mut self, at_us: u64, volume: u8) {
         if let Some(sounding) = self.sounding.take() {
-            let part_us = at_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
+            let part_us = at_us
+                .saturating_sub(sounding.from_us)
+                .min(sounding.duration_us);
             self.emit(&sounding, part_us, volume);
         }
         self.next_us = at_us;
@@ -492,25 +561,55 @@ impl Speech {
     }
 
     fn report_progress(&mut self, now_us: u64, reports: &mut VecDeque<Report>) {
-        let Some(sounding) = &self.sounding else { return };
+        let Some(sounding) = &self.sounding else {
+            return;
+        };
         if now_us >= self.reported_us + REPORT_EVERY_US && sounding.counts {
-            let played_us = self.played_us + now_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
+            let played_us = self.played_us
+                + now_us
+                    .saturating_sub(sounding.from_us)
+                    .min(sounding.duration_us);
             self.report(now_us, played_us, PlayState::Playing, reports);
         }
     }
 
-    fn report(&mut self, at_us: u64, played_us: u64, state: PlayState, reports: &mut VecDeque<Report>) {
+    fn report(
+        &mut self,
+        at_us: u64,
+        played_us: u64,
+        state: PlayState,
+        reports: &mut VecDeque<Report>,
+    ) {
         self.reported_us = at_us;
         let clause = self.clause.unwrap_or(0);
-        reports.push_back(Report::Played { speech: self.id, turn: self.turn, clause, played_us, at_us, state });
+        reports.push_back(Report::Played {
+            speech: self.id,
+            turn: self.turn,
+            clause,
+            played_us,
+            at_us,
+            state,
+        });
     }
 
     /// The last report and the record.
     fn finish(self, at_us: u64, complete: bool) -> [Report; 2] {
-        let state = if complete { PlayState::Finished } else { PlayState::Stopped };
-        let (speech, turn, clause, played_us) = (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
+        let state = if complete {
+            PlayState::Finished
+        } else {
+            PlayState::Stopped
+        };
+        let (speech, turn, clause, played_us) =
+            (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
         [
-            Report::Played { speech, turn, clause, played_us, at_us, state },
+            Report::Played {
+                speech,
+                turn,
+                clause,
+                played_us,
+                at_us,
+                state,
+            },
             Report::Over(Heard {
                 speech,
                 turn,

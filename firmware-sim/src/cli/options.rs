@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use device_protocol::Codecs;
+use firmware_sim::Options;
 use firmware_sim::faults::FaultOptions;
 use firmware_sim::microphone::Background;
 use firmware_sim::profile::Profile;
 use firmware_sim::transport::{Scheme, Target};
-use firmware_sim::Options;
 
 /// Where the gateway is and what the glasses are.
 #[derive(Args, Clone)]
@@ -85,8 +85,14 @@ enum CodecName {
 
 impl Common {
     pub(crate) fn options(&self) -> Result<Options> {
-        ensure!((0.0..=100.0).contains(&self.loss), "--loss is a percentage from 0 to 100");
-        ensure!(self.columns > 0 && self.rows > 0, "--columns and --rows must be at least 1");
+        ensure!(
+            (0.0..=100.0).contains(&self.loss),
+            "--loss is a percentage from 0 to 100"
+        );
+        ensure!(
+            self.columns > 0 && self.rows > 0,
+            "--columns and --rows must be at least 1"
+        );
         let mut target = self.gateway.clone();
         target.scheme = match self.transport {
             Some(Transport::Ws) => Scheme::Ws,
@@ -101,11 +107,19 @@ impl Common {
                 CodecName::Pcm => Codecs::PCM16,
             },
             display: (!self.no_display).then_some((self.columns, self.rows)),
-            speaker_hz: if self.no_speaker { 0 } else { Profile::default().speaker_hz },
+            speaker_hz: if self.no_speaker {
+                0
+            } else {
+                Profile::default().speaker_hz
+            },
             echo_cancelled: self.echo_cancelled,
             ..Profile::default()
         };
-        options.background = if self.noise == 0 { Background::Zeros } else { Background::Noise(self.noise) };
+        options.background = if self.noise == 0 {
+            Background::Zeros
+        } else {
+            Background::Noise(self.noise)
+        };
         options.faults = FaultOptions {
             delay_us: self.delay_ms.saturating_mul(1_000),
             jitter_us: self.jitter_ms.saturating_mul(1_000),
