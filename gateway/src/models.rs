@@ -34,9 +34,8 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
         (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
         (None, None) => None,
     };
-    let options = Options {
-        model: model.clone(),
-        ..Options::default()
-    };
-    Ok(Arc::new(ChatCompletions::new(endpoint, options)?))
+    Ok(Arc::new(ChatCompletions::new(
+        endpoint,
+        Options::new(model),
+    )?))
 }

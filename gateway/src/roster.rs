@@ -46,16 +46,17 @@ impl Roster {
         })
     }
 
-    /// Takes a device out, unless a newer session has its place.
-    pub fn leave(&self, id: &str, session: u32) {
+    /// Takes a device out; `false` when a newer session has its place.
+    pub fn leave(&self, id: &str, session: u32) -> bool {
         self.with(|devices| {
-            if devices
+            let ours = devices
                 .get(id)
-                .is_some_and(|present| present.session == session)
-            {
+                .is_some_and(|present| present.session == session);
+            if ours {
                 devices.remove(id);
             }
-        });
+            ours
+        })
     }
 
     /// A connected device.

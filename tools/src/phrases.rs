@@ -1,6 +1,6 @@
 //! Sentence templates: checked at registration, and turned into example sentences for help.
 //!
-//! The syntax is the vocabulary's: words; `[optional]`; `(this|that)`; `{property}`,
+//! The syntax is the vocabulary's: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}`,
 //! `{property:type}` and `{property=value}`.
 
 use gateway_core::vocab::ToolSpec;
@@ -37,8 +37,8 @@ pub fn check(template: &str, schema: &Value) -> Result<(), String> {
             ']' if open.pop() == Some('[') => {}
             ')' if open.pop() == Some('(') => {}
             ']' | ')' => return Err(format!("'{c}' closes nothing")),
-            '|' if open.last() == Some(&'(') => {}
-            '|' => return Err("'|' stands only between ( and )".into()),
+            '|' if !open.is_empty() => {}
+            '|' => return Err("'|' stands only within brackets".into()),
             '{' => {
                 let Some((slot, after)) = rest.as_str().split_once('}') else {
                     return Err("'{' is not closed".into());

@@ -67,8 +67,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         config: data.0.join("lorgnette.toml"),
         glasses: data.0.join("glasses"),
     };
-    fs::write(&house.config, configuration(&data.0, model))
-        .map_err(Failure::at(&house.config))?;
+    fs::write(&house.config, configuration(&data.0, model)).map_err(Failure::at(&house.config))?;
     let log = kept.join("gateway.log");
     let (gateway, ready) = step("start the gateway", || {
         Gateway::start(house.gateway().arg("serve"), READY, &log)

@@ -221,10 +221,15 @@ impl Scheduler {
             abort: abort.clone(),
         };
         let queue = job.priority as usize;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the wait is measured, nothing is decided by it"
+        )]
+        let since = Instant::now();
         state.queues[queue].push_back(Waiting {
             job,
             id,
-            since: Instant::now(),
+            since,
             abort,
         });
         drop(state);

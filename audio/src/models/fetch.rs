@@ -225,6 +225,10 @@ fn wait(
                 seconds: STALL_SECONDS_MAX,
             });
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a child process and its files send no event"
+        )]
         thread::sleep(LOOK_EVERY);
     }
 }

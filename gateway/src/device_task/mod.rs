@@ -23,7 +23,7 @@ use session::Session;
 /// Runs an admitted device's session to its end.
 pub async fn run(gate: Arc<Gate>, mut link: Link, admitted: Admitted, number: u32) {
     let id = admitted.id.clone();
-    match Session::open(gate.clone(), &mut link, admitted, number) {
+    match Session::open(gate, &mut link, admitted, number) {
         Ok(session) => {
             tracing::info!(
                 device = id,
@@ -32,7 +32,6 @@ pub async fn run(gate: Arc<Gate>, mut link: Link, admitted: Admitted, number: u3
                 "session opened"
             );
             let end = session.run(&mut link).await;
-            gate.roster.leave(&id, number);
             if let Some((reason, text)) = end {
                 say_goodbye(&mut link, reason, &text);
                 tracing::info!(

@@ -36,6 +36,7 @@ pub(super) type End = Option<(GoodbyeReason, String)>;
 pub(super) struct Session {
     pub(super) gate: Arc<Gate>,
     pub(super) id: String,
+    number: u32,
     pub(super) user: mpsc::Sender<UserMail>,
     pub(super) user_name: String,
     pub(super) transport: &'static str,
@@ -160,6 +161,7 @@ impl Session {
             user_name: record.user,
             gate,
             id,
+            number,
             user,
             ear,
             mouth,
@@ -205,18 +207,15 @@ impl Session {
                 }
                 frame = link.up.recv() => match frame {
                     Ok(Some(bytes)) => self.frame(&bytes, &mut link.down),
-                    Ok(None) => {
-                        self.input(Input::LinkLost);
-                        break None;
-                    }
-                    Err(error) => {
-                        self.input(Input::LinkLost);
-                        break end_of(&error);
-                    }
+                    Ok(None) => break None,
+                    Err(error) => break end_of(&error),
                 },
                 () = sleep_until(wake) => self.tick(),
             }
         };
+        // No session is resumed yet: what is under way ends now, with what was heard of it.
+        self.input(Input::LinkLost);
+        self.input(Input::Shutdown);
         self.settle(&mut link.down);
         self.leave();
         end
@@ -287,10 +286,16 @@ impl Session {
     }
 
     fn leave(&mut self) {
-        tools::device::unregister(&self.gate.registry, &self.id);
-        self.tell_user(UserInput::DeviceLeft {
-            device: self.id.clone(),
-        });
+        if let Some(ear) = &self.ear {
+            tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
+        }
+        // A newer session of the same device has its own place, tools and presence.
+        if self.gate.roster.leave(&self.id, self.number) {
+            tools::device::unregister(&self.gate.registry, &self.id);
+            self.tell_user(UserInput::DeviceLeft {
+                device: self.id.clone(),
+            });
+        }
     }
 
     /// Sends a message of the current turn.

@@ -71,8 +71,8 @@ mod tests {
     fn a_panicking_job_leaves_the_thread_alive_and_the_queue_is_bounded() {
         let compute = Compute::start("test", 1, 1).unwrap();
         compute.submit(|| panic!("on purpose")).unwrap();
-        let (started, has_started) = std::sync::mpsc::channel();
-        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (started, has_started) = sync_channel(1);
+        let (release, released) = sync_channel::<()>(1);
         // The queue has one place; the panicking job may still be in it.
         let mut blocker: Option<Job> = Some(Box::new(move || {
             started.send(()).unwrap();

@@ -206,13 +206,17 @@ impl Job {
     }
 
     pub(super) fn handle_failed(&mut self, speech: u32, clause: u16) -> bool {
-        match self.clause(speech, clause) {
-            Some(clause) if clause.state == State::Waiting => {
-                clause.state = State::Failed;
-                true
-            }
-            _ => false,
-        }
+        let Some(clause) = self.clause(speech, clause) else {
+            return false;
+        };
+        clause.state = match clause.state {
+            State::Waiting => State::Failed,
+            // It may have been reported as next before it failed.
+            State::Partly(part) if part > 0.0 => State::Cut(part),
+            State::Partly(_) => State::Failed,
+            State::Played | State::Cut(_) | State::Failed => return false,
+        };
+        true
     }
 
     /// Returns whether this was about the running speech.

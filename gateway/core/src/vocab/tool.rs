@@ -37,7 +37,7 @@ pub struct ToolSpec {
 
 /// Sentence templates in one language.
 ///
-/// Template syntax: words; `[optional]`; `(this|that)`; `{property}` or `{property:type}`, a slot
+/// Template syntax: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}` or `{property:type}`, a slot
 /// bound to a property of the input schema. Types: `text` (free, the default of string
 /// properties), `number` (the default of number and integer properties), `duration` (whole seconds),
 /// `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local date and time, `YYYY-MM-DDTHH:MM`),

@@ -404,8 +404,9 @@ impl World {
 
     fn say(&mut self, device: usize, speech: u32, clause: u16, text: &str, last: bool) {
         let fails = self.devices[device].tts_fails.contains(&clause);
+        // A clause that fails holds the place until its failure was told.
         let length = if fails {
-            0
+            40
         } else {
             text.chars().count() as u64 * MS_PER_CHAR
         };
