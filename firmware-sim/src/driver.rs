@@ -494,17 +494,17 @@ impl Driver {
                     self.log.push(at_us, Seen::FirstSound { turn, speech });
                 }
                 Report::Over(heard) => {
-                    self.log.push(
-                        heard.ended_us,
-                        Seen::SpeechHeard {
-                            turn: heard.turn,
-                            speech: heard.speech,
-                            text: heard.text.clone(),
-                            played_us: heard.played_us,
-                            complete: heard.complete,
-                        },
-                    );
+                    let seen = Seen::SpeechHeard {
+                        turn: heard.turn,
+                        speech: heard.speech,
+                        text: heard.text.clone(),
+                        played_us: heard.played_us,
+                        complete: heard.complete,
+                    };
+                    let at_us = heard.ended_us;
+                    // The sound first: who waits for the event looks for the sound right after it.
                     self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
+                    self.log.push(at_us, seen);
                 }
             }
         }
