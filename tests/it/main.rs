@@ -1,4 +1,10 @@
 //! Integration tests.
 
+mod durability;
+mod identity;
 mod intents;
+mod peer;
+mod process;
+mod speech;
 mod tidy;
+mod world;

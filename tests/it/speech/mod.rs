@@ -1,0 +1,5 @@
+//! Tests in which real speech is heard and made. The runner lets one of them run at a time.
+
+mod ear;
+mod python_client;
+mod turns;
