@@ -1,5 +1,7 @@
 //! Integration tests.
 
+mod bad_input;
+mod cli;
 mod durability;
 mod identity;
 mod intents;

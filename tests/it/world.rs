@@ -211,15 +211,20 @@ pub async fn understood(glasses: &mut Glasses) -> String {
     }
 }
 
-/// Waits until a speech was heard to its end; its caption.
+/// Waits until a speech was heard to its end; what was shown and captioned up to there, since the reader's place.
 pub async fn answered(glasses: &mut Glasses) -> String {
-    let seen = until(glasses, "a whole answer", |event| {
+    let from = glasses.mark();
+    until(glasses, "a whole answer", |event| {
         matches!(event.seen, Seen::SpeechHeard { complete: true, .. })
+    })
+    .await;
+    let mut events = glasses.log().since(from);
+    events.truncate(usize::try_from(glasses.mark() - from).unwrap_or(usize::MAX));
+    let texts = events.into_iter().filter_map(|event| match event.seen {
+        Seen::Display { text, .. } | Seen::SpeechStart { text, .. } => Some(text.to_lowercase()),
+        _ => None,
     });
-    match seen.await {
-        Seen::SpeechHeard { text, .. } => text.to_lowercase(),
-        _ => unreachable!("it was picked"),
-    }
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// Says a sentence from here on: what was seen before is behind the reader.
