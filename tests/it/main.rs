@@ -1,4 +1,12 @@
 //! Integration tests.
 
+mod bad_input;
+mod cli;
+mod durability;
+mod identity;
 mod intents;
+mod peer;
+mod process;
+mod speech;
 mod tidy;
+mod world;

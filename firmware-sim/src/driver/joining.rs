@@ -1,0 +1,165 @@
+//! From no link to an open session, and back to no link.
+
+use super::*;
+
+impl Driver {
+    pub(super) fn connect(&mut self) {
+        let Some(identity) = self.identity.take() else {
+            return;
+        };
+        let (clock, log) = (self.clock, self.log.clone());
+        let (target, profile, faults) = (
+            self.options.target.clone(),
+            self.options.profile.clone(),
+            self.options.faults,
+        );
+        let resume = self
+            .welcome
+            .as_ref()
+            .filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
+        let (control, audio) = self.books.received();
+        let resume = resume.map(|welcome| Resume {
+            token: welcome.token.clone(),
+            control,
+            audio,
+        });
+        self.retry_us = None;
+        self.attempts += 1;
+        self.connecting = Some(Box::pin(async move {
+            let result = async {
+                let mut link = faults::spoil(transport::open(&target).await?, faults);
+                let welcome =
+                    handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log)
+                        .await?;
+                Ok((link, welcome))
+            };
+            let result = result.await;
+            (identity, result)
+        }));
+    }
+
+    pub(super) fn handle_connected(&mut self, result: Result<(Link, Welcome), Error>) {
+        let error = match result {
+            Ok((link, welcome)) => match self.open_session(link, welcome) {
+                Ok(()) => return self.settle(Ok(())),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if let Error::Handshake(handshake::Error::Rejected { code, message, .. }) = &error {
+            self.see(Seen::Rejected {
+                code: code.clone(),
+                message: message.clone(),
+            });
+        } else {
+            self.see(Seen::LinkLost {
+                reason: error.to_string(),
+            });
+        }
+        // The first attempt's failure belongs to the caller; later ones are the back-off's.
+        if self.first.is_some() || !error.may_retry() || !self.options.reconnect {
+            self.over |= self.first.is_some() || !error.may_retry();
+            self.settle(Err(error));
+            return;
+        }
+        self.retry_later();
+    }
+
+    pub(super) fn settle(&mut self, outcome: Result<(), Error>) {
+        if let Some(first) = self.first.take() {
+            drop(first.send(outcome));
+        }
+    }
+
+    pub(super) fn retry_later(&mut self) {
+        let wait_us = BACK_OFF_MS[self.attempts.min(BACK_OFF_MS.len() - 1)] * 1_000;
+        let more_us = self.random.below(wait_us / 4 + 1);
+        self.retry_us = Some(self.clock.now_us() + wait_us + more_us);
+    }
+
+    pub(super) fn open_session(&mut self, link: Link, welcome: Welcome) -> Result<(), Error> {
+        let now_us = self.clock.now_us();
+        if welcome.paired_now
+            && let Some(identity) = &mut self.identity
+        {
+            identity
+                .pin(welcome.gateway_key)
+                .map_err(handshake::Error::Identity)?;
+        }
+        if welcome.resumed.is_none() {
+            // The last words about the old session's speech count in its books, not in the new ones.
+            self.speaker.reset(now_us);
+            self.take_reports();
+            self.books = Books::default();
+            self.turn = 0;
+            self.screen.reset();
+            self.answers.clear();
+            self.approvals.clear();
+            self.replay.clear();
+        }
+        if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
+            let (background, seed) = (self.options.background, self.options.faults.seed);
+            let microphone = Microphone::new(
+                welcome.audio_up,
+                background,
+                seed,
+                self.options.silence.clone(),
+            );
+            self.microphone = Some(microphone.map_err(Error::Format)?);
+            self.capture_us = now_us;
+        }
+        self.see(Seen::Welcome {
+            session: welcome.session,
+            gateway: welcome.gateway_name.clone(),
+            user: welcome.user_name.clone(),
+            resumed: welcome.resumed.is_some(),
+            transport: link.name,
+            up: (codec_name(welcome.audio_up.0), welcome.audio_up.1),
+            down: (codec_name(welcome.audio_down.0), welcome.audio_down.1),
+        });
+        self.see(Seen::Listening {
+            turn: self.turn,
+            state: welcome.listening.clone(),
+        });
+        let resumed = welcome.resumed;
+        self.heartbeat_us = now_us + micros(welcome.heartbeat);
+        self.last_received_us = now_us;
+        self.echo = None;
+        self.attempts = 0;
+        self.welcome = Some(welcome);
+        self.link = Some(link);
+        match resumed {
+            Some((control, audio)) => {
+                let (frames, sound) = self.books.replay(control, audio);
+                for frame in frames {
+                    self.put(frame);
+                }
+                self.replay = sound;
+                self.replay_us = now_us;
+            }
+            None => self.introduce(),
+        }
+        Ok(())
+    }
+
+    pub(super) fn introduce(&mut self) {
+        if self.options.profile.offer_tools {
+            let offers = crate::tools::offers();
+            self.control(up::ToolList {
+                revision: 1,
+                tools: device_protocol::List::new(&offers),
+            });
+        }
+        self.control(up::Battery {
+            percent: self.options.battery_percent,
+            charging: false,
+        });
+        self.control(up::Connection {
+            link: LinkKind::Wired,
+            rssi_dbm: 0,
+        });
+        if self.muted {
+            self.control(up::Mute { muted: true });
+        }
+    }
+}

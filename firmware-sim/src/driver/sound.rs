@@ -1,0 +1,170 @@
+//! What the microphone says, what the ear heard, and how messages leave.
+
+use super::*;
+
+impl Driver {
+    pub(super) fn run_microphone(&mut self, now_us: u64) {
+        for _ in 0..CATCH_UP_PACKETS_MAX {
+            let Some(microphone) = &mut self.microphone else {
+                return;
+            };
+            let (capture_us, frame_us) = (self.capture_us, microphone.frame_us());
+            if capture_us + frame_us > now_us {
+                return;
+            }
+            self.capture_us += frame_us;
+            if self.muted {
+                continue;
+            }
+            let packet = match microphone.capture(capture_us) {
+                Ok(packet) => packet,
+                Err(what) => {
+                    self.microphone = None;
+                    self.see(Seen::Violation {
+                        what: format!("the microphone failed: {what}"),
+                    });
+                    return self.end_sound(MicEnd::Failed);
+                }
+            };
+            let audio = up::Audio {
+                codec: microphone.wire_codec(),
+                rate_hz: microphone.rate_hz(),
+                duration_us: u32::try_from(frame_us).unwrap_or(0),
+                payload: &packet.payload,
+            };
+            self.send(Up::Audio(audio), capture_us, self.turn);
+            if let Some(said) = packet.said {
+                self.see(Seen::Said {
+                    label: said.label,
+                    begins_us: said.begins_us,
+                    t0_us: said.t0_us,
+                });
+            }
+        }
+        // The machine stood still for longer: what was not captured is silence.
+        self.capture_us = self.capture_us.max(now_us);
+    }
+
+    pub(super) fn end_sound(&mut self, reason: MicEnd) {
+        let last_audio_sequence = self.books.audio_sent();
+        self.control(up::AudioEnd {
+            last_audio_sequence,
+            reason,
+        });
+    }
+
+    pub(crate) fn take_reports(&mut self) {
+        while let Some(report) = self.speaker.poll_report() {
+            match report {
+                Report::Played {
+                    speech,
+                    turn,
+                    clause,
+                    played_us,
+                    at_us,
+                    state,
+                } => {
+                    self.send(
+                        Up::Played(up::Played {
+                            speech,
+                            clause,
+                            played_us,
+                            state,
+                        }),
+                        at_us,
+                        turn,
+                    );
+                }
+                Report::FirstSound {
+                    speech,
+                    turn,
+                    at_us,
+                } => {
+                    self.log.push(at_us, Seen::FirstSound { turn, speech });
+                }
+                Report::Over(heard) => {
+                    let (at_us, seen) = (
+                        heard.ended_us,
+                        Seen::SpeechHeard {
+                            turn: heard.turn,
+                            speech: heard.speech,
+                            text: heard.text.clone(),
+                            played_us: heard.played_us,
+                            complete: heard.complete,
+                        },
+                    );
+                    // Who sees the event may ask for the sound at once.
+                    self.heard
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(heard);
+                    self.log.push(at_us, seen);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn see(&self, seen: Seen) {
+        self.log.push(self.clock.now_us(), seen);
+    }
+
+    /// Sends a control message now.
+    pub(crate) fn control<'a>(&mut self, message: impl Into<Up<'a>>) {
+        self.send(message.into(), self.clock.now_us(), self.turn);
+    }
+
+    /// Stamps, keeps and sends. Before the first session there is nobody to send to.
+    pub(super) fn send(&mut self, message: Up<'_>, time_us: u64, turn: u32) {
+        if self.welcome.is_none() {
+            return;
+        }
+        let class = message.class();
+        let sequence = match class {
+            Class::Control => self.books.next_control(),
+            Class::Audio => self.books.next_audio(),
+            Class::Link | Class::Reserved => 0,
+        };
+        let frame = Frame::new(
+            Stamp {
+                sequence,
+                turn,
+                time_us,
+            },
+            message,
+        );
+        let bytes = match encode(&frame, &mut self.buffer) {
+            Ok(length) => Bytes::copy_from_slice(self.buffer.get(..length).unwrap_or_default()),
+            Err(error) => {
+                // The number is used up; the gateway would see a gap, so that the session cannot go on.
+                self.see(Seen::Violation {
+                    what: format!("own message does not fit: {error}"),
+                });
+                self.over = true;
+                return;
+            }
+        };
+        match class {
+            Class::Control => self.books.keep(sequence, bytes.clone()),
+            Class::Audio => self.books.keep_sound(sequence, time_us, bytes.clone()),
+            Class::Link | Class::Reserved => {}
+        }
+        // Sound that is older goes first.
+        if class == Class::Audio && !self.replay.is_empty() && self.link.is_some() {
+            self.replay.push_back(bytes);
+        } else {
+            self.put(bytes);
+        }
+    }
+
+    pub(super) fn put(&mut self, bytes: Bytes) {
+        let Some(link) = &self.link else { return };
+        if let Err(error) = link.up.try_send(bytes) {
+            let full = matches!(error, mpsc::error::TrySendError::Full(_));
+            self.lose(if full {
+                "the gateway takes nothing"
+            } else {
+                "the transport ended"
+            });
+        }
+    }
+}

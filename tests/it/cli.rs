@@ -1,0 +1,153 @@
+//! The command line of a real gateway: clear errors, and a clean start and end.
+
+use std::{fs, path::Path};
+
+use audio::models;
+use firmware_sim::{Glasses, Seen};
+
+use crate::{
+    process::{Process, configure, fails, succeeds},
+    world::{self, until},
+};
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// What `serve` says when it refuses to start with these settings.
+async fn refuses(data: &Path, settings: &str) -> String {
+    let file = configure(data, settings);
+    fails(&["serve", "--config", &shown(&file)]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_names_the_line_and_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    for (text, place, words) in [
+        ("[limits]\n\nsessions = \"many\"\n", ":3:", "invalid type"),
+        ("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n", ":3:", "check --example"),
+        ("[hearing]\nsilence_ms = 1\n", ":2:", "between 250 and 3000"),
+        ("[listen]\nweb = \"nowhere\"\n", ":2:", "127.0.0.1:8460"),
+        ("name = \n", ":1:", ""),
+    ] {
+        fs::write(&file, text).unwrap();
+        for command in ["check", "serve"] {
+            let error = fails(&[command, "--config", &shown(&file)]).await;
+            assert!(error.contains(&format!("{}{place}", shown(&file))), "{text}: {error}");
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+    let error = fails(&["check", &shown(&folder.path().join("absent.toml"))]).await;
+    assert!(error.contains("absent.toml") && error.contains("cannot be read"), "{error}");
+    fs::write(&file, succeeds(&["check", "--example"]).await).unwrap();
+    assert!(succeeds(&["check", &shown(&file)]).await.contains("is valid"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_gateway_for_one_port_and_one_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    println!("ready in {} ms", gateway.ready_ms);
+    let error = refuses(&data, "").await;
+    assert!(error.contains("another gateway already runs on") && error.contains("data_dir"), "{error}");
+    // The same port over another folder.
+    let other = folder.path().join("other.toml");
+    let taken = format!("data_dir = {:?}\n[listen]\nweb = \"{}\"\nquic = \"\"\n", shown(&folder.path().join("o")), gateway.web);
+    fs::write(&other, taken).unwrap();
+    let error = fails(&["serve", "--config", &shown(&other)]).await;
+    assert!(error.contains("cannot listen on") && error.contains("listen.web"), "{error}");
+    // The first one is none the worse.
+    let glasses = world::connect(&data, gateway.options()).await;
+    let config = shown(&data.with_extension("toml"));
+    let list = succeeds(&["devices", "list", "--config", &config]).await;
+    assert!(list.contains(glasses.fingerprint()) && list.contains("connected"), "{list}");
+    glasses.goodbye().await;
+    let (status, _) = gateway.terminate().await;
+    assert!(status.success(), "{status}");
+    let error = fails(&["devices", "list", "--config", &config]).await;
+    assert!(error.contains("no gateway runs on") && error.contains("lorgnette serve"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_tells_the_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for round in 0..2 {
+        let gateway = Process::start(&data, "", &[]).await;
+        let mut glasses = world::connect(&data, gateway.options()).await;
+        let mut waits = Glasses::start(firmware_sim::Options { state: folder.path().join("new"), ..gateway.options() }).unwrap();
+        until(&mut waits, "it waits for pairing", |event| matches!(event.seen, Seen::PairingCode { .. })).await;
+        let (status, _) = gateway.terminate().await;
+        assert!(status.success(), "{round}: {status}");
+        let seen = until(&mut glasses, "goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
+        assert!(matches!(&seen, Seen::Goodbye { reason, .. } if reason == "shutting_down"), "{seen:?}");
+        assert!(waits.welcomed().await.is_err());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_that_are_not_there_or_lie() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, empty) = (folder.path().join("data"), folder.path().join("models"));
+    fs::create_dir(&empty).unwrap();
+    let error = refuses(&data, &format!("models_dir = {:?}\n", shown(&empty))).await;
+    assert!(error.contains("lorgnette models fetch") && error.contains(&shown(&empty)), "{error}");
+
+    let real = fs::read(models::default_dir().join("whisper-tiny.en.bin")).unwrap();
+    // Forty-four bytes of header, then filters, words and tensors.
+    let lie = |at: usize, value: i32| {
+        let mut bytes = real.clone();
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    let cases = [
+        ("another magic number", lie(0, 7)),
+        ("two thousand million words", lie(4, i32::MAX)),
+        ("a negative width", lie(12, -384)),
+        ("another number of layers", lie(20, 5)),
+        ("a filter too many", lie(48, 81)),
+        ("half of it", real[..real.len() / 2].to_vec()),
+        ("one byte less", real[..real.len() - 1].to_vec()),
+        ("nothing", Vec::new()),
+        ("text", b"version https://git-lfs.example/spec/v1\n".to_vec()),
+    ];
+    let file = folder.path().join("lie.bin");
+    for (what, bytes) in cases {
+        fs::write(&file, bytes).unwrap();
+        let error = refuses(&data, &format!("[hearing]\nmodel = {:?}\n", shown(&file))).await;
+        assert!(error.contains(&shown(&file)) && error.contains("models"), "{what}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_with_a_wrong_checksum_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let damaged = folder.path().join("models");
+    fs::create_dir(&damaged).unwrap();
+    let name = audio::vad::silero::FILE_NAME;
+    let mut bytes = fs::read(models::default_dir().join(name)).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(damaged.join(name), bytes).unwrap();
+    let file = configure(&folder.path().join("data"), &format!("models_dir = {:?}\n", shown(&damaged)));
+    let output = crate::process::lorgnette(&["models", "verify", "--config", &shown(&file)]).await;
+    assert!(!output.status.success());
+    let words = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    let line = words.lines().find(|line| line.contains(name) || line.contains("silero"));
+    assert!(line.is_some_and(|line| line.contains("checksum") || line.contains("sha256")), "{words}");
+    // The models of this machine are what they should be.
+    succeeds(&["models", "verify"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn frames_are_explained() {
+    let frame = "01000120 11000000 0307fc87d61200 01fb803efb204e 02aabb";
+    let explained = succeeds(&["wire", "decode", frame]).await;
+    assert!(explained.contains("audio") && explained.contains("1234567") && explained.contains("opus"), "{explained}");
+    let cut = succeeds(&["wire", "decode", &frame[..frame.len() - 2]]).await;
+    assert!(!cut.contains("1234567"), "{cut}");
+    let error = fails(&["wire", "decode", "xyz"]).await;
+    assert!(error.contains("hexadecimal"), "{error}");
+}

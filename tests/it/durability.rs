@@ -1,0 +1,126 @@
+//! What the wearer was told is kept, is kept: after kill -9, after a power loss, and when the disk is full.
+
+mod power;
+
+use std::path::Path;
+
+use firmware_sim::{Glasses, Seen};
+use gateway::store::{NoteRecord, Store, Write};
+
+use crate::{
+    process::Process,
+    world::{self, USER, World, answered, text, until},
+};
+
+/// Asks by text and waits for the first sign that the answer reaches the wearer: shown or spoken.
+async fn told(glasses: &mut Glasses, request: &str, confirmed: &str) {
+    text(glasses, request).await;
+    until(glasses, request, |event| match &event.seen {
+        Seen::Display { text, .. } | Seen::SpeechStart { text, .. } => text.to_lowercase().contains(confirmed),
+        _ => false,
+    })
+    .await;
+}
+
+/// Notes and reminders in the store of a gateway that does not run.
+fn kept(data: &Path) -> (Vec<String>, Vec<String>) {
+    let store = Store::open(&data.join("store"), 64).expect("the store opens");
+    let notes = store.disk().notes(USER, 100, |_| true).expect("notes");
+    let entries = store.disk().entries(USER).expect("reminders");
+    let texts = notes.into_iter().map(|(_, note)| note.text.to_lowercase());
+    (texts.collect(), entries.into_iter().map(|(_, entry)| entry.text.to_lowercase()).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_confirmed_survives_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    for (request, confirmed) in
+        [("take a note buy oat milk", "milk"), ("remind me in two hours to check the oven", "oven")]
+    {
+        let gateway = Process::start(&data, "", &[]).await;
+        let mut glasses = world::connect(&data, gateway.options()).await;
+        told(&mut glasses, request, confirmed).await;
+        gateway.kill().await;
+    }
+    // The next gateway knows both, and the glasses.
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, gateway.options()).await;
+    text(&mut glasses, "read my notes").await;
+    let notes = answered(&mut glasses).await;
+    assert!(notes.contains("milk"), "{notes}");
+    text(&mut glasses, "what are my reminders").await;
+    let reminders = answered(&mut glasses).await;
+    assert!(reminders.contains("oven"), "{reminders}");
+    gateway.kill().await;
+    let (notes, reminders) = kept(&data);
+    assert_eq!((notes.len(), reminders.len()), (1, 1), "once each: {notes:?} {reminders:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_confirmed_survives_a_power_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let library = power::compile(folder.path()).display().to_string();
+    for never_synced in [false, true] {
+        let data = folder.path().join(format!("data-{never_synced}"));
+        let journal = data.with_extension("journal");
+        let never = if never_synced { "1" } else { "0" };
+        let environment =
+            [("LD_PRELOAD", &*library), ("JOURNAL", &*journal.display().to_string()), ("NEVER_SYNCED", never)]
+                .map(|(name, value)| (name, value.to_owned()));
+        let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let gateway = Process::start(&data, "", &environment).await;
+        let mut glasses = world::connect(&data, gateway.options()).await;
+        told(&mut glasses, "take a note buy oat milk", "milk").await;
+        told(&mut glasses, "remind me in two hours to check the oven", "oven").await;
+        gateway.kill().await;
+        let (writes, syncs) = power::counts(&journal);
+        assert!(writes > 0 && syncs > 0, "the store was not seen: {writes} writes, {syncs} syncs");
+        let undone = power::lose_power(&journal, &data.join("store"));
+        if never_synced {
+            // The control: a disk that never synced had nothing, and this test can see that.
+            assert!(undone > 0);
+            assert_eq!(kept(&data), (Vec::new(), Vec::new()));
+        } else {
+            let (notes, reminders) = kept(&data);
+            assert!(notes.iter().any(|note| note.contains("milk")), "{notes:?}");
+            assert!(reminders.iter().any(|reminder| reminder.contains("oven")), "{reminders:?}");
+        }
+    }
+}
+
+/// Bytes of a note that fills.
+const FILLER_BYTES: usize = 64 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_store_is_told_and_loses_nothing() {
+    let mut world = World::with("[store]\nsize_max_mib = 4\n").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    let filler = |bytes: usize| Write::AddNote {
+        user: "filler".to_owned(),
+        note: NoteRecord { text: "x".repeat(bytes), created_wall_ms: 0 },
+    };
+    // Ever smaller pieces, so that not even a short note fits at the end.
+    let mut bytes = FILLER_BYTES;
+    while bytes > 0 {
+        if let Err(error) = world.gateway().gate().store.write(filler(bytes)).await {
+            assert!(error.to_string().contains("store.size_max_mib"), "{error}");
+            bytes /= 4;
+        }
+    }
+    text(&mut glasses, "take a note call the dentist").await;
+    let answer = answered(&mut glasses).await;
+    println!("full: {answer}");
+    let acknowledged = answer.contains("noted");
+    let notes = world.notes();
+    assert!(!acknowledged, "it said {answer:?}");
+    assert!(notes.len() == 1 && notes[0].contains("milk"), "{notes:?}");
+    assert!(["full", "could not", "couldn't", "cannot", "can't", "not keep"].iter().any(|word| answer.contains(word)), "{answer}");
+    // It goes on, and what it acknowledged is still there in the next process.
+    text(&mut glasses, "read my notes").await;
+    assert!(answered(&mut glasses).await.contains("milk"));
+    glasses.goodbye().await;
+    world.restart().await;
+    assert_eq!(world.notes(), notes);
+}

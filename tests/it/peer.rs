@@ -1,0 +1,189 @@
+//! A device by hand: frames of its own making over a real transport, honest or not.
+
+use bytes::Bytes;
+use device_protocol::{
+    Codecs, Decoded, DisplayKind, Buttons, Sensors, Down, Frame, Stamp, Up, auth::Handshake, decode_down, encode, limits, up,
+};
+use firmware_sim::{
+    identity::{Identity, random_bytes},
+    transport::{self, Inbound, Link},
+};
+use sha2::{Digest as _, Sha256};
+
+use crate::world::{WAIT, World};
+
+/// What the gateway said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The handshake was refused: name of the code, words.
+    Reject(String, String),
+    /// The session was ended: name of the reason, words.
+    Goodbye(String, String),
+    /// Another message, by its name.
+    Other(&'static str),
+    /// The link ended.
+    Closed,
+}
+
+/// A device by hand.
+pub struct Peer {
+    pub link: Link,
+    pub identity: Identity,
+    pub nonce: [u8; 32],
+    control: u32,
+}
+
+/// An encoded message.
+pub fn frame(sequence: u32, message: Up<'_>) -> Vec<u8> {
+    let stamp = Stamp { sequence, turn: 0, time_us: 1 };
+    let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
+    let length = encode(&Frame::new(stamp, message), &mut buffer).expect("it fits");
+    buffer.truncate(length);
+    buffer
+}
+
+impl Peer {
+    /// Connects; nothing is said yet.
+    pub async fn connect(world: &World, scheme: &str, name: &str) -> Self {
+        Self::connect_to(&world.address(scheme), &world.folder().join(name)).await
+    }
+
+    /// As [`Self::connect`], to this address.
+    pub async fn connect_to(address: &str, state: &std::path::Path) -> Self {
+        let link = transport::open(&address.parse().expect("an address")).await.expect("a link");
+        let identity = Identity::load_or_make(state).expect("an identity");
+        Self { link, identity, nonce: random_bytes().expect("random"), control: 0 }
+    }
+
+    /// A device in a session; simulated glasses with the same name were paired first.
+    pub async fn welcomed(world: &World, scheme: &str, name: &str) -> Self {
+        world.glasses(scheme, name).await.goodbye().await;
+        let mut peer = Self::connect(world, scheme, name).await;
+        peer.shake().await;
+        peer
+    }
+
+    /// An honest handshake up to the welcome.
+    pub async fn shake(&mut self) {
+        let handshake = self.hello().await;
+        self.prove(&handshake).await;
+        assert_eq!(self.next().await, Said::Other("welcome"));
+    }
+
+    /// Sends a hello; what both sides know after the challenge.
+    pub async fn hello(&mut self) -> Handshake {
+        let nonce_commitment = Sha256::digest(self.nonce).into();
+        let hello = up::Hello {
+            device_key: self.identity.public_key(),
+            nonce_commitment,
+            device_id: "by-hand",
+            model: "By hand",
+            firmware: "1",
+            language: "en",
+            capabilities: capabilities(),
+            resume: None,
+        };
+        self.raw(frame(0, Up::Hello(hello))).await;
+        let bytes = self.receive().await.expect("a challenge");
+        let Ok(Decoded::Frame(Frame { message: Down::Challenge(challenge), .. })) = decode_down(&bytes) else {
+            panic!("no challenge: {:?}", named(&bytes));
+        };
+        Handshake {
+            device_key: self.identity.public_key(),
+            gateway_key: challenge.gateway_key,
+            nonce_commitment,
+            gateway_nonce: challenge.nonce,
+            binding: self.link.binding,
+        }
+    }
+
+    /// Signs and sends the proof.
+    pub async fn prove(&mut self, handshake: &Handshake) {
+        let signature = self.identity.sign(&handshake.device_proof(&self.nonce));
+        self.proof(signature).await;
+    }
+
+    /// Sends this signature as the proof.
+    pub async fn proof(&mut self, signature: [u8; 64]) {
+        let proof = up::Proof { nonce: self.nonce, signature };
+        self.raw(frame(0, Up::Proof(proof))).await;
+    }
+
+    /// Sends these bytes as one envelope.
+    pub async fn raw(&self, bytes: impl Into<Bytes>) {
+        // A gateway that has closed already is what some tests wait for.
+        drop(self.link.up.send(bytes.into()).await);
+    }
+
+    /// Sends the next control message.
+    pub async fn control(&mut self, message: Up<'_>) {
+        self.control += 1;
+        self.raw(frame(self.control, message)).await;
+    }
+
+    /// The next frame; nothing where the link ended.
+    pub async fn receive(&mut self) -> Option<Bytes> {
+        let inbound = tokio::time::timeout(WAIT, self.link.down.recv());
+        match inbound.await.expect("something in time") {
+            Some(Inbound::Frame(frame)) => Some(frame),
+            Some(Inbound::Closed { .. }) | None => None,
+        }
+    }
+
+    /// What the gateway says next.
+    pub async fn next(&mut self) -> Said {
+        match self.receive().await {
+            Some(bytes) => named(&bytes),
+            None => Said::Closed,
+        }
+    }
+
+    /// How the gateway ended it: everything else is passed over.
+    pub async fn end(&mut self) -> Said {
+        loop {
+            match self.next().await {
+                Said::Other(_) => {}
+                said => return said,
+            }
+        }
+    }
+}
+
+/// A microphone, a speaker, a small display.
+fn capabilities() -> up::Capabilities {
+    up::Capabilities {
+        codecs_up: Codecs::PCM16,
+        codecs_down: Codecs::PCM16,
+        audio_up_hz: 16_000,
+        audio_down_hz: 16_000,
+        display: up::Screen {
+            kind: DisplayKind::Text,
+            width_px: 0,
+            height_px: 0,
+            columns: 40,
+            rows: 6,
+            colour_bits: 1,
+        },
+        speakers: 1,
+        buttons: Buttons::MAIN,
+        sensors: Sensors::BATTERY,
+        echo_cancelled: true,
+        tools: 0,
+    }
+}
+
+fn named(bytes: &[u8]) -> Said {
+    let message = match decode_down(bytes) {
+        Ok(Decoded::Frame(frame)) => frame.message,
+        other => panic!("the gateway sent {other:?}"),
+    };
+    match message {
+        Down::Reject(reject) => {
+            Said::Reject(reject.code.name().unwrap_or("?").to_owned(), reject.message.to_owned())
+        }
+        Down::Goodbye(goodbye) => {
+            Said::Goodbye(goodbye.reason.name().unwrap_or("?").to_owned(), goodbye.message.to_owned())
+        }
+        message => Said::Other(message.name()),
+    }
+}

@@ -1,0 +1,137 @@
+//! The `lorgnette` binary as a process of its own: started, asked, killed.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Output, Stdio},
+};
+
+use firmware_sim::Options;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+    task::JoinHandle,
+};
+
+use crate::world::{WAIT, basics};
+
+/// Where the binary is: beside the folder of the test executables.
+pub fn binary() -> PathBuf {
+    let tests = std::env::current_exe().expect("the test's own path");
+    let folder = tests.parent().and_then(Path::parent).expect("target/PROFILE/deps");
+    let path = folder.join("lorgnette");
+    assert!(path.exists(), "{} is not there: run `cargo build -p gateway` first", path.display());
+    path
+}
+
+/// Runs a command to its end.
+pub async fn lorgnette(arguments: &[&str]) -> Output {
+    let command = Command::new(binary())
+        .args(arguments)
+        .env_remove("LORGNETTE_CONFIG")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(WAIT, command).await;
+    output.expect("it ends").expect("it runs")
+}
+
+/// Standard error of a command that must fail.
+pub async fn fails(arguments: &[&str]) -> String {
+    let output = lorgnette(arguments).await;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{arguments:?} succeeded: {words}");
+    assert!(!words.contains("panicked"), "{words}");
+    words
+}
+
+/// Standard output of a command that must succeed.
+pub async fn succeeds(arguments: &[&str]) -> String {
+    let output = lorgnette(arguments).await;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {words}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Writes the configuration of a gateway that has its data in `data`; the file.
+pub fn configure(data: &Path, settings: &str) -> PathBuf {
+    let file = data.with_extension("toml");
+    std::fs::write(&file, basics(data) + settings).expect("the configuration");
+    file
+}
+
+/// A gateway that serves.
+pub struct Process {
+    child: Child,
+    data: PathBuf,
+    pub ready_ms: u64,
+    pub web: SocketAddr,
+    log: JoinHandle<Vec<String>>,
+}
+
+impl Process {
+    /// Starts a gateway on this data folder and waits until it listens.
+    pub async fn start(data: &Path, settings: &str, environment: &[(&str, &str)]) -> Self {
+        let file = configure(data, settings);
+        let mut child = Command::new(binary())
+            .arg("serve")
+            .arg("--log-json")
+            .arg("--config")
+            .arg(&file)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the gateway runs");
+        let mut errors = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let log = tokio::spawn(async move {
+            let mut lines = Vec::new();
+            while let Ok(Some(line)) = errors.next_line().await {
+                lines.push(line);
+            }
+            lines
+        });
+        let mut out = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let ready = tokio::time::timeout(WAIT, out.next_line()).await.expect("it starts in time");
+        let Ok(Some(line)) = ready else {
+            panic!("the gateway did not start: {:#?}", log.await);
+        };
+        // ready in N ms: web ADDRESS quic ADDRESS key KEY
+        let mut words = line.split_whitespace();
+        let ready_ms = words.nth(2).and_then(|word| word.parse().ok());
+        let web = words.nth(2).and_then(|word| word.parse().ok());
+        Self {
+            child,
+            data: data.to_path_buf(),
+            ready_ms: ready_ms.unwrap_or_else(|| panic!("{line}")),
+            web: web.unwrap_or_else(|| panic!("{line}")),
+            log,
+        }
+    }
+
+    /// Options of glasses that live beside the data.
+    pub fn options(&self) -> Options {
+        let target = format!("wss://{}/glasses", self.web).parse().expect("an address");
+        let mut options = Options::new(target, &self.data.with_extension("glasses"));
+        options.reconnect = false;
+        options.profile.echo_cancelled = true;
+        options
+    }
+
+    /// Kills it as `kill -9` does; its log.
+    pub async fn kill(mut self) -> Vec<String> {
+        self.child.kill().await.expect("killed");
+        self.log.await.expect("its log")
+    }
+
+    /// Asks it to stop as a service manager does; its status and its log.
+    pub async fn terminate(mut self) -> (ExitStatus, Vec<String>) {
+        let id = self.child.id().expect("it runs").to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(sent.expect("kill").success());
+        let status = tokio::time::timeout(WAIT, self.child.wait()).await;
+        (status.expect("it stops in time").expect("a status"), self.log.await.expect("its log"))
+    }
+}

@@ -1,0 +1,109 @@
+//! A foreign client, written from PROTOCOL.md alone, speaks one turn with a real gateway.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::mpsc::sync_channel,
+};
+
+use audio::wav;
+use firmware_sim::{microphone::CLIP_HZ, voice};
+use gateway::control::Request;
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::Command,
+};
+
+use super::ear;
+use crate::world::{USER, WAIT, World, floor};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
+
+/// A Python of our own with the client's requirements: `.cache/python` at the top of the repository.
+fn interpreter() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/python");
+    let python = folder.join("bin/python");
+    let done = folder.join("requirements.done");
+    let wanted = std::fs::read_to_string(Path::new(FOLDER).join("requirements.txt")).expect("requirements.txt");
+    if std::fs::read_to_string(&done).is_ok_and(|found| found == wanted) {
+        return python;
+    }
+    run("python3", &["-m", "venv", &folder.display().to_string()], "apt-get install python3-venv");
+    let requirements = format!("{FOLDER}/requirements.txt");
+    run(
+        &python.display().to_string(),
+        &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", &requirements],
+        "a package registry that pip reaches",
+    );
+    std::fs::write(&done, wanted).expect("the mark");
+    python
+}
+
+fn run(program: &str, arguments: &[&str], needs: &str) {
+    let output = std::process::Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; needs {needs}"));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {words}; needs {needs}");
+}
+
+/// Runs the client for one turn; its own summary, and what was heard.
+async fn speak(world: &World, python: &Path, extra: &[&str]) -> (serde_json::Value, String) {
+    let wav_file = world.folder().join("said.wav");
+    let heard = world.folder().join("heard.wav");
+    let pcm = voice::speak("Hey Mentra, set a timer for ten minutes.").await.expect("the voice");
+    wav::write(&wav_file, &pcm, CLIP_HZ).expect("a WAV");
+    let mut client = Command::new(python)
+        .arg(format!("{FOLDER}/client.py"))
+        .arg(world.address("ws"))
+        .args(["--key".as_ref(), world.folder().join("python.key").as_os_str()])
+        .args(["--wav".as_ref(), wav_file.as_os_str()])
+        .args(["--heard".as_ref(), heard.as_os_str()])
+        .args(extra)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the client");
+    let mut stdout = client.stdout.take().expect("piped");
+    let mut lines = BufReader::new(client.stderr.take().expect("piped")).lines();
+    let (told, words) = sync_channel(1);
+    let operator = async {
+        let mut all = String::new();
+        while let Ok(Some(line)) = lines.next_line().await {
+            if let Some(code) = line.strip_prefix("pairing code ") {
+                let request = Request::PairCode { code: code.to_owned(), user: USER.to_owned(), name: String::new() };
+                world.ask(request).await.expect("the code is taken");
+            }
+            all += &line;
+            all.push('\n');
+        }
+        told.send(all).expect("room for one");
+    };
+    let mut summary = String::new();
+    let finished = tokio::time::timeout(2 * WAIT, async {
+        tokio::join!(stdout.read_to_string(&mut summary), operator)
+    });
+    finished.await.expect("the client ends").0.expect("its output");
+    let status = client.wait().await.expect("the client's status");
+    let errors = words.recv().unwrap_or_default();
+    assert!(status.success(), "{status}: {summary} {errors}");
+    let pcm = wav::read(&heard, audio::frame::RATE_HZ).expect("what was heard");
+    (serde_json::from_str(&summary).expect("JSON"), ear::words(&pcm, audio::frame::RATE_HZ))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_in_python_speaks_a_turn_in_both_forms() {
+    let _floor = floor().await;
+    let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
+    let world = World::start().await;
+    // The second run knows the gateway already: no pairing.
+    for extra in [&[][..], &["--json"]] {
+        let (summary, sound) = speak(&world, &python, extra).await;
+        assert_eq!(summary["ok"], true, "{summary}");
+        let transcript = summary["transcripts"].to_string().to_lowercase();
+        assert!(transcript.contains("timer"), "{summary}");
+        assert!(summary["played_sent"].as_u64().is_some_and(|count| count > 0), "{summary}");
+        assert!(sound.contains("10 minutes") || sound.contains("ten minutes"), "{sound} {summary}");
+    }
+}

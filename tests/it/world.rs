@@ -1,0 +1,240 @@
+//! The simulated world: a real gateway in this process, and glasses that are paired as an operator pairs them.
+//!
+//! Each gateway loads its own engines (`serve::start` takes no shared ones), about a second in a test build.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use firmware_sim::{Event, Glasses, Options, Seen};
+use gateway::{
+    config,
+    control::{Answer, Request, client},
+    serve::{self, Running},
+};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// How long anything may take before a test gives up: generous, since nothing is measured here.
+pub const WAIT: Duration = Duration::from_secs(60);
+
+/// Speech keeps a core busy: where tests share a process they take turns.
+static SPEECH: Mutex<()> = Mutex::const_new(());
+
+/// Waits until no other test of this process speaks.
+pub async fn floor() -> MutexGuard<'static, ()> {
+    SPEECH.lock().await
+}
+
+/// The user that the tests' devices belong to.
+pub const USER: &str = "wearer";
+
+/// A gateway with a data folder of its own.
+pub struct World {
+    folder: TempDir,
+    settings: String,
+    running: Option<Running>,
+}
+
+impl World {
+    /// A gateway with the settings that are shipped.
+    pub async fn start() -> Self {
+        Self::with("").await
+    }
+
+    /// A gateway with these settings besides.
+    pub async fn with(settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = format!("{}{settings}", basics(&folder.path().join("data")));
+        let running = Some(run(&settings).await);
+        Self {
+            folder,
+            settings,
+            running,
+        }
+    }
+
+    /// Stops the gateway and starts another one on the same data.
+    pub async fn restart(&mut self) {
+        self.stop().await;
+        self.running = Some(run(&self.settings).await);
+    }
+
+    /// Stops the gateway; the data stay.
+    pub async fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
+    }
+
+    pub fn gateway(&self) -> &Running {
+        self.running.as_ref().expect("the gateway was stopped")
+    }
+
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn data(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub fn web(&self) -> SocketAddr {
+        self.gateway().web
+    }
+
+    /// The address for `ws`, `wss` or `quic`.
+    pub fn address(&self, scheme: &str) -> String {
+        match scheme {
+            "quic" => format!("quic://{}", self.gateway().quic.expect("QUIC is on")),
+            scheme => format!("{scheme}://{}/glasses", self.web()),
+        }
+    }
+
+    /// Options of glasses whose identity has this name.
+    pub fn options(&self, scheme: &str, name: &str) -> Options {
+        let target = self.address(scheme).parse().expect("an address");
+        let mut options = Options::new(target, &self.folder.path().join(name));
+        options.reconnect = false;
+        options.profile.echo_cancelled = true;
+        options
+    }
+
+    /// Glasses in a session, paired by their code where they are new.
+    pub async fn glasses(&self, scheme: &str, name: &str) -> Glasses {
+        self.connect(self.options(scheme, name)).await
+    }
+
+    /// As [`Self::glasses`], with options.
+    pub async fn connect(&self, options: Options) -> Glasses {
+        connect(&self.data(), options).await
+    }
+
+    /// Asks over the control socket, as the command line does.
+    pub async fn ask(&self, request: Request) -> Result<Answer, String> {
+        ask(&self.data(), request).await
+    }
+
+    /// The texts of the wearer's notes, newest first.
+    pub fn notes(&self) -> Vec<String> {
+        let notes = self
+            .gateway()
+            .gate()
+            .store
+            .disk()
+            .notes(USER, 100, |_| true);
+        notes
+            .expect("the notes")
+            .into_iter()
+            .map(|(_, note)| note.text)
+            .collect()
+    }
+}
+
+/// The lines that every gateway of the tests has; sections may follow.
+pub fn basics(data: &Path) -> String {
+    // Dotted keys, so that sections of the tests' own can follow.
+    format!(
+        "data_dir = {:?}\nlisten.web = \"127.0.0.1:0\"\nlisten.quic = \"127.0.0.1:0\"\n",
+        data.display().to_string()
+    )
+}
+
+async fn run(settings: &str) -> Running {
+    let checked = config::check(settings, "world").expect("the settings");
+    serve::start(checked).await.expect("the gateway starts")
+}
+
+/// Asks the gateway of this data folder.
+pub async fn ask(data: &Path, request: Request) -> Result<Answer, String> {
+    let data = data.to_path_buf();
+    let asked = tokio::task::spawn_blocking(move || client::ask(&data, &request));
+    asked
+        .await
+        .expect("the client")
+        .map_err(|error| format!("{error:#}"))
+}
+
+/// Connects glasses and types their code at the gateway of this data folder, where they show one.
+pub async fn connect(data: &Path, options: Options) -> Glasses {
+    let mut glasses = Glasses::start(options).expect("an identity");
+    let log = glasses.log().clone();
+    let operator = async {
+        let (code, _) = log.find(0, |event| pairing_code(event).is_some()).await;
+        let request = Request::PairCode {
+            code: pairing_code(&code).unwrap_or_default(),
+            user: USER.to_owned(),
+            name: String::new(),
+        };
+        ask(data, request).await.expect("the code is taken");
+        std::future::pending::<()>().await;
+    };
+    let welcomed = tokio::time::timeout(WAIT, async {
+        tokio::select! {
+            welcomed = glasses.welcomed() => welcomed,
+            () = operator => unreachable!("it never ends"),
+        }
+    });
+    welcomed.await.expect("a session in time").expect("a session");
+    glasses
+}
+
+/// The code of a pairing event.
+pub fn pairing_code(event: &Event) -> Option<String> {
+    match &event.seen {
+        Seen::PairingCode { code, .. } => code.clone(),
+        _ => None,
+    }
+}
+
+/// Waits for the next event that fits; shows everything that was seen where there is none.
+pub async fn until(glasses: &mut Glasses, what: &str, wanted: impl FnMut(&Event) -> bool) -> Seen {
+    match glasses.wait_for(WAIT, wanted).await {
+        Ok(event) => event.seen,
+        Err(error) => panic!("{what}: {error}; seen: {:#?}", glasses.log().since(0)),
+    }
+}
+
+/// Waits for the next final transcript that was taken as said to the gateway.
+pub async fn understood(glasses: &mut Glasses) -> String {
+    let seen = until(glasses, "a final transcript", |event| {
+        matches!(
+            event.seen,
+            Seen::Transcript {
+                is_final: true,
+                addressed: true,
+                ..
+            }
+        )
+    });
+    match seen.await {
+        Seen::Transcript { text, .. } => text.to_lowercase(),
+        _ => unreachable!("it was picked"),
+    }
+}
+
+/// Waits until a speech was heard to its end; what was shown and captioned up to there, since the reader's place.
+pub async fn answered(glasses: &mut Glasses) -> String {
+    let from = glasses.mark();
+    until(glasses, "a whole answer", |event| {
+        matches!(event.seen, Seen::SpeechHeard { complete: true, .. })
+    })
+    .await;
+    let mut events = glasses.log().since(from);
+    events.truncate(usize::try_from(glasses.mark() - from).unwrap_or(usize::MAX));
+    let texts = events.into_iter().filter_map(|event| match event.seen {
+        Seen::Display { text, .. } | Seen::SpeechStart { text, .. } => Some(text.to_lowercase()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// Says a sentence from here on: what was seen before is behind the reader.
+pub async fn say(glasses: &mut Glasses, sentence: &str) {
+    glasses.forget();
+    glasses.say_text(sentence).await.expect("said");
+}
+
+/// Types a request likewise.
+pub async fn text(glasses: &mut Glasses, request: &str) {
+    glasses.forget();
+    glasses.text(request).await.expect("typed");
+}
