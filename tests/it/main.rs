@@ -2,3 +2,4 @@
 
 mod intents;
 mod tidy;
+mod try_page;
