@@ -42,11 +42,13 @@ const NAME: &str = "Browser";
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
+const ICON: &str = "image/svg+xml";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Path, type, content.
 const FILES: &[(&str, &str, &str)] = &[
     (PATH, HTML, include_str!("static/try.html")),
+    ("/try/icon.svg", ICON, include_str!("static/icon.svg")),
     ("/try/try.css", CSS, include_str!("static/try.css")),
     ("/try/app.js", SCRIPT, include_str!("static/app.js")),
     ("/try/bytes.js", SCRIPT, include_str!("static/bytes.js")),

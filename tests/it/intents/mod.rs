@@ -13,8 +13,8 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
-use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use house::{is_held_out, request, tool, tools};
+use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
