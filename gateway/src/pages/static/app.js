@@ -23,7 +23,6 @@ const page = element("glasses");
 const journal = new Journal(element("journal"));
 const lens = new Lens(element("rows"), element("display-text"));
 const stopwatch = new Stopwatch();
-const tools = new Tools(applyLevel);
 
 let views = newViews();
 let link = null;
@@ -38,6 +37,7 @@ let approval = null;
 let speechTurns = new Map();
 let redraw = null;
 let volume = 80;
+const tools = new Tools(applyLevel);
 
 function newViews() {
   return { main: new View(), dashboard: new View() };
@@ -166,7 +166,7 @@ const HANDLERS = {
     if (Object.hasOwn(views, frame.view)) {
       views[frame.view].handle(frame, performance.now());
       draw();
-      if (frame.action !== "clear" && frame.turn > 0) {
+      if (frame.action !== "clear") {
         lap("display");
         journal.note("display", layOut(frame.content).join(" / "));
       }
