@@ -157,7 +157,10 @@ async fn a_newcomer_talks_to_the_page() {
     let overflow = browser
         .value("document.documentElement.scrollWidth - innerWidth")
         .await;
-    assert_eq!(overflow, 0, "the page is wider than a small screen");
+    assert!(
+        overflow.as_i64().unwrap() <= 0,
+        "the page is wider than a small screen: {overflow}"
+    );
     browser
         .value("document.querySelector('#look').click()")
         .await;

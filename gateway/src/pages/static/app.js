@@ -12,7 +12,10 @@ import { OFFERS, Tools } from "./tools.js";
 /** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
 const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
 /** Reasons after which a new attempt would only be refused again. */
-const FINAL_GOODBYES = [4203, 4204];
+const FINAL_GOODBYES = {
+  replaced: "Another tab took over. Press Start to talk here again.",
+  revoked: "The operator revoked this browser's key.",
+};
 const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
 /** A last word longer ago than this belongs to something else. */
 const LAST_WORD_MS_MAX = 10_000;
@@ -36,6 +39,10 @@ let lastVoiceMs = null;
 let approval = null;
 let speechTurns = new Map();
 let redraw = null;
+/** Number of the connection: what an older one still says is not heard. */
+let connection = 0;
+/** Why the gateway said goodbye, until the connection closes. */
+let goodbye = "";
 let volume = 80;
 const tools = new Tools(applyLevel);
 
@@ -60,14 +67,29 @@ async function start() {
 
 async function open() {
   status("connecting", "Connecting…");
+  const mine = (connection += 1);
+  const current = (act) => (...what) => mine === connection && act(...what);
   const identity = await loadIdentity();
-  const opened = await connect(identity, { frame: handle, close: closed, pairing: showCode });
-  if (!wanted) {
+  let opened;
+  try {
+    opened = await connect(identity, {
+      frame: current(handle),
+      close: current(closed),
+      pairing: current(showCode),
+    });
+  } catch (error) {
+    if (mine === connection) {
+      throw error;
+    }
+    return;
+  }
+  if (mine !== connection) {
     opened.link.close("power_off", "");
     return;
   }
   link = opened.link;
   attempts = 0;
+  goodbye = "";
   views = newViews();
   speechTurns = new Map();
   tools.forgetCalls();
@@ -87,7 +109,14 @@ async function open() {
 
 async function listen(rateHz) {
   try {
-    microphone ??= await openMicrophone(rateHz, heard);
+    if (!microphone) {
+      const fresh = await openMicrophone(rateHz, heard);
+      if (!link || microphone) {
+        await fresh.close();
+        return;
+      }
+      microphone = fresh;
+    }
     microphone.onended(() => {
       link?.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "failed" });
       problem("The microphone is gone. Typed requests still work.");
@@ -99,19 +128,23 @@ async function listen(rateHz) {
 }
 
 function closed(code, reason) {
-  link = null;
-  enable(false);
-  listening("off");
-  settle(null);
-  speaker?.hush(0, 30);
   journal.note("session", `closed (${code}${reason ? ` ${reason}` : ""})`);
-  if (!wanted) {
-    status("idle", "Not connected");
-  } else if (FINAL_GOODBYES.includes(code)) {
-    failed(new Error("The session was taken over by another tab, or this device was revoked."));
+  leave();
+  if (Object.hasOwn(FINAL_GOODBYES, goodbye)) {
+    failed(new Error(FINAL_GOODBYES[goodbye]));
   } else {
     again();
   }
+}
+
+/** What the session leaves behind. */
+function leave() {
+  link = null;
+  speaker?.hush(0, 30);
+  listening("off");
+  settle(null);
+  enable(false);
+  element("activity").hidden = true;
 }
 
 function again() {
@@ -119,7 +152,8 @@ function again() {
   attempts += 1;
   status("connecting", "Connection lost, trying again…");
   const delayMs = delayS * 1000 * (1 + Math.random() / 4);
-  setTimeout(() => wanted && open().catch(failed), delayMs);
+  const mine = connection;
+  setTimeout(() => wanted && mine === connection && open().catch(failed), delayMs);
 }
 
 function failed(error) {
@@ -143,8 +177,9 @@ function failed(error) {
 
 async function stop() {
   wanted = false;
+  connection += 1;
   link?.close("power_off", "the page was switched off");
-  enable(false);
+  leave();
   status("idle", "Not connected");
   element("meter").style.transform = "scaleX(0)";
   const used = [microphone, speaker];
@@ -205,6 +240,7 @@ const HANDLERS = {
   approval_settled: (frame) => settle(frame.approval),
   chime: (frame) => speaker?.chime(frame.sound),
   goodbye(frame) {
+    goodbye = frame.reason;
     journal.note("goodbye", `${frame.reason} ${frame.message}`);
   },
 };
@@ -221,7 +257,8 @@ function caption(frame) {
   line.dataset.final = String(frame.is_final);
   if (frame.is_final) {
     const since = performance.now() - (lastVoiceMs ?? -Infinity);
-    stopwatch.start(since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null);
+    const from = since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null;
+    stopwatch.start(from, "After your last word (judged by level)");
     lap("understood");
     journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
   }
@@ -254,13 +291,16 @@ function lap(name) {
     const line = element("latency");
     const round = link.roundTripMs === null ? "" : ` · round trip ${link.roundTripMs.toFixed(1)} ms`;
     line.hidden = false;
-    line.textContent = `After your last word (by level): ${stopwatch}${round}`;
+    line.textContent = `${stopwatch}${round}`;
   }
 }
 
 // ---- the wearer ----
 
 function heard(packet) {
+  if (!wanted) {
+    return;
+  }
   if (packet.voice) {
     lastVoiceMs = packet.capturedMs + 20;
   }
@@ -285,7 +325,7 @@ function say(text) {
   }
   link.send("text_input", { text: words });
   lastVoiceMs = null;
-  stopwatch.start(link.nowUs());
+  stopwatch.start(link.nowUs(), "After you sent it");
   element("caption").textContent = words;
   element("caption").dataset.final = "true";
   journal.note("typed", words);

@@ -114,7 +114,7 @@ function cut(lines) {
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Place of the grid in the picture's own units. */
-const GRID = { x: 170, y: 108, columnWidth: 16, rowHeight: 36 };
+const GRID = { x: 170, y: 118, columnWidth: 16, rowHeight: 36 };
 
 /** Draws lines into the lens, and the same as plain text for who does not see it. */
 export class Lens {

@@ -35,11 +35,13 @@ export class Journal {
  */
 export class Stopwatch {
   #from = null;
+  #since = "";
   #laps = new Map();
 
-  /** A turn begins to wait; null where its beginning is not known. */
-  start(fromUs) {
+  /** A turn begins to wait at what `since` names; null where that is not known. */
+  start(fromUs, since) {
     this.#from = fromUs;
+    this.#since = since;
     this.#laps = new Map();
   }
 
@@ -53,6 +55,7 @@ export class Stopwatch {
   }
 
   toString() {
-    return [...this.#laps].map(([name, ms]) => `${name} ${ms} ms`).join(" · ");
+    const laps = [...this.#laps].map(([name, ms]) => `${name} ${ms} ms`);
+    return `${this.#since}: ${laps.join(" · ")}`;
   }
 }
