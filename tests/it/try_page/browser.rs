@@ -25,6 +25,7 @@ pub struct Browser {
     socket: WebSocketStream<TcpStream>,
     session: String,
     calls: u64,
+    loads: u32,
     /// What the page wrote to its console, and errors that nobody caught.
     pub console: Vec<String>,
     _profile: TempDir,
@@ -58,6 +59,7 @@ impl Browser {
             socket,
             session: String::new(),
             calls: 0,
+            loads: 0,
             console: Vec::new(),
             _profile: profile,
         };
@@ -77,9 +79,15 @@ impl Browser {
         browser
     }
 
-    /// Opens an address.
+    /// Opens an address and waits until all of it is loaded.
     pub async fn open(&mut self, url: &str) {
+        let before = self.loads;
         self.call("Page.navigate", json!({ "url": url })).await;
+        while self.loads == before {
+            timeout(WAIT, self.read())
+                .await
+                .expect("the page was never loaded");
+        }
     }
 
     /// Sets the size of the window, in CSS pixels, and the colours that the page may prefer.
@@ -173,27 +181,30 @@ impl Browser {
     async fn call(&mut self, method: &str, parameters: Value) -> Value {
         let id = self.send(method, parameters).await;
         loop {
-            let message = self
-                .socket
-                .next()
-                .await
-                .expect("Chromium closed the connection")
-                .unwrap();
-            let Message::Text(text) = message else {
-                continue;
-            };
-            let message: Value = serde_json::from_str(&text).unwrap();
-            match message["method"].as_str() {
-                Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => {
-                    self.console.push(message["params"].to_string());
-                }
-                _ if message["id"] == id => {
-                    assert!(message["error"].is_null(), "{method}: {}", message["error"]);
-                    return message["result"].clone();
-                }
-                _ => {}
+            let message = self.read().await;
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
+                return message["result"].clone();
             }
         }
+    }
+
+    /// The next message; events of interest are kept.
+    async fn read(&mut self) -> Value {
+        let message = self.socket.next().await;
+        let message = message.expect("Chromium closed the connection").unwrap();
+        let message: Value = match message {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            _ => Value::Null,
+        };
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => {
+                self.console.push(message["params"].to_string());
+            }
+            Some("Page.loadEventFired") => self.loads += 1,
+            _ => {}
+        }
+        message
     }
 }
 
