@@ -9,4 +9,5 @@ mod peer;
 mod process;
 mod speech;
 mod tidy;
+mod try_page;
 mod world;

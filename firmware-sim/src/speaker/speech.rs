@@ -1,0 +1,292 @@
+//! One speech on its way through the speaker: buffered, played, accounted.
+
+use super::*;
+
+impl Speech {
+    pub(super) fn add(&mut self, sequence: u32, position_us: u64, chunk: Chunk) {
+        self.highest_sequence = self.highest_sequence.max(sequence);
+        // What was played, or concealed, is over; what is there came twice.
+        if position_us + SLACK_US >= self.head_us
+            && self.chunks.len() < CHUNKS_MAX
+            && self.fade.is_none()
+        {
+            self.chunks.entry(position_us).or_insert(chunk);
+        }
+    }
+
+    /// True where no chunk can come any more.
+    pub(super) fn is_whole(&self, now_us: u64) -> bool {
+        self.end.is_some_and(|(at, last)| {
+            self.highest_sequence >= last
+                || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
+        })
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        if let Some((_, ends)) = self.fade {
+            return Some(ends);
+        }
+        let whole = self
+            .end
+            .map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
+        match &self.sounding {
+            Some(sounding) => {
+                let ends_us = sounding.from_us + sounding.duration_us;
+                // Concealment is not reported, so that it must not wake anybody for a report either.
+                let report_us = if sounding.counts {
+                    self.reported_us + REPORT_EVERY_US
+                } else {
+                    ends_us
+                };
+                Some(ends_us.min(report_us.max(sounding.from_us + 1)))
+            }
+            // Behind another speech nothing is due; starved, only the end is.
+            None if self.starved_since.is_some() || self.began_us.is_none() => whole,
+            None => Some(self.next_us),
+        }
+    }
+
+    /// Plays up to `now_us`; the answer is whether it was complete, once it is over.
+    pub(super) fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
+        loop {
+            // Packets under a fade still sound, up to its end.
+            let fades_at = self
+                .fade
+                .map(|(_, ends)| ends)
+                .filter(|ends| *ends <= now_us);
+            let sounds_until = self
+                .sounding
+                .as_ref()
+                .map(|sounding| sounding.from_us + sounding.duration_us);
+            if let Some(fades_at) = fades_at
+                && sounds_until.map_or(
+                    self.next_us >= fades_at || self.chunks.is_empty(),
+                    |until| until >= fades_at,
+                )
+            {
+                self.cut(fades_at, volume);
+                return Some(false);
+            }
+            if let Some(until) = sounds_until {
+                if until > now_us {
+                    self.report_progress(now_us, reports);
+                    return None;
+                }
+                self.complete_packet(volume);
+                continue;
+            }
+            if self.began_us.is_none() && !self.may_begin(now_us) {
+                // A speech whose end is known and that has no sound at all is over at once.
+                return (self.is_whole(now_us) && self.chunks.is_empty()).then_some(true);
+            }
+            match self.fetch(now_us, reports) {
+                Fetched::Packet => {}
+                Fetched::NotYet => return None,
+                Fetched::Over => return Some(true),
+            }
+        }
+    }
+
+    pub(super) fn may_begin(&self, now_us: u64) -> bool {
+        let buffered: u64 = self.chunks.values().map(|chunk| chunk.duration_us).sum();
+        buffered >= PREBUFFER_US || (self.is_whole(now_us) && !self.chunks.is_empty())
+    }
+
+    /// Puts the next packet under the head.
+    pub(super) fn fetch(&mut self, now_us: u64, reports: &mut VecDeque<Report>) -> Fetched {
+        let Some((&position, _)) = self.chunks.first_key_value() else {
+            return self.run_dry(now_us, reports);
+        };
+        if let Some(since) = self.starved_since.take() {
+            self.next_us = now_us;
+            self.silence(since, now_us);
+        }
+        if self.began_us.is_none() {
+            self.next_us = self.next_us.max(now_us);
+        }
+        if position > self.head_us + SLACK_US {
+            self.conceal(position - self.head_us);
+            return Fetched::Packet;
+        }
+        let Some((_, chunk)) = self.chunks.pop_first() else {
+            return Fetched::NotYet;
+        };
+        let mut pcm = Vec::new();
+        let mut counts = true;
+        if let Some(decoder) = &mut self.decoder
+            && decoder.decode(&chunk.payload, &mut pcm).is_err()
+        {
+            decoder.conceal(&mut pcm);
+            counts = false;
+        }
+        let duration_us = if pcm.is_empty() {
+            chunk.duration_us.max(1)
+        } else {
+            pcm.len() as u64 * 1_000_000 / u64::from(self.rate_hz.max(1))
+        };
+        let from_us = self.next_us;
+        if self.began_us.is_none() {
+            self.began_us = Some(from_us);
+            reports.push_back(Report::FirstSound {
+                speech: self.id,
+                turn: self.turn,
+                at_us: from_us,
+            });
+        }
+        self.sounding = Some(Sounding {
+            from_us,
+            duration_us,
+            pcm,
+            counts,
+        });
+        self.head_us = position + duration_us;
+        if self.clause != Some(chunk.clause) {
+            self.clause = Some(chunk.clause);
+            self.report(from_us, self.played_us, PlayState::Playing, reports);
+        }
+        Fetched::Packet
+    }
+
+    /// Nothing is buffered: the speech is over, or starves.
+    pub(super) fn run_dry(&mut self, now_us: u64, reports: &mut VecDeque<Report>) -> Fetched {
+        if self.is_whole(now_us) {
+            return Fetched::Over;
+        }
+        if self.fade.is_some() {
+            return Fetched::NotYet;
+        }
+        if self.starved_since.is_none() {
+            self.starved_since = Some(self.next_us);
+            self.report(self.next_us, self.played_us, PlayState::Starved, reports);
+        }
+        Fetched::NotYet
+    }
+
+    /// Fills a hole of `gap_us` with what the decoder makes up.
+    pub(super) fn conceal(&mut self, gap_us: u64) {
+        let mut pcm = Vec::new();
+        if let Some(decoder) = &mut self.decoder {
+            let wanted = (gap_us.min(limits::PACKET_DURATION_US_MAX.into())
+                * u64::from(self.rate_hz)
+                / 1_000_000) as usize;
+            while pcm.len() < wanted && decoder.conceal(&mut pcm) > 0 {}
+            pcm.truncate(wanted);
+        }
+        let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
+        self.sounding = Some(Sounding {
+            from_us: self.next_us,
+            duration_us,
+            pcm,
+            counts: false,
+        });
+        self.head_us += duration_us;
+    }
+
+    pub(super) fn complete_packet(&mut self, volume: u8) {
+        if let Some(sounding) = self.sounding.take() {
+            self.next_us = sounding.from_us + sounding.duration_us;
+            self.emit(&sounding, sounding.duration_us, volume);
+        }
+    }
+
+    /// Stops inside a packet.
+    pub(super) fn cut(&mut self, at_us: u64, volume: u8) {
+        if let Some(sounding) = self.sounding.take() {
+            let part_us = at_us
+                .saturating_sub(sounding.from_us)
+                .min(sounding.duration_us);
+            self.emit(&sounding, part_us, volume);
+        }
+        self.next_us = at_us;
+        self.chunks.clear();
+    }
+
+    /// The first `part_us` of a packet came out.
+    pub(super) fn emit(&mut self, sounding: &Sounding, part_us: u64, volume: u8) {
+        if sounding.counts {
+            self.played_us += part_us;
+        }
+        let samples = (part_us * u64::from(self.rate_hz)).div_ceil(1_000_000) as usize;
+        for (n, sample) in sounding.pcm.iter().take(samples).enumerate() {
+            let mut gain = f64::from(volume) / 100.0;
+            if let Some((from, to)) = self.fade {
+                let at = sounding.from_us as f64 + n as f64 * 1e6 / f64::from(self.rate_hz.max(1));
+                let left = (to as f64 - at) / (to.saturating_sub(from).max(1)) as f64;
+                gain *= left.clamp(0.0, 1.0);
+            }
+            self.pcm.push((f64::from(*sample) * gain) as i16);
+        }
+    }
+
+    pub(super) fn silence(&mut self, from_us: u64, to_us: u64) {
+        if self.decoder.is_some() {
+            let us = to_us.saturating_sub(from_us).min(STARVED_US_MAX);
+            let samples = (us * u64::from(self.rate_hz) / 1_000_000) as usize;
+            self.pcm.resize(self.pcm.len() + samples, 0);
+        }
+    }
+
+    pub(super) fn report_progress(&mut self, now_us: u64, reports: &mut VecDeque<Report>) {
+        let Some(sounding) = &self.sounding else {
+            return;
+        };
+        if now_us >= self.reported_us + REPORT_EVERY_US && sounding.counts {
+            let played_us = self.played_us
+                + now_us
+                    .saturating_sub(sounding.from_us)
+                    .min(sounding.duration_us);
+            self.report(now_us, played_us, PlayState::Playing, reports);
+        }
+    }
+
+    pub(super) fn report(
+        &mut self,
+        at_us: u64,
+        played_us: u64,
+        state: PlayState,
+        reports: &mut VecDeque<Report>,
+    ) {
+        self.reported_us = at_us;
+        let clause = self.clause.unwrap_or(0);
+        reports.push_back(Report::Played {
+            speech: self.id,
+            turn: self.turn,
+            clause,
+            played_us,
+            at_us,
+            state,
+        });
+    }
+
+    /// The last report and the record.
+    pub(super) fn finish(self, at_us: u64, complete: bool) -> [Report; 2] {
+        let state = if complete {
+            PlayState::Finished
+        } else {
+            PlayState::Stopped
+        };
+        let (speech, turn, clause, played_us) =
+            (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
+        [
+            Report::Played {
+                speech,
+                turn,
+                clause,
+                played_us,
+                at_us,
+                state,
+            },
+            Report::Over(Heard {
+                speech,
+                turn,
+                text: self.text,
+                began_us: self.began_us,
+                ended_us: at_us,
+                played_us,
+                complete,
+                pcm: self.pcm,
+                rate_hz: self.rate_hz,
+            }),
+        ]
+    }
+}

@@ -1,0 +1,154 @@
+// The drawn display: two views of a fixed grid of characters (PROTOCOL.md section 11).
+
+export const COLUMNS = 30;
+export const ROWS = 5;
+/** Contents that one view keeps under a more urgent one. */
+const KEPT_MAX = 8;
+
+/** What one view holds. Time is an argument, in milliseconds. */
+export class View {
+  #entries = [];
+  #revision = 0;
+
+  /** Takes a display command. */
+  handle(command, nowMs) {
+    if (command.revision < this.#revision) {
+      return;
+    }
+    this.#revision = command.revision;
+    if (command.action === "clear") {
+      this.#entries = [];
+      return;
+    }
+    const { priority, content, duration_ms: durationMs } = command;
+    const untilMs = durationMs > 0 ? nowMs + durationMs : Infinity;
+    const stays = (entry) =>
+      command.action === "replace" ? entry.priority > priority : entry.untilMs > nowMs;
+    this.#entries = this.#entries.filter(stays);
+    this.#entries.push({ priority, content, untilMs });
+    // Stable: the latest of equal ones is the last.
+    this.#entries.sort((one, other) => one.priority - other.priority);
+    this.#entries = this.#entries.slice(-KEPT_MAX);
+  }
+
+  /** What is on top, or null. */
+  content(nowMs) {
+    this.#entries = this.#entries.filter((entry) => entry.untilMs > nowMs);
+    return this.#entries.at(-1)?.content ?? null;
+  }
+
+  /** When the next content runs out. */
+  nextMs() {
+    return Math.min(Infinity, ...this.#entries.map((entry) => entry.untilMs));
+  }
+}
+
+/** The lines of a content, at most ROWS of at most COLUMNS characters. */
+export function layOut(content) {
+  const { layout, first, second, permille } = content;
+  switch (layout) {
+    case "text_wall":
+      return cut(wrap(first, COLUMNS));
+    case "double_text":
+      return cut([...wrap(first, COLUMNS), "", ...wrap(second, COLUMNS)]);
+    case "dashboard":
+      return cut(beside(first, second));
+    case "progress": {
+      const done = Math.round((Math.min(permille, 1000) / 1000) * COLUMNS);
+      return cut([...wrap(first, COLUMNS), "", "█".repeat(done) + "░".repeat(COLUMNS - done)]);
+    }
+    default:
+      // A card, and every layout of a later version.
+      return cut([...wrap(first, COLUMNS), ...wrap(second, COLUMNS)]);
+  }
+}
+
+function beside(left, right) {
+  const half = Math.floor(COLUMNS / 2) - 1;
+  const lefts = wrap(left, half);
+  const rights = wrap(right, half);
+  const rows = Math.max(lefts.length, rights.length);
+  return Array.from({ length: rows }, (_, row) => {
+    const start = (lefts[row] ?? "").padEnd(half + 2);
+    return start + (rights[row] ?? "").padStart(half);
+  });
+}
+
+function wrap(text, columns) {
+  const lines = [];
+  for (const paragraph of text.split("\n")) {
+    let line = "";
+    for (let word of paragraph.split(" ")) {
+      while ([...word].length > columns) {
+        if (line) {
+          lines.push(line);
+          line = "";
+        }
+        lines.push([...word].slice(0, columns).join(""));
+        word = [...word].slice(columns).join("");
+      }
+      const longer = line ? `${line} ${word}` : word;
+      if ([...longer].length > columns) {
+        lines.push(line);
+        line = word;
+      } else {
+        line = longer;
+      }
+    }
+    lines.push(line);
+  }
+  while (lines.at(-1) === "") {
+    lines.pop();
+  }
+  return lines;
+}
+
+function cut(lines) {
+  if (lines.length <= ROWS) {
+    return lines;
+  }
+  const kept = lines.slice(0, ROWS);
+  kept[ROWS - 1] = `${[...kept[ROWS - 1]].slice(0, COLUMNS - 1).join("")}…`;
+  return kept;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+/** Place of the grid in the picture's own units. */
+const GRID = { x: 170, y: 118, columnWidth: 16, rowHeight: 36 };
+
+/** Draws lines into the lens, and the same as plain text for who does not see it. */
+export class Lens {
+  #rows;
+  #mirror;
+  #shown = null;
+
+  constructor(group, mirror) {
+    this.#mirror = mirror;
+    this.#rows = Array.from({ length: ROWS }, (_, row) => {
+      const text = document.createElementNS(SVG, "text");
+      text.setAttribute("x", String(GRID.x));
+      text.setAttribute("y", String(GRID.y + row * GRID.rowHeight));
+      group.append(text);
+      return text;
+    });
+  }
+
+  draw(lines) {
+    const whole = lines.join("\n");
+    if (whole === this.#shown) {
+      return;
+    }
+    this.#shown = whole;
+    this.#mirror.textContent = whole;
+    this.#rows.forEach((text, row) => {
+      const line = lines[row] ?? "";
+      text.textContent = line;
+      // Whatever font the machine has, a column has its width.
+      if (line) {
+        text.setAttribute("textLength", String([...line].length * GRID.columnWidth));
+      } else {
+        text.removeAttribute("textLength");
+      }
+    });
+  }
+}

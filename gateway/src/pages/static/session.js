@@ -1,0 +1,172 @@
+// From the first hello to the welcome: handshake, pairing, and what the device says of itself.
+
+import { fromBase64, sameBytes, toBase64, toHex } from "./bytes.js";
+import { COLUMNS, ROWS } from "./display.js";
+import { Handshake } from "./identity.js";
+import { Link } from "./link.js";
+import { OFFERS } from "./tools.js";
+
+export const MICROPHONE_HZ = 16000;
+export const SPEAKER_HZ = 24000;
+
+/** The gateway is not the one that this browser was paired with. */
+export class WrongGateway extends Error {}
+/** The gateway refused; `code` is its reason. */
+export class Refused extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/**
+ * Connects; answers { link, welcome }. `on.pairing(code)` tells the code where the operator has to
+ * type it, `on.frame(frame)` gets every frame behind the welcome, `on.close(code, reason)` the end.
+ */
+export function connect(identity, on) {
+  return new Promise((resolve, reject) => {
+    const admission = new Admission(identity, on, resolve, reject);
+    // Frames are taken one after the other, though the handshake waits for the browser's keys.
+    let before = admission.begin();
+    const link = new Link(
+      `ws://${location.host}/glasses`,
+      (frame) => {
+        if (admission.done) {
+          on.frame(frame);
+          return;
+        }
+        before = before
+          .then(() => (admission.done ? on.frame(frame) : admission.handle(frame)))
+          .catch((error) => admission.fail(error));
+      },
+      (code, reason) => {
+        if (admission.done) {
+          on.close(code, reason);
+        } else {
+          admission.fail(new Error(`the gateway closed the connection (${code} ${reason})`));
+        }
+      },
+    );
+    admission.link = link;
+    before = before.then(() => link.opened).then(() => admission.hello());
+    before = before.catch((error) => admission.fail(error));
+  });
+}
+
+class Admission {
+  constructor(identity, on, resolve, reject) {
+    this.identity = identity;
+    this.on = on;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.done = false;
+    this.pairing = false;
+  }
+
+  async begin() {
+    this.handshake = await Handshake.begin(this.identity.publicKey);
+  }
+
+  hello() {
+    this.link.send("hello", {
+      device_key: toBase64(this.identity.publicKey),
+      nonce_commitment: toBase64(this.handshake.commitment),
+      device_id: "browser",
+      model: "Lorgnette page",
+      firmware: "1",
+      language: navigator.language ?? "",
+      capabilities: CAPABILITIES,
+      resume: null,
+    });
+  }
+
+  async handle(frame) {
+    switch (frame.kind) {
+      case "challenge":
+        await this.challenged(frame);
+        break;
+      case "pairing_code":
+        await this.pair();
+        break;
+      case "welcome":
+        await this.welcomed(frame);
+        break;
+      case "reject":
+        throw new Refused(frame.code, frame.message);
+      default:
+        throw new Error(`${frame.kind} does not belong in the handshake`);
+    }
+  }
+
+  async challenged(frame) {
+    const gatewayKey = fromBase64(frame.gateway_key);
+    const signature = fromBase64(frame.signature);
+    if (!(await this.handshake.check(gatewayKey, fromBase64(frame.nonce), signature))) {
+      throw new WrongGateway("the gateway's signature is wrong");
+    }
+    const { pinnedKey } = this.identity;
+    if (pinnedKey && !sameBytes(pinnedKey, gatewayKey)) {
+      throw new WrongGateway("this is not the gateway that this browser was paired with");
+    }
+    this.link.send("proof", {
+      nonce: toBase64(this.handshake.deviceNonce),
+      signature: toBase64(await this.identity.sign(this.handshake.deviceMessage())),
+    });
+  }
+
+  async pair() {
+    this.pairing = true;
+    this.link.keepAlive();
+    // The page is on the gateway's own machine, so it may open the operator's window by itself.
+    const reply = await fetch("/try/pair", {
+      method: "POST",
+      headers: { "x-lorgnette-try": "1" },
+      body: toHex(this.identity.publicKey),
+    });
+    if (!reply.ok) {
+      this.on.pairing(await this.handshake.pairingCode());
+    }
+  }
+
+  async welcomed(welcome) {
+    if (!this.identity.pinnedKey) {
+      if (!this.pairing) {
+        throw new WrongGateway("a welcome without pairing");
+      }
+      await this.identity.pin(this.handshake.gatewayKey);
+    }
+    this.done = true;
+    this.link.keepAlive(welcome.heartbeat_ms);
+    this.resolve({ link: this.link, welcome });
+  }
+
+  fail(error) {
+    if (this.done) {
+      return;
+    }
+    this.done = true;
+    this.on = { frame() {}, close() {} };
+    this.link?.close("unspecified", "");
+    this.reject(error);
+  }
+}
+
+const CAPABILITIES = {
+  codecs_up: ["pcm16"],
+  codecs_down: ["pcm16"],
+  audio_up_hz: MICROPHONE_HZ,
+  audio_down_hz: SPEAKER_HZ,
+  display: {
+    kind: "text",
+    width_px: 0,
+    height_px: 0,
+    columns: COLUMNS,
+    rows: ROWS,
+    colour_bits: 8,
+  },
+  speakers: 2,
+  buttons: ["main", "mute"],
+  sensors: ["head_position"],
+  echo_cancelled: true,
+  tools: OFFERS.length,
+};

@@ -1,0 +1,251 @@
+//! A Chromium without a window, driven over its DevTools protocol.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use base64::Engine as _;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::TcpStream,
+    process::{Child, Command},
+    time::timeout,
+};
+use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
+
+/// Under these names distributions install it.
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// Longest start, and longest wait for one answer: a loaded machine with two cores is slow.
+const WAIT: Duration = Duration::from_secs(120);
+
+/// One browser with one page.
+pub struct Browser {
+    child: Child,
+    socket: WebSocketStream<TcpStream>,
+    session: String,
+    calls: u64,
+    loads: u32,
+    /// What the page wrote to its console, and errors that nobody caught.
+    pub console: Vec<String>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts it on an empty page; its microphone plays `microphone` once.
+    pub async fn start(microphone: &Path) -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut child = spawn(microphone, profile.path());
+        let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = timeout(WAIT, async {
+            while let Some(line) = errors.next_line().await.unwrap() {
+                if let Some(address) = line.strip_prefix("DevTools listening on ") {
+                    return address.to_owned();
+                }
+            }
+            panic!("Chromium ended before it listened");
+        })
+        .await
+        .expect("Chromium did not start");
+        // Somebody has to read on, or the browser blocks once the pipe is full.
+        tokio::spawn(async move { while let Ok(Some(_)) = errors.next_line().await {} });
+        let host = address.split('/').nth(2).unwrap();
+        let stream = TcpStream::connect(host).await.unwrap();
+        let (socket, _) = tokio_tungstenite::client_async(&address, stream)
+            .await
+            .unwrap();
+        let mut browser = Self {
+            child,
+            socket,
+            session: String::new(),
+            calls: 0,
+            loads: 0,
+            console: Vec::new(),
+            _profile: profile,
+        };
+        let page = browser
+            .call("Target.createTarget", json!({"url": "about:blank"}))
+            .await;
+        let attached = browser
+            .call(
+                "Target.attachToTarget",
+                json!({"targetId": page["targetId"], "flatten": true}),
+            )
+            .await;
+        browser.session = attached["sessionId"].as_str().unwrap().to_owned();
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            browser.call(domain, json!({})).await;
+        }
+        browser
+    }
+
+    /// Opens an address and waits until all of it is loaded.
+    pub async fn open(&mut self, url: &str) {
+        let before = self.loads;
+        self.call("Page.navigate", json!({ "url": url })).await;
+        while self.loads == before {
+            timeout(WAIT, self.read())
+                .await
+                .expect("the page was never loaded");
+        }
+    }
+
+    /// Sets the size of the window, in CSS pixels, and the colours that the page may prefer.
+    pub async fn look(&mut self, width: u32, height: u32, scheme: &str) {
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}),
+        )
+        .await;
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        self.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": features }),
+        )
+        .await;
+    }
+
+    /// The value of an expression.
+    pub async fn value(&mut self, expression: &str) -> Value {
+        let parameters =
+            json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        let answer = self.call("Runtime.evaluate", parameters).await;
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
+        answer["result"]["value"].clone()
+    }
+
+    /// Waits until a condition on the page's document holds; the page itself says when it changed.
+    pub async fn until(&mut self, condition: &str) {
+        let expression = format!(
+            "new Promise((done) => {{
+                const holds = () => ({condition}) && (watch.disconnect(), done(true));
+                const watch = new MutationObserver(holds);
+                watch.observe(document, {{ subtree: true, childList: true, attributes: true, characterData: true }});
+                holds();
+            }})"
+        );
+        if timeout(WAIT, self.value(&expression)).await.is_err() {
+            let text = self.value("document.body.innerText").await;
+            panic!(
+                "never: {condition}\nconsole: {:#?}\npage:\n{}",
+                self.console,
+                text.as_str().unwrap_or("")
+            );
+        }
+    }
+
+    /// Keeps a picture for people to look at, where `LORGNETTE_SHOTS` names a folder.
+    pub async fn shot(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {
+            return;
+        };
+        let taken = self
+            .call(
+                "Page.captureScreenshot",
+                json!({"format": "png", "captureBeyondViewport": false}),
+            )
+            .await;
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(taken["data"].as_str().unwrap())
+            .unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
+    }
+
+    /// Ends it, its helper processes included.
+    pub async fn close(mut self) {
+        self.session.clear();
+        self.send("Browser.close", json!({})).await;
+        timeout(WAIT, self.child.wait())
+            .await
+            .expect("Chromium did not end")
+            .unwrap();
+    }
+
+    async fn send(&mut self, method: &str, parameters: Value) -> u64 {
+        self.calls += 1;
+        let mut call = json!({"id": self.calls, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            call["sessionId"] = json!(self.session);
+        }
+        self.socket
+            .send(Message::text(call.to_string()))
+            .await
+            .unwrap();
+        self.calls
+    }
+
+    async fn call(&mut self, method: &str, parameters: Value) -> Value {
+        let id = self.send(method, parameters).await;
+        loop {
+            let message = self.read().await;
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method}: {}", message["error"]);
+                return message["result"].clone();
+            }
+        }
+    }
+
+    /// The next message; events of interest are kept.
+    async fn read(&mut self) -> Value {
+        let message = self.socket.next().await;
+        let message = message.expect("Chromium closed the connection").unwrap();
+        let message: Value = match message {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            _ => Value::Null,
+        };
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => {
+                self.console.push(message["params"].to_string());
+            }
+            Some("Page.loadEventFired") => self.loads += 1,
+            _ => {}
+        }
+        message
+    }
+}
+
+fn spawn(microphone: &Path, profile: &Path) -> Child {
+    for name in NAMES {
+        let started = Command::new(name)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--no-proxy-server",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--use-fake-ui-for-media-stream",
+                "--use-fake-device-for-media-stream",
+                "--autoplay-policy=no-user-gesture-required",
+                "--remote-debugging-port=0",
+            ])
+            .arg(format!(
+                "--use-file-for-fake-audio-capture={}%noloop",
+                microphone.display()
+            ))
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn();
+        match started {
+            Ok(child) => return child,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => panic!("{name} could not be started: {error}"),
+        }
+    }
+    panic!(
+        "this test needs Chromium, which is not installed: `cargo xtask test` says how to get what \
+         the tests need (on Debian `apt-get install chromium`)"
+    );
+}
