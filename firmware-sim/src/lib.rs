@@ -1,1 +1,34 @@
 //! Glasses without glass: a simulator that shares no logic with the gateway.
+//!
+//! Start with [`Glasses`]: it connects, speaks, listens and logs what it saw. The parts underneath are plain machines
+//! that take the time as an argument: [`display::Screen`], [`speaker::Speaker`], [`microphone::Microphone`] and
+//! [`faults::Faults`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else is
+//! written from PROTOCOL.md.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod display;
+mod driver;
+pub mod faults;
+pub mod glasses;
+pub mod handshake;
+pub mod identity;
+mod incoming;
+pub mod latency;
+pub mod microphone;
+mod names;
+pub mod photo;
+pub mod profile;
+pub mod random;
+pub mod record;
+pub mod script;
+pub mod seen;
+pub mod session;
+pub mod speaker;
+pub mod tools;
+pub mod transport;
+#[cfg(feature = "tts")]
+pub mod voice;
+
+pub use glasses::{Error, Glasses, Options};
+pub use seen::{Event, Seen};

@@ -1,0 +1,335 @@
+//! `lorgnette-sim demo`: the product, seen and heard. Five spoken turns over both transports, in the simulator's voice.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use firmware_sim::latency::{self, Latency};
+use firmware_sim::transport::Target;
+use firmware_sim::{Event, Glasses, Options, Seen, record};
+
+use super::options::Common;
+use super::show::{self, Style, plain};
+use super::{pair, say};
+
+/// Run the demo with glasses that are already paired.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// Address of the WebSocket.
+    #[arg(long)]
+    gateway_ws: Target,
+    /// Address of QUIC.
+    #[arg(long)]
+    gateway_quic: Target,
+    /// Seconds to wait for an answer.
+    #[arg(long, default_value_t = 30)]
+    wait_s: u64,
+}
+
+/// What a turn must lead to.
+enum Proof {
+    /// The answer holds one of these.
+    Answer(&'static [&'static str]),
+    /// This device tool is called with these arguments.
+    Tool(&'static str, &'static str),
+}
+
+struct Scene {
+    title: &'static str,
+    file: &'static str,
+    sentence: &'static str,
+    proof: Proof,
+}
+
+const OVER_WEBSOCKET: [Scene; 3] = [
+    Scene {
+        title: "a timer",
+        file: "1-timer.wav",
+        sentence: "Hey Mentra, set a timer for ten minutes.",
+        proof: Proof::Answer(&["ten minute", "10 minute", "10:00"]),
+    },
+    Scene {
+        title: "a note",
+        file: "2-note.wav",
+        sentence: "Hey Mentra, take a note: buy oat milk.",
+        proof: Proof::Answer(&["milk"]),
+    },
+    Scene {
+        title: "a tool of the glasses themselves",
+        file: "3-brightness.wav",
+        sentence: "Hey Mentra, set the brightness to forty percent.",
+        proof: Proof::Tool("display.brightness", "40"),
+    },
+];
+
+const OVER_QUIC: Scene = Scene {
+    title: "the time, over QUIC",
+    file: "4-time.wav",
+    sentence: "Hey Mentra, what time is it?",
+    proof: Proof::Answer(&["it", "time", "clock"]),
+};
+
+/// A question with a long answer, and what is said into it.
+const LONG_QUESTION: &str = "Hey Mentra, what can I say?";
+const INTERRUPTION: &str = "Mentra, stop.";
+/// How much of the long answer is listened to.
+const LISTEN: Duration = Duration::from_millis(1_200);
+
+/// How long the glasses rest between two turns, so that the ear hears them apart.
+const REST: Duration = Duration::from_millis(600);
+
+pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
+    let folder = common.heard.clone().unwrap_or_else(|| PathBuf::from("."));
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let began = Instant::now();
+    let mut stage = Stage {
+        style: Style::detect(),
+        folder,
+        wait: Duration::from_secs(arguments.wait_s),
+        scenes: 0,
+        rows: Vec::new(),
+        failures: Vec::new(),
+    };
+    let options = |target: &Target| -> Result<Options> {
+        let mut options = common.options()?;
+        options.target = target.clone();
+        options.profile.echo_cancelled = true;
+        options.reconnect = false;
+        Ok(options)
+    };
+    println!("{}", stage.style.bold("\n  Simulated glasses talk to the gateway; every sentence is real sound.\n"));
+    // Loading the voice must not count as the first turn's time.
+    say::spoken(INTERRUPTION).await?;
+
+    let mut glasses = pair::connect(options(&arguments.gateway_ws)?, false).await?;
+    stage.introduce(&glasses);
+    for scene in &OVER_WEBSOCKET {
+        stage.play(&mut glasses, scene).await?;
+    }
+    glasses.goodbye().await;
+
+    let mut glasses = pair::connect(options(&arguments.gateway_quic)?, false).await?;
+    stage.introduce(&glasses);
+    stage.play(&mut glasses, &OVER_QUIC).await?;
+    stage.interrupt(&mut glasses).await?;
+    glasses.goodbye().await;
+
+    println!("\n{}\n", indent(&show::table(stage.style, &stage.rows)));
+    if !stage.failures.is_empty() {
+        bail!("{} of 5 turns did not come through: {}", stage.failures.len(), stage.failures.join("; "));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!("  {}", stage.style.green(&format!("all five turns came through in {seconds:.1} s")));
+    println!("  what was heard: {}\n", stage.folder.display());
+    Ok(())
+}
+
+struct Stage {
+    style: Style,
+    folder: PathBuf,
+    wait: Duration,
+    scenes: usize,
+    rows: Vec<(String, Latency)>,
+    failures: Vec<String>,
+}
+
+impl Stage {
+    fn introduce(&self, glasses: &Glasses) {
+        for event in glasses.log().since(0) {
+            if let Seen::Welcome { gateway, user, transport, up, down, .. } = event.seen {
+                let words = format!(
+                    "  connected to {} over {transport}: microphone {} at {} Hz, speech {} at {} Hz, glasses of {}",
+                    plain(&gateway), up.0, up.1, down.0, down.1, plain(&user),
+                );
+                println!("{}", self.style.dim(&words));
+            }
+        }
+    }
+
+    fn headline(&mut self, title: &str) {
+        self.scenes += 1;
+        let head = format!("━━ {} of 5 · {title} ", self.scenes);
+        let rule = "━".repeat(74usize.saturating_sub(head.chars().count()));
+        println!("\n  {}", self.style.bold(&(head + &rule)));
+    }
+
+    /// One turn: said, understood, answered.
+    async fn play(&mut self, glasses: &mut Glasses, scene: &Scene) -> Result<()> {
+        self.headline(scene.title);
+        let clip = say::spoken(scene.sentence).await?;
+        self.tell("you say", &self.style.bold(&format!("“{}”", scene.sentence)));
+        let heard_before = glasses.heard().len();
+        let mark = glasses.log().mark();
+        let said = glasses.say(clip).await?;
+        let narrated = Narrator::new(self.style, mark).until_heard(glasses, said.t0_us, self.wait).await;
+        let events = glasses.log().since(mark);
+        self.show_display(glasses);
+        self.keep(glasses, heard_before, scene.file)?;
+        self.rows.push((scene.title.to_owned(), latency::measure(&events, said.t0_us)));
+        if let Err(what) = narrated.and_then(|()| proven(&scene.proof, &events)) {
+            self.fail(scene.title, &what);
+        }
+        tokio::time::sleep(REST).await;
+        Ok(())
+    }
+
+    /// The wearer speaks into a long answer.
+    async fn interrupt(&mut self, glasses: &mut Glasses) -> Result<()> {
+        let title = "an interruption";
+        self.headline(title);
+        let (question, stop) = (say::spoken(LONG_QUESTION).await?, say::spoken(INTERRUPTION).await?);
+        self.tell("you say", &self.style.bold(&format!("“{LONG_QUESTION}”")));
+        let heard_before = glasses.heard().len();
+        let mark = glasses.log().mark();
+        let asked = glasses.say(question).await?;
+        let mut narrator = Narrator::new(self.style, mark);
+        let speaks = |seen: &Seen| matches!(seen, Seen::FirstSound { .. });
+        let outcome = narrator.until(glasses, self.wait, |event| speaks(&event.seen)).await;
+        self.rows.push((title.to_owned(), latency::measure(&glasses.log().since(mark), asked.t0_us)));
+        if outcome.is_err() {
+            self.fail(title, "the long answer did not begin");
+            return Ok(());
+        }
+        tokio::time::sleep(LISTEN).await;
+        self.tell("you interrupt", &self.style.bold(&format!("“{INTERRUPTION}”")));
+        let begins_us = glasses.now_us();
+        let from = glasses.log().mark();
+        glasses.say(stop).await?;
+        let over = |event: &Event| matches!(event.seen, Seen::SpeechHeard { .. });
+        let outcome = narrator.until(glasses, self.wait, over).await;
+        let events = glasses.log().since(from);
+        let stopped = events.iter().find_map(|event| match &event.seen {
+            Seen::SpeechHeard { complete: false, played_us, .. } => Some((event.at_us, *played_us)),
+            _ => None,
+        });
+        self.show_display(glasses);
+        self.keep(glasses, heard_before, "5-interruption.wav")?;
+        match stopped {
+            Some((at_us, played_us)) => {
+                let silent_ms = at_us.saturating_sub(begins_us) / 1_000;
+                let words =
+                    format!("silence {silent_ms} ms after you began to speak; {:.1} s were heard", played_us as f64 / 1e6);
+                self.tell("hushed", &self.style.green(&words));
+            }
+            None if outcome.is_err() => self.fail(title, "the answer went on"),
+            None => self.fail(title, "the answer was over before the interruption came through"),
+        }
+        Ok(())
+    }
+
+    fn tell(&self, what: &str, words: &str) {
+        println!("    {} {words}", self.style.dim(&format!("{what:<14}")));
+    }
+
+    fn fail(&mut self, title: &str, what: &str) {
+        self.tell("failed", &self.style.red(what));
+        self.failures.push(format!("{title}: {what}"));
+    }
+
+    fn show_display(&self, glasses: &Glasses) {
+        let events = glasses.log().since(0);
+        let shown = events.into_iter().rev().find_map(|event| match event.seen {
+            Seen::Display { text, lines, .. } if !text.is_empty() => Some(lines),
+            _ => None,
+        });
+        if let Some(lines) = shown {
+            println!("{}", show::frame(self.style, &lines, "display"));
+        }
+    }
+
+    fn keep(&self, glasses: &Glasses, from: usize, file: &str) -> Result<()> {
+        let path: &Path = &self.folder.join(file);
+        let heard = glasses.heard();
+        let seconds = record::write(path, heard.get(from..).unwrap_or_default())?;
+        self.tell("in your ear", &format!("{} ({seconds:.1} s)", path.display()));
+        Ok(())
+    }
+}
+
+fn proven(proof: &Proof, events: &[Event]) -> Result<(), String> {
+    let found = events.iter().any(|event| match (proof, &event.seen) {
+        (Proof::Answer(words), Seen::SpeechHeard { text, complete: true, .. } | Seen::Display { text, .. }) => {
+            let text = text.to_lowercase();
+            words.iter().any(|word| text.contains(word))
+        }
+        (Proof::Tool(tool, argument), Seen::ToolCalled { name, arguments, ok: true, .. }) => {
+            name == tool && arguments.contains(argument)
+        }
+        _ => false,
+    });
+    match proof {
+        _ if found => Ok(()),
+        Proof::Answer(words) => Err(format!("the answer has none of {words:?}")),
+        Proof::Tool(tool, argument) => Err(format!("{tool} was not called with {argument}")),
+    }
+}
+
+/// Tells what happens as it happens.
+struct Narrator {
+    style: Style,
+    next: u64,
+    caption: String,
+}
+
+impl Narrator {
+    fn new(style: Style, next: u64) -> Self {
+        Self { style, next, caption: String::new() }
+    }
+
+    /// Tells everything up to the end of the first speech behind `t0_us`.
+    async fn until_heard(&mut self, glasses: &Glasses, t0_us: u64, wait: Duration) -> Result<(), String> {
+        let heard = |event: &Event| event.at_us > t0_us && matches!(event.seen, Seen::SpeechHeard { .. });
+        self.until(glasses, wait, heard).await
+    }
+
+    async fn until(
+        &mut self,
+        glasses: &Glasses,
+        wait: Duration,
+        mut wanted: impl FnMut(&Event) -> bool,
+    ) -> Result<(), String> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let next = glasses.log().find(self.next, |_| true);
+            let Ok((event, behind)) = tokio::time::timeout_at(deadline, next).await else {
+                return Err("no answer was heard in time".to_owned());
+            };
+            self.next = behind;
+            self.tell(&event);
+            match &event.seen {
+                Seen::LinkLost { reason } => return Err(format!("the link was lost: {reason}")),
+                Seen::Goodbye { message, .. } => return Err(format!("the gateway said goodbye: {message}")),
+                Seen::Violation { what } => return Err(format!("the protocol was broken: {what}")),
+                _ if wanted(&event) => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        let style = self.style;
+        let (what, words) = match &event.seen {
+            Seen::Transcript { is_final: false, text, .. } => ("hearing", style.dim(&format!("{} …", plain(text)))),
+            Seen::Transcript { text, addressed, .. } => {
+                let note = if *addressed { "" } else { " (not addressed)" };
+                ("understood", style.cyan(&format!("{}{note}", plain(text))))
+            }
+            Seen::ToolActivity { label, state, .. } => ("tool", format!("{} {state}", plain(label))),
+            Seen::ToolCalled { name, arguments, content, .. } => {
+                ("glasses do", format!("{}{} → {}", plain(name), plain(arguments), plain(content)))
+            }
+            Seen::SpeechStart { text, .. } if *text != self.caption && !text.is_empty() => {
+                self.caption.clone_from(text);
+                ("they answer", style.bold(&format!("“{}”", plain(text))))
+            }
+            Seen::Hush { fade_ms, .. } => ("hush", style.dim(&format!("fade of {fade_ms} ms"))),
+            Seen::Chime { sound } => ("chime", style.dim(sound)),
+            _ => return,
+        };
+        println!("    {} {words}", style.dim(&format!("{what:<14}")));
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,70 @@
+//! The commands and what they have in common.
+
+mod demo;
+mod fleet;
+mod options;
+mod pair;
+mod say;
+mod script;
+mod show;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Parser, Subcommand};
+
+/// Simulated smart glasses for the Lorgnette gateway.
+#[derive(Parser)]
+#[command(name = "lorgnette-sim", version)]
+struct Arguments {
+    #[command(flatten)]
+    common: options::Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Connect, show the pairing code, and wait until the gateway welcomes the glasses.
+    Pair,
+    /// Say sentences and show what comes back.
+    Say(say::Arguments),
+    /// Run a script of steps.
+    Script(script::Arguments),
+    /// Run many glasses at once.
+    Fleet(fleet::Arguments),
+    /// Show the product: five spoken turns over both transports.
+    Demo(demo::Arguments),
+}
+
+pub(crate) fn run() -> ExitCode {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::from_env("LORGNETTE_LOG"))
+        .with_writer(std::io::stderr)
+        .init();
+    match block_on(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lorgnette-sim: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn block_on(arguments: Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
+    let Arguments { common, command } = arguments;
+    let result = runtime.block_on(async {
+        match command {
+            Command::Pair => pair::run(&common).await,
+            Command::Say(arguments) => say::run(&common, &arguments).await,
+            Command::Script(arguments) => script::run(&common, &arguments).await,
+            Command::Fleet(arguments) => fleet::run(&common, &arguments).await,
+            Command::Demo(arguments) => demo::run(&common, &arguments).await,
+        }
+    });
+    // A synthesis that still runs is nobody's concern any more.
+    runtime.shutdown_background();
+    result
+}

@@ -1,0 +1,118 @@
+//! Options that every command takes.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::{Args, ValueEnum};
+use device_protocol::Codecs;
+use firmware_sim::faults::FaultOptions;
+use firmware_sim::microphone::Background;
+use firmware_sim::profile::Profile;
+use firmware_sim::transport::{Scheme, Target};
+use firmware_sim::Options;
+
+/// Where the gateway is and what the glasses are.
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    /// Address of the gateway: ws://HOST:PORT/glasses, wss://HOST:PORT/glasses or quic://HOST:PORT.
+    #[arg(long, global = true, default_value = "ws://127.0.0.1:8460/glasses")]
+    pub(crate) gateway: Target,
+    /// Another transport than the address says, on the same host and port.
+    #[arg(long, global = true)]
+    transport: Option<Transport>,
+    /// Codec offered for both directions.
+    #[arg(long, global = true, default_value = "opus")]
+    codec: CodecName,
+    /// Folder with the key of the glasses and of the gateway that they are paired with.
+    #[arg(long, global = true, default_value = "lorgnette-sim")]
+    pub(crate) state: PathBuf,
+    /// Characters in one line of the display.
+    #[arg(long, global = true, default_value_t = 40)]
+    columns: u16,
+    /// Lines of the display.
+    #[arg(long, global = true, default_value_t = 6)]
+    rows: u16,
+    /// Glasses without a display.
+    #[arg(long, global = true)]
+    no_display: bool,
+    /// Glasses without a speaker.
+    #[arg(long, global = true)]
+    no_speaker: bool,
+    /// The microphone does not hear the speaker.
+    #[arg(long, global = true)]
+    echo_cancelled: bool,
+    /// Amplitude of the noise between sentences, in units of a 16-bit sample; 0: digital silence.
+    #[arg(long, global = true, default_value_t = 8)]
+    noise: u16,
+    /// Network: one-way delay in milliseconds.
+    #[arg(long, global = true, default_value_t = 0)]
+    delay_ms: u64,
+    /// Network: up to so many milliseconds more, at random.
+    #[arg(long, global = true, default_value_t = 0)]
+    jitter_ms: u64,
+    /// Network: percent of frames lost.
+    #[arg(long, global = true, default_value_t = 0.0)]
+    loss: f64,
+    /// Network: break each connection off after so many milliseconds.
+    #[arg(long, global = true)]
+    cut_after_ms: Option<u64>,
+    /// Seed of noise and faults.
+    #[arg(long, global = true, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Write what was heard to this WAV file.
+    #[arg(long, global = true)]
+    pub(crate) heard: Option<PathBuf>,
+    /// One JSON object a line for each event, and one for the summary.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Only errors and what was asked for.
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Transport {
+    Ws,
+    Wss,
+    Quic,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum CodecName {
+    Opus,
+    Pcm,
+}
+
+impl Common {
+    pub(crate) fn options(&self) -> Result<Options> {
+        ensure!((0.0..=100.0).contains(&self.loss), "--loss is a percentage from 0 to 100");
+        ensure!(self.columns > 0 && self.rows > 0, "--columns and --rows must be at least 1");
+        let mut target = self.gateway.clone();
+        target.scheme = match self.transport {
+            Some(Transport::Ws) => Scheme::Ws,
+            Some(Transport::Wss) => Scheme::Wss,
+            Some(Transport::Quic) => Scheme::Quic,
+            None => target.scheme,
+        };
+        let mut options = Options::new(target, &self.state);
+        options.profile = Profile {
+            codecs: match self.codec {
+                CodecName::Opus => Codecs::OPUS,
+                CodecName::Pcm => Codecs::PCM16,
+            },
+            display: (!self.no_display).then_some((self.columns, self.rows)),
+            speaker_hz: if self.no_speaker { 0 } else { Profile::default().speaker_hz },
+            echo_cancelled: self.echo_cancelled,
+            ..Profile::default()
+        };
+        options.background = if self.noise == 0 { Background::Zeros } else { Background::Noise(self.noise) };
+        options.faults = FaultOptions {
+            delay_us: self.delay_ms.saturating_mul(1_000),
+            jitter_us: self.jitter_ms.saturating_mul(1_000),
+            loss: self.loss / 100.0,
+            cut_after_us: self.cut_after_ms.map(|ms| ms.saturating_mul(1_000)),
+            seed: self.seed,
+        };
+        Ok(options)
+    }
+}

@@ -1,0 +1,55 @@
+//! `lorgnette-sim pair`.
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
+use firmware_sim::{Glasses, Seen};
+
+use super::options::Common;
+
+pub(super) async fn run(common: &Common) -> Result<()> {
+    let mut options = common.options()?;
+    options.reconnect = false;
+    let glasses = connect(options, common.json).await?;
+    if !common.json {
+        let events = glasses.log().since(0);
+        let welcome = events.iter().find_map(|event| match &event.seen {
+            Seen::Welcome { gateway, user, .. } => Some(format!("welcomed by {gateway}; the glasses belong to {user}")),
+            _ => None,
+        });
+        println!("{}", welcome.unwrap_or_default());
+    }
+    glasses.goodbye().await;
+    Ok(())
+}
+
+/// Connects, and prints the pairing code as soon as the glasses show it: somebody, or a script, waits for that line.
+pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Result<Glasses> {
+    let target = options.target.clone();
+    let mut glasses = Glasses::start(options)?;
+    let log = glasses.log().clone();
+    let announce = async move {
+        let mut next = 0;
+        loop {
+            let (event, behind) = log.find(next, |event| matches!(event.seen, Seen::PairingCode { .. })).await;
+            next = behind;
+            if json {
+                super::show::json_line(&event);
+            } else if let Seen::PairingCode { code, fingerprint, expires_s, .. } = event.seen {
+                match code {
+                    Some(code) => println!("pairing code {code}"),
+                    None => println!("pairing fingerprint {fingerprint}"),
+                }
+                eprintln!("type it at the gateway within {expires_s} s: lorgnette devices pair ...");
+            }
+            // A pipe that is gone is no reason to stop: the pairing goes on.
+            drop(std::io::stdout().flush());
+        }
+    };
+    let fingerprint = glasses.fingerprint().to_owned();
+    let announcing = tokio::spawn(announce);
+    let outcome = glasses.welcomed().await;
+    announcing.abort();
+    outcome.with_context(|| format!("no session at {target} (glasses {fingerprint})"))?;
+    Ok(glasses)
+}

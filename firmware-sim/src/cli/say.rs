@@ -1,0 +1,183 @@
+//! `lorgnette-sim say`: one or several spoken turns.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use audio::wav;
+use firmware_sim::latency::{self, Latency};
+use firmware_sim::microphone::{CLIP_HZ, Clip};
+use firmware_sim::{Event, Glasses, Seen};
+
+use super::options::Common;
+use super::{pair, show};
+
+/// Say sentences.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// WAV files to say, one turn each, before the texts.
+    files: Vec<PathBuf>,
+    /// A sentence to say with the simulator's own voice; may be given several times.
+    #[arg(long)]
+    text: Vec<String>,
+    /// Where the voice ends in the (only) file, in milliseconds from its beginning; default: by its energy.
+    #[arg(long)]
+    voiced_ms: Option<u64>,
+    /// Seconds to wait for an answer.
+    #[arg(long, default_value_t = 15)]
+    wait_s: u64,
+    /// Fail when a turn gets no answer.
+    #[arg(long)]
+    expect_answer: bool,
+}
+
+pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
+    let clips = clips(arguments).await?;
+    ensure!(!clips.is_empty(), "say what? give WAV files or --text \"...\"");
+    let mut glasses = pair::connect(common.options()?, common.json).await?;
+    let mut printer = Printer::new(common);
+    let mut rows = Vec::new();
+    let mut silent = 0;
+    for clip in clips {
+        let label = clip.label.clone();
+        let turn = take_turn(&mut glasses, clip, Duration::from_secs(arguments.wait_s), &mut printer).await?;
+        silent += usize::from(!turn.answered);
+        rows.push((format!("“{label}”"), turn.latency));
+    }
+    if let Some(path) = &common.heard {
+        let seconds = glasses.write_heard(path)?;
+        if !common.json && !common.quiet {
+            println!("heard {seconds:.1} s: {}", path.display());
+        }
+    }
+    printer.drain(&glasses, None);
+    glasses.goodbye().await;
+    if common.json {
+        let turns: Vec<_> = rows.iter().map(|(said, latency)| serde_json::json!({"said": said, "latency": latency})).collect();
+        println!("{}", serde_json::json!({ "summary": turns }));
+    } else {
+        println!("{}", show::table(printer.style, &rows));
+    }
+    if arguments.expect_answer && silent > 0 {
+        bail!("{silent} turns got no answer");
+    }
+    Ok(())
+}
+
+async fn clips(arguments: &Arguments) -> Result<Vec<Clip>> {
+    let mut clips = Vec::new();
+    for file in &arguments.files {
+        let pcm = wav::read(file, CLIP_HZ)?;
+        let voiced_us = arguments.voiced_ms.map(|ms| ms.saturating_mul(1_000));
+        clips.push(Clip::new(&file.display().to_string(), &pcm, voiced_us));
+    }
+    for text in &arguments.text {
+        clips.push(spoken(text).await?);
+    }
+    Ok(clips)
+}
+
+/// A sentence in the simulator's own voice.
+#[cfg(feature = "tts")]
+pub(super) async fn spoken(text: &str) -> Result<Clip> {
+    let pcm = firmware_sim::voice::speak(text).await.map_err(anyhow::Error::msg);
+    Ok(Clip::new(text, &pcm.context("the simulator's own voice")?, None))
+}
+
+/// A sentence in the simulator's own voice.
+#[cfg(not(feature = "tts"))]
+pub(super) async fn spoken(_text: &str) -> Result<Clip> {
+    bail!("this build has no voice; build with the feature `tts`, or say WAV files")
+}
+
+/// Prints events as they come.
+pub(super) struct Printer {
+    pub(super) style: show::Style,
+    json: bool,
+    quiet: bool,
+    next: u64,
+}
+
+impl Printer {
+    pub(super) fn new(common: &Common) -> Self {
+        Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0 }
+    }
+
+    /// Skips what was seen so far.
+    pub(super) fn skip(&mut self, glasses: &Glasses) {
+        self.next = glasses.log().mark();
+    }
+
+    /// Prints everything that came since the last time.
+    pub(super) fn drain(&mut self, glasses: &Glasses, t0_us: Option<u64>) {
+        for event in glasses.log().since(self.next) {
+            self.next += 1;
+            if self.json {
+                if !matches!(event.seen, Seen::PairingCode { .. }) {
+                    show::json_line(&event);
+                }
+            } else if !self.quiet
+                && let Some(line) = show::line(self.style, &event, t0_us)
+            {
+                println!("{line}");
+            }
+        }
+    }
+}
+
+/// How a turn went.
+pub(super) struct Turn {
+    pub(super) latency: Latency,
+    pub(super) answered: bool,
+    pub(super) events: Vec<Event>,
+}
+
+/// How often what was seen is printed while a turn runs.
+pub(super) const PRINT_EVERY: Duration = Duration::from_millis(50);
+
+/// Says a clip and waits until the answer was shown and heard.
+pub(super) async fn take_turn(
+    glasses: &mut Glasses,
+    clip: Clip,
+    wait: Duration,
+    printer: &mut Printer,
+) -> Result<Turn> {
+    let mark = glasses.log().mark();
+    glasses.forget();
+    let said = {
+        let saying = glasses.say(clip);
+        tokio::pin!(saying);
+        loop {
+            tokio::select! {
+                said = &mut saying => break said?,
+                () = tokio::time::sleep(PRINT_EVERY) => printer.drain(glasses, None),
+            }
+        }
+    };
+    let answered = {
+        let log = glasses.log().clone();
+        let over = tokio::time::timeout(wait, async move { answered(&log, mark, said.t0_us).await });
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                outcome = &mut over => break outcome.unwrap_or(false),
+                () = tokio::time::sleep(PRINT_EVERY) => printer.drain(glasses, Some(said.t0_us)),
+            }
+        }
+    };
+    printer.drain(glasses, Some(said.t0_us));
+    let events = glasses.log().since(mark);
+    Ok(Turn { latency: latency::measure(&events, said.t0_us), answered, events })
+}
+
+/// Waits until a speech was heard after `t0_us`, and none follows; false where the gateway goes.
+async fn answered(log: &firmware_sim::seen::Log, mark: u64, t0_us: u64) -> bool {
+    let (event, _) = log
+        .find(mark, |event| match &event.seen {
+            Seen::SpeechHeard { .. } => event.at_us > t0_us,
+            Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. } => true,
+            _ => false,
+        })
+        .await;
+    matches!(event.seen, Seen::SpeechHeard { .. })
+}

@@ -1,0 +1,343 @@
+//! The display: two views, what covers what, and the drawing of a view as lines of text.
+//!
+//! Rules (PROTOCOL.md, section 11): a higher priority covers a lower one, of equal ones the latest is seen; `show` gives
+//! way to what was there when it ends, `replace` does away with what it could cover; a revision below the last one of the
+//! view is stale.
+
+use device_protocol::down::{Content, Display};
+use device_protocol::{DisplayAction, Layout, View};
+
+/// Contents that one view remembers underneath the one it shows.
+const CONTENTS_MAX: usize = 16;
+
+#[derive(Clone, Debug)]
+struct Item {
+    priority: u8,
+    /// Arrival, as a number that grows.
+    order: u64,
+    ends_us: Option<u64>,
+    text: Text,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Text {
+    layout: Layout,
+    first: String,
+    second: String,
+    permille: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ViewState {
+    revision: u32,
+    items: Vec<Item>,
+}
+
+/// What became of a display frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It counts.
+    Taken,
+    /// It is older than what is shown.
+    Stale,
+    /// A view or an action that these glasses do not know.
+    Unknown,
+}
+
+/// Both views.
+#[derive(Clone, Debug)]
+pub struct Screen {
+    columns: usize,
+    rows: usize,
+    arrivals: u64,
+    main: ViewState,
+    dashboard: ViewState,
+}
+
+impl Screen {
+    /// An empty display of this size in characters.
+    pub fn new(columns: u16, rows: u16) -> Self {
+        Self {
+            columns: usize::from(columns).max(1),
+            rows: usize::from(rows).max(1),
+            arrivals: 0,
+            main: ViewState::default(),
+            dashboard: ViewState::default(),
+        }
+    }
+
+    /// Forgets everything: a new session counts its revisions anew.
+    pub fn reset(&mut self) {
+        self.main = ViewState::default();
+        self.dashboard = ViewState::default();
+    }
+
+    /// Takes a frame.
+    pub fn handle(&mut self, now_us: u64, frame: &Display<'_>) -> Outcome {
+        let order = self.arrivals;
+        self.arrivals += 1;
+        let view = match frame.view {
+            View::Main => &mut self.main,
+            View::Dashboard => &mut self.dashboard,
+            View::Other(_) => return Outcome::Unknown,
+        };
+        if frame.revision < view.revision {
+            return Outcome::Stale;
+        }
+        view.revision = frame.revision;
+        view.expire(now_us);
+        match frame.action {
+            DisplayAction::Clear => {
+                view.items.clear();
+                return Outcome::Taken;
+            }
+            DisplayAction::Replace => view.items.retain(|item| item.priority > frame.priority),
+            DisplayAction::Show => {}
+            DisplayAction::Other(_) => return Outcome::Unknown,
+        }
+        if view.items.len() == CONTENTS_MAX {
+            view.items.remove(0);
+        }
+        let ends_us = (frame.duration_ms > 0).then(|| now_us + u64::from(frame.duration_ms) * 1_000);
+        view.items.push(Item { priority: frame.priority, order, ends_us, text: Text::from(&frame.content) });
+        Outcome::Taken
+    }
+
+    /// When a content ends next.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let items = self.main.items.iter().chain(&self.dashboard.items);
+        items.filter_map(|item| item.ends_us).min()
+    }
+
+    /// Takes away what has ended; true where something has.
+    pub fn handle_timeout(&mut self, now_us: u64) -> bool {
+        let main = self.main.expire(now_us);
+        self.dashboard.expire(now_us) || main
+    }
+
+    /// The words that a view shows, without layout; empty: nothing.
+    pub fn text(&self, view: View) -> String {
+        let Some(text) = self.view(view).and_then(ViewState::visible) else { return String::new() };
+        let parts = [text.first.as_str(), text.second.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The view as exactly as many lines of exactly as many characters as the display has.
+    pub fn draw(&self, view: View) -> Vec<String> {
+        let text = self.view(view).and_then(ViewState::visible);
+        let mut lines = text.map_or_else(Vec::new, |text| self.lay_out(text));
+        lines.resize(self.rows, String::new());
+        for line in &mut lines {
+            let missing = self.columns.saturating_sub(line.chars().count());
+            line.extend(std::iter::repeat_n(' ', missing));
+        }
+        lines
+    }
+
+    fn view(&self, view: View) -> Option<&ViewState> {
+        match view {
+            View::Main => Some(&self.main),
+            View::Dashboard => Some(&self.dashboard),
+            View::Other(_) => None,
+        }
+    }
+
+    fn lay_out(&self, text: &Text) -> Vec<String> {
+        let columns = self.columns;
+        let mut lines = match text.layout {
+            Layout::Dashboard => {
+                let left = columns / 2;
+                let (first, second) = (wrap(&text.first, left), wrap(&text.second, columns - left));
+                let rows = first.len().max(second.len());
+                let at = |lines: &[String], row: usize| lines.get(row).cloned().unwrap_or_default();
+                (0..rows).map(|row| format!("{:<left$}{}", at(&first, row), at(&second, row))).collect()
+            }
+            Layout::Progress => {
+                let mut lines = wrap(&text.first, columns);
+                let filled = columns * usize::from(text.permille.min(1_000)) / 1_000;
+                lines.push("█".repeat(filled) + &"░".repeat(columns - filled));
+                lines
+            }
+            // What these glasses do not know is shown as text, both parts one below the other.
+            Layout::TextWall | Layout::ReferenceCard | Layout::DoubleText | Layout::Other(_) => {
+                let mut lines = wrap(&text.first, columns);
+                if !text.second.is_empty() {
+                    lines.extend(wrap(&text.second, columns));
+                }
+                lines
+            }
+        };
+        if lines.len() > self.rows {
+            lines.truncate(self.rows);
+            // The wearer sees that something is missing.
+            if let Some(last) = lines.last_mut() {
+                *last = last.chars().take(columns - 1).collect::<String>() + "…";
+            }
+        }
+        lines
+    }
+}
+
+impl ViewState {
+    fn visible(&self) -> Option<&Text> {
+        self.items.iter().max_by_key(|item| (item.priority, item.order)).map(|item| &item.text)
+    }
+
+    fn expire(&mut self, now_us: u64) -> bool {
+        let before = self.items.len();
+        self.items.retain(|item| item.ends_us.is_none_or(|ends| ends > now_us));
+        self.items.len() != before
+    }
+}
+
+impl From<&Content<'_>> for Text {
+    fn from(content: &Content<'_>) -> Self {
+        Self {
+            layout: content.layout,
+            first: plain(content.first),
+            second: plain(content.second),
+            permille: content.permille,
+        }
+    }
+}
+
+/// Control characters but the line feed do not belong on a display, still less in a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+/// Breaks at spaces, and inside words that are longer than a line.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        let mut width = 0;
+        for word in paragraph.split(' ') {
+            let mut word: Vec<char> = word.chars().collect();
+            if width > 0 && width + 1 + word.len() > columns {
+                lines.push(std::mem::take(&mut line));
+                width = 0;
+            } else if width > 0 {
+                line.push(' ');
+                width += 1;
+            }
+            while word.len() > columns {
+                lines.push(word.drain(..columns).collect());
+            }
+            width += word.len();
+            line.extend(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(action: DisplayAction, priority: u8, duration_ms: u32, revision: u32, text: &str) -> Display<'_> {
+        Display { action, view: View::Main, priority, duration_ms, revision, content: Content::text_wall(text) }
+    }
+
+    fn screen() -> Screen {
+        Screen::new(10, 3)
+    }
+
+    #[test]
+    fn a_higher_priority_covers_and_what_was_there_comes_back() {
+        let mut screen = screen();
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Show, 10, 0, 1, "answer")), Outcome::Taken);
+        screen.handle(0, &frame(DisplayAction::Show, 200, 1_000, 2, "alarm"));
+        screen.handle(0, &frame(DisplayAction::Show, 5, 0, 3, "beneath"));
+        assert_eq!(screen.text(View::Main), "alarm");
+        assert_eq!(screen.poll_timeout(), Some(1_000_000));
+        assert!(!screen.handle_timeout(999_999));
+        assert!(screen.handle_timeout(1_000_000));
+        assert_eq!(screen.text(View::Main), "answer");
+    }
+
+    #[test]
+    fn of_equal_priority_the_latest_is_seen_and_show_gives_way() {
+        let mut screen = screen();
+        screen.handle(0, &frame(DisplayAction::Show, 10, 0, 1, "one"));
+        screen.handle(0, &frame(DisplayAction::Show, 10, 500, 2, "two"));
+        assert_eq!(screen.text(View::Main), "two");
+        screen.handle_timeout(500_000);
+        assert_eq!(screen.text(View::Main), "one");
+    }
+
+    #[test]
+    fn replace_does_away_with_what_it_covers() {
+        let mut screen = screen();
+        screen.handle(0, &frame(DisplayAction::Show, 10, 0, 1, "one"));
+        screen.handle(0, &frame(DisplayAction::Replace, 10, 500, 2, "two"));
+        screen.handle_timeout(500_000);
+        assert_eq!(screen.text(View::Main), "");
+    }
+
+    #[test]
+    fn replace_below_a_higher_priority_waits_for_its_end() {
+        let mut screen = screen();
+        screen.handle(0, &frame(DisplayAction::Show, 200, 500, 1, "alarm"));
+        screen.handle(0, &frame(DisplayAction::Replace, 10, 0, 2, "answer"));
+        assert_eq!(screen.text(View::Main), "alarm");
+        screen.handle_timeout(500_000);
+        assert_eq!(screen.text(View::Main), "answer");
+    }
+
+    #[test]
+    fn stale_revisions_are_ignored_for_each_view_by_itself() {
+        let mut screen = screen();
+        screen.handle(0, &frame(DisplayAction::Show, 10, 0, 5, "new"));
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Show, 200, 0, 4, "old")), Outcome::Stale);
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 4, "")), Outcome::Stale);
+        let dashboard = Display { view: View::Dashboard, ..frame(DisplayAction::Show, 1, 0, 1, "12:00") };
+        assert_eq!(screen.handle(0, &dashboard), Outcome::Taken);
+        assert_eq!((screen.text(View::Main), screen.text(View::Dashboard)), ("new".into(), "12:00".into()));
+        // Equal is not lower: the same revision may come again.
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 5, "")), Outcome::Taken);
+        assert_eq!(screen.text(View::Main), "");
+    }
+
+    #[test]
+    fn duration_runs_from_arrival() {
+        let mut screen = screen();
+        screen.handle(7_000_000, &frame(DisplayAction::Show, 10, 2_000, 1, "x"));
+        assert_eq!(screen.poll_timeout(), Some(9_000_000));
+    }
+
+    #[test]
+    fn text_is_wrapped_and_cut_to_the_grid() {
+        let mut screen = screen();
+        screen.handle(0, &frame(DisplayAction::Show, 1, 0, 1, "Your timer is set for ten minutes now"));
+        assert_eq!(screen.draw(View::Main), ["Your timer", "is set for", "ten minut…"]);
+        screen.handle(0, &frame(DisplayAction::Show, 1, 0, 2, "a\u{1b}[2Jb\nincomprehensible"));
+        assert_eq!(screen.draw(View::Main), ["a[2Jb     ", "incomprehe", "nsible    "]);
+    }
+
+    #[test]
+    fn layouts_have_their_own_drawing() {
+        let mut screen = screen();
+        for (revision, content, drawn) in [
+            (1, Content::dashboard("12:00", "80%"), ["12:00  80%".replace("  ", "") + "  ", String::new()]),
+            (2, Content::progress("copy", 500), ["copy      ".to_owned(), "█████░░░░░".to_owned()]),
+            (3, Content::reference_card("Title", "text"), ["Title     ".to_owned(), "text      ".to_owned()]),
+        ] {
+            let show = frame(DisplayAction::Show, 1, 0, revision, "");
+            screen.handle(0, &Display { content, ..show });
+            let lines = screen.draw(View::Main);
+            assert_eq!(lines[0], drawn[0]);
+            assert_eq!(lines[1].trim_end(), drawn[1].trim_end());
+        }
+    }
+
+    #[test]
+    fn a_flood_of_contents_is_bounded() {
+        let mut screen = screen();
+        for revision in 0..1_000 {
+            screen.handle(0, &frame(DisplayAction::Show, 1, 0, revision, "x"));
+        }
+        assert_eq!(screen.main.items.len(), CONTENTS_MAX);
+    }
+}

@@ -1,0 +1,353 @@
+//! One pair of simulated glasses, as a test or the command line holds it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use audio::wav;
+use bytes::Bytes;
+use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::faults::FaultOptions;
+use crate::handshake;
+use crate::identity::{self, Identity};
+use crate::microphone::{Background, CLIP_HZ, Clip, Said};
+use crate::profile::Profile;
+use crate::record;
+use crate::seen::{Event, Log, Seen};
+use crate::speaker::Heard;
+use crate::transport::{self, Target};
+
+/// Commands that may wait.
+const COMMANDS_MAX: usize = 64;
+
+/// What the glasses are and where they connect.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The gateway.
+    pub target: Target,
+    /// Folder of the identity.
+    pub state: PathBuf,
+    /// What the glasses are.
+    pub profile: Profile,
+    /// What the network does.
+    pub faults: FaultOptions,
+    /// What the microphone hears between sentences.
+    pub background: Background,
+    /// Whether a lost link is opened again.
+    pub reconnect: bool,
+    /// Whether speech is decoded and recorded; without, only its times are kept.
+    pub decode: bool,
+    /// Coded silence for glasses that encode nothing themselves.
+    pub silence: Option<Arc<[Bytes]>>,
+    /// Charge of the battery.
+    pub battery_percent: u8,
+}
+
+impl Options {
+    /// Usual glasses at this gateway.
+    pub fn new(target: Target, state: &Path) -> Self {
+        Self {
+            target,
+            state: state.to_path_buf(),
+            profile: Profile::default(),
+            faults: FaultOptions::default(),
+            background: Background::Noise(8),
+            reconnect: true,
+            decode: true,
+            silence: None,
+            battery_percent: 87,
+        }
+    }
+}
+
+/// Why something did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Key files.
+    #[error(transparent)]
+    Identity(#[from] identity::Error),
+    /// No connection.
+    #[error(transparent)]
+    Transport(#[from] transport::Error),
+    /// No session.
+    #[error(transparent)]
+    Handshake(#[from] handshake::Error),
+    /// The gateway wants sound that cannot be made.
+    #[error("sound format: {0}")]
+    Format(String),
+    /// A file that cannot be said.
+    #[error(transparent)]
+    Wav(#[from] wav::Error),
+    /// The session is over.
+    #[error("the session is over")]
+    Over,
+    /// It did not happen in time.
+    #[error("waited {0:?} in vain")]
+    TimedOut(Duration),
+    /// The voice.
+    #[error("the simulator's voice: {0}")]
+    Voice(String),
+}
+
+impl Error {
+    /// True where the same attempt may work later.
+    pub(crate) fn may_retry(&self) -> bool {
+        match self {
+            Self::Transport(_) => true,
+            Self::Handshake(error) => match error {
+                handshake::Error::Rejected { for_good, .. } => !for_good,
+                handshake::Error::Closed(_) | handshake::Error::Timeout => true,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+/// What the wearer does.
+pub(crate) enum Command {
+    Say(Clip, oneshot::Sender<Said>),
+    Button(ButtonId, ButtonAction),
+    Touch(Gesture),
+    Mute(bool),
+    Text(String),
+    Approve(u32, Choice),
+    Battery(u8),
+    Cut,
+    Reconnect(Option<Target>),
+    Goodbye,
+}
+
+/// Simulated glasses. Dropping them says goodbye.
+pub struct Glasses {
+    commands: mpsc::Sender<Command>,
+    log: Log,
+    clock: Clock,
+    cursor: u64,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    first: Option<oneshot::Receiver<Result<(), Error>>>,
+    fingerprint: String,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Glasses {
+    /// Switches the glasses on: they connect in the background.
+    ///
+    /// # Errors
+    /// The identity cannot be loaded.
+    pub fn start(options: Options) -> Result<Self, Error> {
+        let identity = Identity::load_or_make(&options.state)?;
+        let fingerprint = identity.fingerprint();
+        let (commands, queue) = mpsc::channel(COMMANDS_MAX);
+        let (settled, first) = oneshot::channel();
+        let (log, clock) = (Log::default(), Clock::start());
+        let heard = Arc::default();
+        let driver = Driver::new(options, identity, clock, log.clone(), Arc::clone(&heard), queue, settled);
+        let task = tokio::spawn(driver.run());
+        Ok(Self { commands, log, clock, cursor: 0, heard, first: Some(first), fingerprint, task })
+    }
+
+    /// Switches the glasses on and waits for the session.
+    ///
+    /// # Errors
+    /// There is no session.
+    pub async fn connect(options: Options) -> Result<Self, Error> {
+        let mut glasses = Self::start(options)?;
+        glasses.welcomed().await?;
+        Ok(glasses)
+    }
+
+    /// Waits for the first session.
+    ///
+    /// # Errors
+    /// The first attempt failed.
+    pub async fn welcomed(&mut self) -> Result<(), Error> {
+        match self.first.take() {
+            Some(first) => first.await.map_err(|_| Error::Over)?,
+            None => Ok(()),
+        }
+    }
+
+    /// Fingerprint of the key of the glasses.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Microseconds of the session clock.
+    pub fn now_us(&self) -> u64 {
+        self.clock.now_us()
+    }
+
+    /// What was seen; readers with a place of their own use this.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The next event from the reader's place on that `wanted` picks; the place moves behind it.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`].
+    pub async fn wait_for(&mut self, within: Duration, wanted: impl FnMut(&Event) -> bool) -> Result<Event, Error> {
+        let found = timeout(within, self.log.find(self.cursor, wanted)).await;
+        let (event, next) = found.map_err(|_| Error::TimedOut(within))?;
+        self.cursor = next;
+        Ok(event)
+    }
+
+    /// Moves the reader's place behind everything seen so far.
+    pub fn forget(&mut self) {
+        self.cursor = self.log.mark();
+    }
+
+    /// Number of the event at the reader's place.
+    pub fn mark(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Says samples at 16 kHz and waits until the last voiced one was captured. `voiced_us` is where the voice ends, by
+    /// an annotation of the clip; without, its energy decides.
+    ///
+    /// # Errors
+    /// The session is over, or there is no microphone.
+    pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<Said, Error> {
+        self.say(Clip::new(label, pcm, voiced_us)).await
+    }
+
+    /// Says a WAV file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or as [`Glasses::say_pcm`].
+    pub async fn say_wav(&self, path: &Path) -> Result<Said, Error> {
+        let pcm = wav::read(path, CLIP_HZ)?;
+        self.say_pcm(&path.display().to_string(), &pcm, None).await
+    }
+
+    /// Says a sentence with the simulator's own voice.
+    ///
+    /// # Errors
+    /// The voice cannot be loaded, or as [`Glasses::say_pcm`].
+    #[cfg(feature = "tts")]
+    pub async fn say_text(&self, text: &str) -> Result<Said, Error> {
+        let pcm = crate::voice::speak(text).await.map_err(Error::Voice)?;
+        self.say_pcm(text, &pcm, None).await
+    }
+
+    /// Says a clip and waits until its last voiced sample was captured.
+    ///
+    /// # Errors
+    /// The session is over, or there is no microphone.
+    pub async fn say(&self, clip: Clip) -> Result<Said, Error> {
+        let (done, said) = oneshot::channel();
+        self.send(Command::Say(clip, done)).await?;
+        said.await.map_err(|_| Error::Over)
+    }
+
+    /// Uses a button.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn press(&self, button: ButtonId, action: ButtonAction) -> Result<(), Error> {
+        self.send(Command::Button(button, action)).await
+    }
+
+    /// Touches the temple.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn touch(&self, gesture: Gesture) -> Result<(), Error> {
+        self.send(Command::Touch(gesture)).await
+    }
+
+    /// Switches the microphone off or on.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn mute(&self, muted: bool) -> Result<(), Error> {
+        self.send(Command::Mute(muted)).await
+    }
+
+    /// Types a request.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn text(&self, text: &str) -> Result<(), Error> {
+        self.send(Command::Text(text.to_owned())).await
+    }
+
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn approve(&self, approval: u32, choice: Choice) -> Result<(), Error> {
+        self.send(Command::Approve(approval, choice)).await
+    }
+
+    /// Changes the charge of the battery.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn battery(&self, percent: u8) -> Result<(), Error> {
+        self.send(Command::Battery(percent)).await
+    }
+
+    /// Breaks the link off, as a network does; it stays off until [`Glasses::reconnect`].
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn cut(&self) -> Result<(), Error> {
+        self.send(Command::Cut).await
+    }
+
+    /// Connects again, over another transport where `target` says so.
+    ///
+    /// # Errors
+    /// The session is over.
+    pub async fn reconnect(&self, target: Option<Target>) -> Result<(), Error> {
+        self.send(Command::Reconnect(target)).await
+    }
+
+    /// What was heard so far, speech by speech.
+    pub fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what was heard to a WAV file; returns how many seconds that is.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_heard(&self, path: &Path) -> Result<f64, Error> {
+        Ok(record::write(path, &self.heard())?)
+    }
+
+    /// Says goodbye and waits until the connection is closed.
+    pub async fn goodbye(self) -> Log {
+        // Where the driver has already ended there is nobody to tell.
+        drop(self.commands.send(Command::Goodbye).await);
+        drop(self.task.await);
+        self.log
+    }
+
+    /// True once the session is over for good.
+    pub fn is_over(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// The text of the latest display event of the main view.
+    pub fn shown(&self) -> (String, Vec<String>) {
+        let events = self.log.since(0);
+        let latest = events.into_iter().rev().find_map(|event| match event.seen {
+            Seen::Display { view, text, lines, .. } if view == "main" => Some((text, lines)),
+            _ => None,
+        });
+        latest.unwrap_or_default()
+    }
+
+    async fn send(&self, command: Command) -> Result<(), Error> {
+        self.commands.send(command).await.map_err(|_| Error::Over)
+    }
+}

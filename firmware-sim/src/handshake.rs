@@ -1,0 +1,285 @@
+//! The handshake and the pairing, as PROTOCOL.md section 6 has them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use device_protocol::auth::{Handshake, pairing_code};
+use device_protocol::down::Challenge;
+use device_protocol::{Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up};
+use ed25519_dalek::{Signature, VerifyingKey};
+use sha2::{Digest as _, Sha256};
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::Clock;
+use crate::identity::{Identity, random_bytes};
+use crate::names::named;
+use crate::profile::Profile;
+use crate::seen::{Log, Seen};
+use crate::transport::{Inbound, Link};
+
+/// Between two heartbeats during pairing.
+const PAIRING_HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// How much longer than announced a pairing is waited for.
+const PAIRING_GRACE: Duration = Duration::from_secs(10);
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The gateway refused.
+    #[error("the gateway refused: {code}: {message}")]
+    Rejected {
+        /// Name of the code.
+        code: String,
+        /// In words.
+        message: String,
+        /// Milliseconds before the next attempt; 0: by the own back-off.
+        retry_after_ms: u32,
+        /// True where trying again is of no use.
+        for_good: bool,
+    },
+    /// The signature of the gateway is wrong.
+    #[error("the gateway's signature is wrong: it does not hold the key that it shows, or somebody is in the middle")]
+    BadSignature,
+    /// Another gateway than the one that was pinned.
+    #[error(
+        "this is gateway {found}, the glasses belong to {pinned}; remove gateway.pub from the state folder to pair anew"
+    )]
+    WrongGateway {
+        /// Fingerprint of the key that was shown.
+        found: String,
+        /// Fingerprint of the pinned key.
+        pinned: String,
+    },
+    /// A welcome without pairing to glasses that know no gateway.
+    #[error("the gateway welcomed glasses that were never paired; revoke them at the gateway and pair anew")]
+    UnaskedWelcome,
+    /// The link ended.
+    #[error("the link ended during the handshake: {0}")]
+    Closed(String),
+    /// No answer in time.
+    #[error("the gateway did not answer the handshake in time")]
+    Timeout,
+    /// A frame that cannot be decoded or does not belong here.
+    #[error("the gateway broke the handshake: {0}")]
+    Unexpected(String),
+    /// A key or random bytes.
+    #[error(transparent)]
+    Identity(#[from] crate::identity::Error),
+    /// A message of ours that does not fit; only an over-long option does that.
+    #[error("cannot build the handshake: {0}")]
+    Encode(device_protocol::Error),
+}
+
+/// What `welcome` said.
+#[derive(Clone, Debug)]
+pub struct Welcome {
+    /// Number of the session.
+    pub session: u32,
+    /// Token for a resume.
+    pub token: Vec<u8>,
+    /// Counterparts of the gateway where the old session goes on: control and audio.
+    pub resumed: Option<(u32, u32)>,
+    /// Name of the gateway.
+    pub gateway_name: String,
+    /// Name of the user.
+    pub user_name: String,
+    /// Between two heartbeats.
+    pub heartbeat: Duration,
+    /// Microphone sound as the gateway wants it: codec, hertz, milliseconds.
+    pub audio_up: (Codec, u32, u16),
+    /// Speech as it comes: codec, hertz.
+    pub audio_down: (Codec, u32),
+    /// Name of the state of the conversation.
+    pub listening: String,
+    /// Key of the gateway, to be pinned after a pairing.
+    pub gateway_key: [u8; 32],
+    /// True where a pairing came before.
+    pub paired_now: bool,
+}
+
+/// The session to go on with.
+#[derive(Clone, Debug)]
+pub struct Resume {
+    /// Token of the last welcome.
+    pub token: Vec<u8>,
+    /// Last control sequence without a gap.
+    pub control: u32,
+    /// Highest audio sequence.
+    pub audio: u32,
+}
+
+/// Runs the handshake on a fresh link.
+///
+/// # Errors
+/// See [`Error`]; the caller closes the link.
+pub async fn shake(
+    link: &mut Link,
+    identity: &Identity,
+    profile: &Profile,
+    resume: Option<&Resume>,
+    clock: Clock,
+    log: &Log,
+) -> Result<Welcome, Error> {
+    let nonce = random_bytes()?;
+    let commitment: [u8; 32] = Sha256::digest(nonce).into();
+    let deadline = Instant::now() + Duration::from_millis(limits::HANDSHAKE_MS_MAX.into());
+    let resume = resume.map(|resume| up::Resume {
+        token: &resume.token,
+        control_received: resume.control,
+        audio_received: resume.audio,
+    });
+    let hello = up::Hello {
+        device_key: identity.public_key(),
+        nonce_commitment: commitment,
+        device_id: &profile.device_id,
+        model: &profile.model,
+        firmware: env!("CARGO_PKG_VERSION"),
+        language: &profile.language,
+        capabilities: profile.capabilities(),
+        resume,
+    };
+    send(link, clock, Up::Hello(hello)).await?;
+    let frame = receive(link, deadline).await?;
+    let challenge = match decode(&frame)? {
+        Some(Down::Challenge(challenge)) => challenge,
+        other => return Err(refusal(other, "challenge")),
+    };
+    let handshake = Handshake {
+        device_key: identity.public_key(),
+        gateway_key: challenge.gateway_key,
+        nonce_commitment: commitment,
+        gateway_nonce: challenge.nonce,
+        binding: link.binding,
+    };
+    check_gateway(identity, &handshake, &challenge)?;
+    let signature = identity.sign(&handshake.device_proof(&nonce));
+    send(link, clock, Up::Proof(up::Proof { nonce, signature })).await?;
+    let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&nonce)).into();
+    let code = String::from_utf8_lossy(&pairing_code(&digest)).into_owned();
+    await_welcome(link, identity, challenge.gateway_key, deadline, &code, clock, log).await
+}
+
+/// Whoever shows a key must hold it, and be the gateway that these glasses belong to.
+fn check_gateway(identity: &Identity, handshake: &Handshake, challenge: &Challenge) -> Result<(), Error> {
+    let key = VerifyingKey::from_bytes(&challenge.gateway_key).map_err(|_| Error::BadSignature)?;
+    let signature = Signature::from_bytes(&challenge.signature);
+    key.verify_strict(&handshake.gateway_proof(), &signature).map_err(|_| Error::BadSignature)?;
+    match identity.pinned() {
+        Some(pinned) if pinned != challenge.gateway_key => Err(Error::WrongGateway {
+            found: crate::identity::fingerprint(&challenge.gateway_key),
+            pinned: crate::identity::fingerprint(&pinned),
+        }),
+        _ => Ok(()),
+    }
+}
+
+async fn await_welcome(
+    link: &mut Link,
+    identity: &Identity,
+    gateway_key: [u8; 32],
+    mut deadline: Instant,
+    code: &str,
+    clock: Clock,
+    log: &Log,
+) -> Result<Welcome, Error> {
+    let mut paired_now = false;
+    let mut heartbeat_at: Option<Instant> = None;
+    let mut heard: Option<(u64, u64)> = None;
+    loop {
+        let beat = async {
+            match heartbeat_at {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        let frame = tokio::select! {
+            frame = receive(link, deadline) => frame?,
+            () = beat => {
+                let now_us = clock.now_us();
+                let (echo_us, held_us) = heard.map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
+                send(link, clock, Up::Heartbeat(up::Heartbeat { echo_us, held_us })).await?;
+                heartbeat_at = Some(Instant::now() + PAIRING_HEARTBEAT);
+                continue;
+            }
+        };
+        let frame = decode_down(&frame).map_err(|error| Error::Unexpected(error.to_string()))?;
+        let Decoded::Frame(Frame { stamp, message }) = frame else { continue };
+        match message {
+            Down::PairingCode(pairing) => {
+                paired_now = true;
+                deadline = Instant::now() + Duration::from_secs(pairing.expires_s.into()) + PAIRING_GRACE;
+                heartbeat_at.get_or_insert(Instant::now() + PAIRING_HEARTBEAT);
+                log.push(
+                    clock.now_us(),
+                    Seen::PairingCode {
+                        code: (pairing.method != PairingMethod::Fingerprint).then(|| code.to_owned()),
+                        fingerprint: identity.fingerprint(),
+                        expires_s: pairing.expires_s,
+                        tries_left: pairing.tries_left,
+                    },
+                );
+            }
+            Down::Heartbeat(_) if paired_now => heard = Some((stamp.time_us, clock.now_us())),
+            Down::Welcome(_) if !paired_now && identity.pinned().is_none() => return Err(Error::UnaskedWelcome),
+            Down::Welcome(welcome) => {
+                return Ok(Welcome {
+                    session: welcome.session,
+                    token: welcome.resume_token.to_vec(),
+                    resumed: welcome.resumed.map(|resumed| (resumed.control_received, resumed.audio_received)),
+                    gateway_name: welcome.gateway_name.to_owned(),
+                    user_name: welcome.user_name.to_owned(),
+                    heartbeat: Duration::from_millis(welcome.heartbeat_ms.max(1).into()),
+                    audio_up: (welcome.audio_up.codec, welcome.audio_up.rate_hz, welcome.audio_up.frame_ms),
+                    audio_down: (welcome.audio_down.codec, welcome.audio_down.rate_hz),
+                    listening: named(welcome.listening.name()),
+                    gateway_key,
+                    paired_now,
+                });
+            }
+            other => return Err(refusal(Some(other), "welcome")),
+        }
+    }
+}
+
+fn refusal(message: Option<Down<'_>>, wanted: &str) -> Error {
+    match message {
+        Some(Down::Reject(reject)) => Error::Rejected {
+            code: named(reject.code.name()),
+            message: reject.message.to_owned(),
+            retry_after_ms: reject.retry_after_ms,
+            for_good: reject.code == device_protocol::RejectCode::Revoked,
+        },
+        Some(Down::Goodbye(goodbye)) => Error::Closed(goodbye.message.to_owned()),
+        Some(other) => Error::Unexpected(format!("{} came instead of {wanted}", other.name())),
+        None => Error::Unexpected(format!("an unknown message came instead of {wanted}")),
+    }
+}
+
+fn decode(frame: &Bytes) -> Result<Option<Down<'_>>, Error> {
+    match decode_down(frame) {
+        Ok(Decoded::Frame(frame)) => Ok(Some(frame.message)),
+        Ok(Decoded::Skipped { .. }) => Ok(None),
+        Err(error) => Err(Error::Unexpected(error.to_string())),
+    }
+}
+
+async fn send(link: &Link, clock: Clock, message: Up<'_>) -> Result<(), Error> {
+    let stamp = Stamp { sequence: 0, turn: 0, time_us: clock.now_us() };
+    let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
+    let length = encode(&Frame::new(stamp, message), &mut buffer).map_err(Error::Encode)?;
+    buffer.truncate(length);
+    link.up.send(buffer.into()).await.map_err(|_| Error::Closed("the transport ended".to_owned()))
+}
+
+async fn receive(link: &mut Link, deadline: Instant) -> Result<Bytes, Error> {
+    let inbound = tokio::select! {
+        inbound = link.down.recv() => inbound,
+        () = sleep_until(deadline) => return Err(Error::Timeout),
+    };
+    match inbound {
+        Some(Inbound::Frame(frame)) => Ok(frame),
+        Some(Inbound::Closed { code, reason }) => Err(Error::Closed(format!("closed with {code} {reason}"))),
+        None => Err(Error::Closed("the transport ended".to_owned())),
+    }
+}

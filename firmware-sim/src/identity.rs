@@ -1,0 +1,189 @@
+//! Who the simulated glasses are: their Ed25519 key, and the gateway key that they pinned when they were paired.
+//!
+//! Two files in the state folder, both hexadecimal: `device.key` (the seed, mode 0600) and `gateway.pub`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use sha2::{Digest as _, Sha256};
+
+const KEY_FILE: &str = "device.key";
+const PIN_FILE: &str = "gateway.pub";
+
+/// Bytes of the hash of a key that make its fingerprint.
+const FINGERPRINT_BYTES: usize = 16;
+
+/// Why an identity could not be loaded or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file does not hold 64 hexadecimal digits.
+    #[error("{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new")]
+    NotAKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
+}
+
+/// The key of the glasses, and the key of the gateway that they belong to.
+pub struct Identity {
+    folder: PathBuf,
+    key: SigningKey,
+    pinned: Option<[u8; 32]>,
+}
+
+impl Identity {
+    /// Loads the identity of `folder`, making folder and key where there are none.
+    ///
+    /// # Errors
+    /// A file that cannot be read, written or parsed.
+    pub fn load_or_make(folder: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(folder).map_err(at(folder))?;
+        let path = folder.join(KEY_FILE);
+        let seed = match read_key(&path)? {
+            Some(seed) => seed,
+            None => {
+                let seed = random_bytes()?;
+                write_new_private(&path, &hex(&seed))?;
+                seed
+            }
+        };
+        let pinned = read_key(&folder.join(PIN_FILE))?;
+        Ok(Self { folder: folder.to_path_buf(), key: SigningKey::from_bytes(&seed), pinned })
+    }
+
+    /// The public key: the identity.
+    pub fn public_key(&self) -> [u8; 32] {
+        self.key.verifying_key().to_bytes()
+    }
+
+    /// What an operator sees of the key: 16 bytes of its SHA-256 in hexadecimal.
+    pub fn fingerprint(&self) -> String {
+        fingerprint(&self.public_key())
+    }
+
+    /// The gateway's key, once paired.
+    pub fn pinned(&self) -> Option<[u8; 32]> {
+        self.pinned
+    }
+
+    /// Remembers the gateway's key.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn pin(&mut self, gateway_key: [u8; 32]) -> Result<(), Error> {
+        let path = self.folder.join(PIN_FILE);
+        fs::write(&path, hex(&gateway_key) + "\n").map_err(at(&path))?;
+        self.pinned = Some(gateway_key);
+        Ok(())
+    }
+
+    /// The Ed25519 signature of `message`.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.key.sign(message).to_bytes()
+    }
+}
+
+/// 16 bytes of the SHA-256 of a public key in hexadecimal.
+pub fn fingerprint(public_key: &[u8; 32]) -> String {
+    hex(Sha256::digest(public_key).get(..FINGERPRINT_BYTES).unwrap_or_default())
+}
+
+/// Fresh random bytes from the system.
+///
+/// # Errors
+/// The system has none.
+pub fn random_bytes() -> Result<[u8; 32], Error> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Random(error.to_string()))?;
+    Ok(bytes)
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    move |source| Error::File { path: path.to_path_buf(), source }
+}
+
+fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => match unhex(text.trim()) {
+            Some(key) => Ok(Some(key)),
+            None => Err(Error::NotAKey { path: path.to_path_buf() }),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at(path)(error)),
+    }
+}
+
+fn write_new_private(path: &Path, text: &str) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).map_err(at(path))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(at(path))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    let mut key = [0; 32];
+    for (place, at) in key.iter_mut().zip((0..64).step_by(2)) {
+        *place = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_stays_and_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("glasses");
+        let first = Identity::load_or_make(&state).unwrap();
+        let mut again = Identity::load_or_make(&state).unwrap();
+        assert_eq!(first.public_key(), again.public_key());
+        assert_eq!(again.pinned(), None);
+        again.pin([7; 32]).unwrap();
+        assert_eq!(Identity::load_or_make(&state).unwrap().pinned(), Some([7; 32]));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = fs::metadata(state.join(KEY_FILE)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn a_damaged_key_is_named_and_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(KEY_FILE), "zz").unwrap();
+        let error = Identity::load_or_make(folder.path()).err().unwrap();
+        assert!(error.to_string().contains(KEY_FILE), "{error}");
+        assert_eq!(fs::read_to_string(folder.path().join(KEY_FILE)).unwrap(), "zz");
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_beginning_of_the_hash() {
+        // SHA-256 of 32 zero bytes, from `head -c 32 /dev/zero | sha256sum`.
+        assert_eq!(fingerprint(&[0; 32]), "66687aadf862bd776c8fc18b8e9f8e20");
+    }
+}

@@ -1,0 +1,180 @@
+//! What the glasses do with each message from the gateway.
+
+use device_protocol::down::{ApprovalRequest, Display, ToolCall};
+use device_protocol::{Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up};
+
+use crate::display::Outcome;
+use crate::driver::{ANSWERS_MAX, Driver};
+use crate::names::named;
+use crate::photo;
+use crate::seen::Seen;
+use crate::session::Verdict;
+
+/// Approvals that may be open at once.
+const APPROVALS_MAX: usize = 16;
+
+impl Driver {
+    pub(crate) fn handle_frame(&mut self, bytes: &[u8]) {
+        let (class, stamp, message) = match decode_down(bytes) {
+            Ok(Decoded::Frame(Frame { stamp, message })) => (message.class(), stamp, Some(message)),
+            Ok(Decoded::Skipped { kind, stamp }) => (Class::of_kind(kind), stamp, None),
+            Err(error) => return self.violation(GoodbyeReason::Malformed, error.to_string()),
+        };
+        let now_us = self.clock.now_us();
+        match class {
+            Class::Link | Class::Reserved => {}
+            Class::Audio => self.books.receive_audio(now_us, stamp.sequence),
+            Class::Control => match self.books.receive_control(now_us, stamp.sequence) {
+                Verdict::Take => self.turn = self.turn.max(stamp.turn),
+                Verdict::Drop => return,
+                Verdict::Gap => {
+                    let (last, _) = self.books.received();
+                    let what = format!("control frame {} follows {last}", stamp.sequence);
+                    return self.violation(GoodbyeReason::BadSequence, what);
+                }
+            },
+        }
+        if let Some(message) = message {
+            self.handle_message(now_us, stamp, message);
+        }
+    }
+
+    fn handle_message(&mut self, now_us: u64, stamp: Stamp, message: Down<'_>) {
+        let turn = stamp.turn;
+        match message {
+            Down::Challenge(_) | Down::PairingCode(_) | Down::Welcome(_) | Down::Reject(_) => {
+                let what = format!("{} after the handshake", message.name());
+                self.violation(GoodbyeReason::UnexpectedMessage, what);
+            }
+            Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
+            Down::Ack(ack) => self.books.handle_ack(ack.control, ack.audio),
+            Down::Goodbye(goodbye) => {
+                self.see(Seen::Goodbye {
+                    reason: named(goodbye.reason.name()),
+                    message: goodbye.message.to_owned(),
+                });
+                self.finish();
+            }
+            Down::Listening(listening) => self.see(Seen::Listening { turn, state: named(listening.state.name()) }),
+            Down::Transcript(transcript) => self.see(Seen::Transcript {
+                turn,
+                utterance: transcript.utterance,
+                revision: transcript.revision,
+                is_final: transcript.is_final,
+                addressed: transcript.addressed,
+                text: transcript.text.to_owned(),
+            }),
+            Down::Display(display) => self.handle_display(now_us, turn, &display),
+            Down::SpeechStart(start) => {
+                self.see(Seen::SpeechStart { turn, speech: start.speech, text: start.text.to_owned() });
+                if let Err(what) = self.speaker.handle_start(now_us, turn, &start) {
+                    self.violation(GoodbyeReason::BadFormat, what);
+                }
+            }
+            Down::SpeechChunk(chunk) => self.speaker.handle_chunk(now_us, stamp.sequence, &chunk),
+            Down::SpeechEnd(end) => self.speaker.handle_end(now_us, &end),
+            Down::Hush(hush) => {
+                self.see(Seen::Hush { speech: hush.speech, fade_ms: hush.fade_ms });
+                self.speaker.handle_hush(now_us, hush.speech, hush.fade_ms);
+            }
+            Down::ToolActivity(activity) => self.see(Seen::ToolActivity {
+                turn,
+                call: activity.call,
+                label: activity.label.to_owned(),
+                state: named(activity.state.name()),
+            }),
+            Down::ApprovalRequest(request) => self.handle_approval(now_us, &request),
+            Down::ApprovalSettled(settled) => {
+                self.approvals.retain(|(open, _)| *open != settled.approval);
+                let choice = named(settled.choice.name());
+                self.see(Seen::ApprovalSettled { approval: settled.approval, choice });
+            }
+            Down::ToolCall(call) => self.handle_tool_call(turn, &call),
+            // Each tool here is done before a cancel could come; its result is under way.
+            Down::ToolCancel(_) => {}
+            Down::Chime(chime) => self.see(Seen::Chime { sound: named(chime.sound.name()) }),
+        }
+    }
+
+    fn handle_display(&mut self, now_us: u64, turn: u32, display: &Display<'_>) {
+        if self.options.profile.display.is_none() {
+            return;
+        }
+        match self.screen.handle(now_us, display) {
+            Outcome::Taken => self.show(turn, display.view),
+            Outcome::Stale => self.see(Seen::DisplayStale { revision: display.revision }),
+            Outcome::Unknown => {}
+        }
+    }
+
+    /// A content ended by itself.
+    pub(crate) fn draw(&mut self) {
+        self.show(self.turn, View::Main);
+    }
+
+    fn show(&self, turn: u32, view: View) {
+        let (text, lines) = (self.screen.text(view), self.screen.draw(view));
+        self.see(Seen::Display { turn, view: named(view.name()), text, lines });
+    }
+
+    fn handle_approval(&mut self, now_us: u64, request: &ApprovalRequest<'_>) {
+        if self.approvals.len() == APPROVALS_MAX {
+            self.approvals.remove(0);
+        }
+        self.approvals.push((request.approval, now_us + u64::from(request.expires_ms) * 1_000));
+        self.see(Seen::ApprovalRequest {
+            approval: request.approval,
+            title: request.title.to_owned(),
+            message: request.message.to_owned(),
+        });
+    }
+
+    fn handle_tool_call(&mut self, turn: u32, call: &ToolCall<'_>) {
+        let known = self.answers.iter().find(|(number, _)| *number == call.call);
+        let again = known.is_some();
+        let answer = match known {
+            Some((_, answer)) => answer.clone(),
+            None => self.controls.call(call.name, call.arguments),
+        };
+        if !again {
+            if self.answers.len() == ANSWERS_MAX {
+                self.answers.pop_front();
+            }
+            self.answers.push_back((call.call, answer.clone()));
+            if let Some(number) = answer.photo {
+                self.send_photo(call.call, number);
+            }
+        }
+        self.see(Seen::ToolCalled {
+            turn,
+            call: call.call,
+            name: call.name.to_owned(),
+            arguments: call.arguments.to_owned(),
+            ok: answer.error.is_empty(),
+            content: answer.content.clone(),
+        });
+        self.control(up::ToolResult {
+            call: call.call,
+            ok: answer.error.is_empty(),
+            content: &answer.content,
+            data: &answer.data,
+            error: answer.error,
+        });
+    }
+
+    fn send_photo(&mut self, call: u32, number: u32) {
+        let png = photo::take(number);
+        let pieces = png.chunks(limits::PHOTO_CHUNK_BYTES_MAX);
+        let last = pieces.len().saturating_sub(1);
+        for (index, payload) in pieces.enumerate() {
+            self.control(up::PhotoChunk {
+                photo: number,
+                call,
+                index: u16::try_from(index).unwrap_or(u16::MAX),
+                last: index == last,
+                mime: photo::MIME,
+                payload,
+            });
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! The latencies of one turn as the glasses saw them. t0 is the capture time of the last voiced sample.
+
+use serde::Serialize;
+
+use crate::seen::{Event, Seen};
+
+/// Microseconds from t0; absent: it did not happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// To the sign that the end of the turn was decided: the state leaves `listening`.
+    pub end_us: Option<i64>,
+    /// To the final transcript.
+    pub final_us: Option<i64>,
+    /// To the first text on the display that is not the transcript.
+    pub display_us: Option<i64>,
+    /// To the first sample from the speaker.
+    pub sound_us: Option<i64>,
+}
+
+impl Latency {
+    /// Stages with their names, in order.
+    pub fn stages(&self) -> [(&'static str, Option<i64>); 4] {
+        [
+            ("end of turn", self.end_us),
+            ("final transcript", self.final_us),
+            ("first display", self.display_us),
+            ("first sound", self.sound_us),
+        ]
+    }
+}
+
+/// Reads the latencies of the turn that `t0_us` belongs to out of the events from its beginning on.
+pub fn measure(events: &[Event], t0_us: u64) -> Latency {
+    let from_t0 = |at_us: u64| i64::try_from(at_us).unwrap_or(i64::MAX) - i64::try_from(t0_us).unwrap_or(i64::MAX);
+    // Partial transcripts may come, and be shown, while the sentence is still said; an end cannot.
+    let first = |wanted: &dyn Fn(&Seen) -> bool| {
+        events.iter().find(|event| event.at_us >= t0_us && wanted(&event.seen)).map(|event| from_t0(event.at_us))
+    };
+    let transcripts: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match &event.seen {
+            Seen::Transcript { text, .. } => Some(text.trim()),
+            _ => None,
+        })
+        .collect();
+    Latency {
+        end_us: first(&|seen| {
+            matches!(seen, Seen::Listening { state, .. } if state == "thinking" || state == "speaking" || state == "idle")
+        }),
+        final_us: first(&|seen| matches!(seen, Seen::Transcript { is_final: true, .. })),
+        display_us: first(&|seen| match seen {
+            Seen::Display { text, .. } => {
+                let text = text.trim();
+                !text.is_empty() && !transcripts.contains(&text)
+            }
+            _ => false,
+        }),
+        sound_us: first(&|seen| matches!(seen, Seen::FirstSound { .. })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(at_us: u64, seen: Seen) -> Event {
+        Event { at_us, seen }
+    }
+
+    fn transcript(text: &str, is_final: bool) -> Seen {
+        Seen::Transcript { turn: 1, utterance: 1, revision: 1, is_final, addressed: true, text: text.into() }
+    }
+
+    fn display(text: &str) -> Seen {
+        Seen::Display { turn: 1, view: "main".into(), text: text.into(), lines: Vec::new() }
+    }
+
+    #[test]
+    fn stages_are_read_from_the_events() {
+        let listening = |state: &str| Seen::Listening { turn: 1, state: state.into() };
+        let events = [
+            at(500, listening("listening")),
+            at(600, transcript("set a", false)),
+            at(1_100, display("set a")),
+            at(1_450, listening("thinking")),
+            at(1_460, transcript("set a timer", true)),
+            at(1_461, display("set a timer")),
+            at(1_470, display("Timer set.")),
+            at(1_600, Seen::FirstSound { turn: 1, speech: 1 }),
+        ];
+        let latency = measure(&events, 1_000);
+        assert_eq!(latency.stages().map(|(_, us)| us), [Some(450), Some(460), Some(470), Some(600)]);
+    }
+
+    #[test]
+    fn what_did_not_happen_has_no_time() {
+        assert_eq!(measure(&[at(10, display("alarm"))], 1_000), Latency::default());
+    }
+}

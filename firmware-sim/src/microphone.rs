@@ -1,0 +1,367 @@
+//! The microphone: a stream of packets without an end, with what the wearer says in it at the right place.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use audio::codec::{Codec, Encoder};
+use audio::wav;
+use bytes::Bytes;
+use tokio::sync::oneshot;
+
+use crate::random::Random;
+
+/// Rate of all clips that are handed in, in hertz.
+pub const CLIP_HZ: u32 = 16_000;
+
+/// Sentences that may wait.
+const CLIPS_MAX: usize = 32;
+
+/// Bits per second of Opus: what glasses of this kind send over Bluetooth and Wi-Fi.
+const BITRATE: u32 = 24_000;
+
+/// How much below the loudest 10 ms a stretch still counts as voice.
+const VOICED_BELOW_PEAK_DB: f64 = 35.0;
+
+/// Quietest root mean square that counts as voice, in units of a 16-bit sample: the dither of a silent recording is less.
+const VOICED_RMS_MIN: f64 = 20.0;
+
+/// What the microphone hears between sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// Digital zeros.
+    Zeros,
+    /// White noise of this amplitude in units of a 16-bit sample; 8 is about -77 dB of full scale.
+    Noise(u16),
+}
+
+/// Something to say.
+#[derive(Clone, Debug)]
+pub struct Clip {
+    /// For the log.
+    pub label: String,
+    /// From the first sample to the last voiced one, in microseconds.
+    pub voiced_us: u64,
+    /// The sound.
+    pub sound: Sound,
+}
+
+/// The sound of a clip.
+#[derive(Clone, Debug)]
+pub enum Sound {
+    /// Samples at [`CLIP_HZ`].
+    Pcm(Arc<[i16]>),
+    /// Packets in the format that the gateway wants: for many glasses at once.
+    Packets(Arc<[Bytes]>),
+}
+
+impl Clip {
+    /// A clip of samples at [`CLIP_HZ`]; `voiced_us` comes from an annotation, else from the energy of the clip itself.
+    pub fn new(label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Self {
+        let voiced_us = voiced_us.unwrap_or_else(|| voiced_end_us(pcm));
+        Self { label: label.to_owned(), voiced_us, sound: Sound::Pcm(pcm.into()) }
+    }
+}
+
+/// From the beginning to the end of the last 10 ms that hold voice, in microseconds.
+pub fn voiced_end_us(pcm: &[i16]) -> u64 {
+    let frame = CLIP_HZ as usize / 100;
+    let loudness: Vec<f64> = pcm.chunks(frame).map(rms).collect();
+    let peak = loudness.iter().copied().fold(0.0, f64::max);
+    let least = (peak * 10f64.powf(-VOICED_BELOW_PEAK_DB / 20.0)).max(VOICED_RMS_MIN);
+    let frames = loudness.iter().rposition(|rms| *rms >= least).map_or(0, |last| last + 1);
+    let samples = (frames * frame).min(pcm.len());
+    samples as u64 * 1_000_000 / u64::from(CLIP_HZ)
+}
+
+fn rms(pcm: &[i16]) -> f64 {
+    let sum: f64 = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+    (sum / pcm.len().max(1) as f64).sqrt()
+}
+
+/// When a clip was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Label of the clip.
+    pub label: String,
+    /// Capture time of its first sample.
+    pub begins_us: u64,
+    /// Capture time of its last voiced sample.
+    pub t0_us: u64,
+}
+
+struct Waiting {
+    clip: Clip,
+    done: oneshot::Sender<Said>,
+}
+
+struct Speaking {
+    label: String,
+    begins_us: u64,
+    t0_us: u64,
+    sound: Sound,
+    at: usize,
+    done: Option<oneshot::Sender<Said>>,
+}
+
+/// The microphone of one session.
+pub struct Microphone {
+    codec: Codec,
+    rate_hz: u32,
+    frame_us: u64,
+    encoder: Option<Encoder>,
+    background: Background,
+    random: Random,
+    waiting: VecDeque<Waiting>,
+    speaking: Option<Speaking>,
+    /// Packets of background for glasses that encode nothing themselves.
+    silence: Option<(Arc<[Bytes]>, usize)>,
+}
+
+/// One packet.
+pub struct Packet {
+    /// The coded sound.
+    pub payload: Bytes,
+    /// A clip whose last voiced sample is in this packet.
+    pub said: Option<Said>,
+}
+
+impl Microphone {
+    /// A microphone in the format of a welcome.
+    ///
+    /// # Errors
+    /// A format that cannot be sent.
+    pub fn new(
+        format: (device_protocol::Codec, u32, u16),
+        background: Background,
+        seed: u64,
+        silence: Option<Arc<[Bytes]>>,
+    ) -> Result<Self, String> {
+        let (codec, rate_hz, frame_ms) = format;
+        let codec = match codec {
+            device_protocol::Codec::Opus => Codec::Opus,
+            device_protocol::Codec::Pcm16 => Codec::Pcm16,
+            device_protocol::Codec::Other(number) => return Err(format!("the gateway wants codec {number}")),
+        };
+        let encoder = match silence {
+            Some(_) => None,
+            None => Some(Encoder::new(codec, rate_hz, BITRATE).map_err(|error| error.to_string())?),
+        };
+        let frame_us = u64::from(frame_ms) * 1_000;
+        if !audio::codec::FRAME_DURATIONS_US.contains(&frame_us) {
+            return Err(format!("the gateway wants packets of {frame_ms} ms"));
+        }
+        Ok(Self {
+            codec,
+            rate_hz,
+            frame_us,
+            encoder,
+            background,
+            random: Random::new(seed),
+            waiting: VecDeque::new(),
+            speaking: None,
+            silence: silence.map(|packets| (packets, 0)),
+        })
+    }
+
+    /// Codec on the wire.
+    pub fn wire_codec(&self) -> device_protocol::Codec {
+        match self.codec {
+            Codec::Opus => device_protocol::Codec::Opus,
+            Codec::Pcm16 => device_protocol::Codec::Pcm16,
+        }
+    }
+
+    /// Rate of the packets in hertz.
+    pub fn rate_hz(&self) -> u32 {
+        self.rate_hz
+    }
+
+    /// Length of a packet in microseconds.
+    pub fn frame_us(&self) -> u64 {
+        self.frame_us
+    }
+
+    /// Says `clip` behind what is already being said. `done` gets the times once its voice is over; it is dropped where
+    /// the clip cannot be said.
+    pub fn say(&mut self, clip: Clip, done: oneshot::Sender<Said>) {
+        if self.waiting.len() < CLIPS_MAX {
+            self.waiting.push_back(Waiting { clip, done });
+        }
+    }
+
+    /// True while something is said.
+    pub fn is_speaking(&self) -> bool {
+        self.speaking.is_some() || !self.waiting.is_empty()
+    }
+
+    /// The packet whose first sample was captured at `capture_us`.
+    ///
+    /// # Errors
+    /// The coder failed.
+    pub fn capture(&mut self, capture_us: u64) -> Result<Packet, String> {
+        if self.speaking.is_none()
+            && let Some(next) = self.waiting.pop_front()
+        {
+            self.speaking = Some(self.begin(next, capture_us)?);
+        }
+        let payload = match self.take_packet() {
+            Some(packet) => packet,
+            None => {
+                let samples = (self.rate_hz as u64 * self.frame_us / 1_000_000) as usize;
+                let mut pcm = self.take_samples(samples);
+                self.add_background(&mut pcm, samples);
+                let encoder = self.encoder.as_mut().ok_or("packets were given, and samples are to be said")?;
+                encoder.encode(&pcm).map_err(|error| error.to_string())?.into()
+            }
+        };
+        let mut said = None;
+        let ends_us = capture_us + self.frame_us;
+        if let Some(speaking) = &mut self.speaking {
+            if speaking.t0_us <= ends_us
+                && let Some(done) = speaking.done.take()
+            {
+                let times =
+                    Said { label: speaking.label.clone(), begins_us: speaking.begins_us, t0_us: speaking.t0_us };
+                // Nobody may be waiting for it.
+                drop(done.send(times.clone()));
+                said = Some(times);
+            }
+            let length = match &speaking.sound {
+                Sound::Pcm(pcm) => pcm.len(),
+                Sound::Packets(packets) => packets.len(),
+            };
+            if speaking.at >= length && speaking.done.is_none() {
+                self.speaking = None;
+            }
+        }
+        Ok(Packet { payload, said })
+    }
+
+    fn begin(&self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {
+        let Clip { label, voiced_us, sound } = waiting.clip;
+        let sound = match sound {
+            Sound::Pcm(pcm) => {
+                let pcm = wav::convert(&pcm, CLIP_HZ, self.rate_hz).map_err(|error| error.to_string())?;
+                Sound::Pcm(pcm.into())
+            }
+            packets @ Sound::Packets(_) => packets,
+        };
+        Ok(Speaking { label, begins_us, t0_us: begins_us + voiced_us, sound, at: 0, done: Some(waiting.done) })
+    }
+
+    /// A packet of a clip that is already coded, or of coded silence.
+    fn take_packet(&mut self) -> Option<Bytes> {
+        if let Some(Speaking { sound: Sound::Packets(packets), at, .. }) = &mut self.speaking {
+            let packet = packets.get(*at).cloned();
+            *at += 1;
+            if packet.is_some() {
+                return packet;
+            }
+        }
+        let (packets, at) = self.silence.as_mut()?;
+        *at = (*at + 1) % packets.len().max(1);
+        packets.get(*at).cloned()
+    }
+
+    fn take_samples(&mut self, samples: usize) -> Vec<i16> {
+        let Some(Speaking { sound: Sound::Pcm(pcm), at, .. }) = &mut self.speaking else { return Vec::new() };
+        let end = (*at + samples).min(pcm.len());
+        let part = pcm.get(*at..end).unwrap_or_default().to_vec();
+        *at = end;
+        part
+    }
+
+    /// A room is never silent, also not under a voice; zeros are for those who want the clip and nothing else.
+    fn add_background(&mut self, pcm: &mut Vec<i16>, samples: usize) {
+        pcm.resize(samples, 0);
+        if let Background::Noise(amplitude) = self.background {
+            let span = u64::from(amplitude) * 2 + 1;
+            for sample in pcm {
+                let noise = self.random.below(span) as i64 - i64::from(amplitude);
+                *sample = (i64::from(*sample) + noise).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+            }
+        }
+    }
+}
+
+/// Codes a whole sound at [`CLIP_HZ`] into packets, for glasses that encode nothing themselves.
+///
+/// # Errors
+/// The coder failed.
+pub fn encode_all(pcm: &[i16], codec: Codec, rate_hz: u32, frame_us: u64) -> Result<Arc<[Bytes]>, String> {
+    let mut pcm = wav::convert(pcm, CLIP_HZ, rate_hz).map_err(|error| error.to_string())?;
+    let samples = (u64::from(rate_hz) * frame_us / 1_000_000).max(1) as usize;
+    pcm.resize(pcm.len().next_multiple_of(samples), 0);
+    let mut encoder = Encoder::new(codec, rate_hz, BITRATE).map_err(|error| error.to_string())?;
+    pcm.chunks_exact(samples)
+        .map(|frame| encoder.encode(frame).map(Bytes::from).map_err(|error| error.to_string()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PCM: (device_protocol::Codec, u32, u16) = (device_protocol::Codec::Pcm16, 16_000, 20);
+
+    fn samples(packet: &Packet) -> Vec<i16> {
+        packet.payload.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
+    }
+
+    #[test]
+    fn voice_ends_where_the_tone_does() {
+        let mut pcm = vec![0i16; 16_000];
+        for (n, sample) in pcm.iter_mut().enumerate().take(8_000) {
+            *sample = ((n as f64 * 0.2).sin() * 8_000.0) as i16;
+        }
+        // Breath at the end is no voice.
+        for (n, sample) in pcm.iter_mut().enumerate().skip(12_000) {
+            *sample = if n % 2 == 0 { 15 } else { -15 };
+        }
+        assert_eq!(voiced_end_us(&pcm), 500_000);
+        assert_eq!(voiced_end_us(&[0; 1_600]), 0);
+        assert_eq!(voiced_end_us(&[]), 0);
+    }
+
+    #[test]
+    fn a_sentence_stands_at_its_place_in_an_endless_stream() {
+        let mut microphone = Microphone::new(PCM, Background::Zeros, 1, None).unwrap();
+        assert!(samples(&microphone.capture(0).unwrap()).iter().all(|sample| *sample == 0));
+        let (done, mut said) = oneshot::channel();
+        microphone.say(Clip::new("x", &[1_000; 400], None), done);
+        let first = microphone.capture(20_000).unwrap();
+        assert_eq!(samples(&first), [1_000; 320]);
+        assert_eq!(first.said, None);
+        let second = microphone.capture(40_000).unwrap();
+        assert_eq!(samples(&second)[..80], [1_000; 80]);
+        assert_eq!(samples(&second)[80..], [0; 240]);
+        // 400 samples at 16 kHz are 25 ms.
+        let times = Said { label: "x".into(), begins_us: 20_000, t0_us: 45_000 };
+        assert_eq!(second.said.as_ref(), Some(&times));
+        assert_eq!(said.try_recv().unwrap(), times);
+        assert!(!microphone.is_speaking());
+    }
+
+    #[test]
+    fn noise_is_as_loud_as_asked_and_repeats_with_its_seed() {
+        let hear = |seed| {
+            let mut microphone = Microphone::new(PCM, Background::Noise(8), seed, None).unwrap();
+            samples(&microphone.capture(0).unwrap())
+        };
+        assert_eq!(hear(1), hear(1));
+        assert_ne!(hear(1), hear(2));
+        assert!(hear(1).iter().all(|sample| sample.abs() <= 8));
+        assert!(hear(1).iter().any(|sample| sample.abs() == 8));
+    }
+
+    #[test]
+    fn coded_sound_is_sent_as_it_is() {
+        let speech = encode_all(&[500; 640], Codec::Pcm16, 16_000, 20_000).unwrap();
+        let silence = encode_all(&[0; 320], Codec::Pcm16, 16_000, 20_000).unwrap();
+        let mut microphone = Microphone::new(PCM, Background::Zeros, 1, Some(silence)).unwrap();
+        let (done, _said) = oneshot::channel();
+        microphone.say(Clip { label: "x".into(), voiced_us: 40_000, sound: Sound::Packets(speech) }, done);
+        let loud: Vec<bool> = (0..4).map(|n| samples(&microphone.capture(n * 20_000).unwrap())[0] != 0).collect();
+        assert_eq!(loud, [true, true, false, false]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What these glasses are: display, speaker, codecs and names.
+
+use device_protocol::up::{Capabilities, Screen};
+use device_protocol::{Buttons, Codecs, DisplayKind, Sensors};
+
+use crate::tools;
+
+/// The glasses as they introduce themselves.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Serial number; not trusted by anybody.
+    pub device_id: String,
+    /// Maker and model.
+    pub model: String,
+    /// Language of the wearer (RFC 5646).
+    pub language: String,
+    /// Codecs offered, both ways.
+    pub codecs: Codecs,
+    /// Rate of the microphone in hertz; 0: none.
+    pub microphone_hz: u32,
+    /// Rate of the speaker in hertz; 0: none.
+    pub speaker_hz: u32,
+    /// Columns and rows of the display; none: no display.
+    pub display: Option<(u16, u16)>,
+    /// True where the microphone does not hear the speaker.
+    pub echo_cancelled: bool,
+    /// Whether device tools are offered.
+    pub offer_tools: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            device_id: "simulator".to_owned(),
+            model: "Lorgnette simulator".to_owned(),
+            language: "en-US".to_owned(),
+            codecs: Codecs::OPUS,
+            microphone_hz: 16_000,
+            speaker_hz: 24_000,
+            display: Some((40, 6)),
+            echo_cancelled: false,
+            offer_tools: true,
+        }
+    }
+}
+
+impl Profile {
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let (columns, rows) = self.display.unwrap_or((0, 0));
+        Capabilities {
+            codecs_up: self.codecs,
+            codecs_down: self.codecs,
+            audio_up_hz: self.microphone_hz,
+            audio_down_hz: self.speaker_hz,
+            display: Screen {
+                kind: if self.display.is_some() { DisplayKind::Text } else { DisplayKind::None },
+                width_px: 0,
+                height_px: 0,
+                columns,
+                rows,
+                colour_bits: u8::from(self.display.is_some()),
+            },
+            speakers: u8::from(self.speaker_hz > 0),
+            buttons: Buttons::MAIN | Buttons::VOLUME_UP | Buttons::VOLUME_DOWN | Buttons::MUTE,
+            sensors: Sensors::BATTERY | Sensors::CONNECTION | Sensors::CAMERA,
+            echo_cancelled: self.echo_cancelled,
+            tools: if self.offer_tools { tools::COUNT } else { 0 },
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What the glasses saw, heard and did, each with its time; and the log that tests and the command line read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+/// Events kept: hours of talk. The oldest go first.
+const EVENTS_MAX: usize = 65_536;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Seen {
+    /// The session is open.
+    Welcome {
+        /// Number of the session.
+        session: u32,
+        /// Name of the gateway.
+        gateway: String,
+        /// Whose glasses these are.
+        user: String,
+        /// True where a lost session goes on.
+        resumed: bool,
+        /// What carries it.
+        transport: &'static str,
+        /// Codec and rate of the microphone, in hertz.
+        up: (String, u32),
+        /// Codec and rate of speech, in hertz.
+        down: (String, u32),
+    },
+    /// Pairing is open.
+    PairingCode {
+        /// The six digits; none where the operator goes by the fingerprint.
+        code: Option<String>,
+        /// Fingerprint of the key of the glasses.
+        fingerprint: String,
+        /// Seconds until pairing closes.
+        expires_s: u16,
+        /// Tries left at the gateway.
+        tries_left: u8,
+    },
+    /// The wearer finished a sentence.
+    Said {
+        /// What was said, as far as known.
+        label: String,
+        /// Capture time of the first sample.
+        begins_us: u64,
+        /// Capture time of the last voiced sample: t0 of every latency.
+        t0_us: u64,
+    },
+    /// The conversation moved.
+    Listening {
+        /// Turn of the frame.
+        turn: u32,
+        /// Name of the state.
+        state: String,
+    },
+    /// What was understood.
+    Transcript {
+        /// Turn of the frame.
+        turn: u32,
+        /// Number of the utterance.
+        utterance: u32,
+        /// Revision of the text.
+        revision: u32,
+        /// True: the last revision.
+        is_final: bool,
+        /// True where the gateway takes it as said to it.
+        addressed: bool,
+        /// The text.
+        text: String,
+    },
+    /// A display frame took effect.
+    Display {
+        /// Turn of the frame.
+        turn: u32,
+        /// Name of the view.
+        view: String,
+        /// Texts of what the view shows now; empty: nothing.
+        text: String,
+        /// The view as it is drawn, line by line.
+        lines: Vec<String>,
+    },
+    /// A display frame was older than what was shown.
+    DisplayStale {
+        /// Its revision.
+        revision: u32,
+    },
+    /// A speech begins.
+    SpeechStart {
+        /// Turn of the frame.
+        turn: u32,
+        /// Number of the speech.
+        speech: u32,
+        /// Its caption.
+        text: String,
+    },
+    /// The first sample of a speech came out of the speaker.
+    FirstSound {
+        /// Turn of the speech.
+        turn: u32,
+        /// Number of the speech.
+        speech: u32,
+    },
+    /// A speech is over.
+    SpeechHeard {
+        /// Turn of the speech.
+        turn: u32,
+        /// Number of the speech.
+        speech: u32,
+        /// Its caption.
+        text: String,
+        /// Microseconds that came out.
+        played_us: u64,
+        /// False where it was stopped.
+        complete: bool,
+    },
+    /// The gateway stopped a speech.
+    Hush {
+        /// Which; 0: all.
+        speech: u32,
+        /// Milliseconds of the fade.
+        fade_ms: u16,
+    },
+    /// A tool works.
+    ToolActivity {
+        /// Turn of the frame.
+        turn: u32,
+        /// The call.
+        call: u32,
+        /// What the wearer reads.
+        label: String,
+        /// Name of its state.
+        state: String,
+    },
+    /// A tool of the glasses was called, and answered.
+    ToolCalled {
+        /// Turn of the frame.
+        turn: u32,
+        /// The call.
+        call: u32,
+        /// Name of the tool.
+        name: String,
+        /// Arguments, JSON.
+        arguments: String,
+        /// Whether it worked.
+        ok: bool,
+        /// The answer in words.
+        content: String,
+    },
+    /// A question to the wearer.
+    ApprovalRequest {
+        /// Which.
+        approval: u32,
+        /// One line.
+        title: String,
+        /// What would be done.
+        message: String,
+    },
+    /// The question is settled.
+    ApprovalSettled {
+        /// Which.
+        approval: u32,
+        /// How.
+        choice: String,
+    },
+    /// A short sound.
+    Chime {
+        /// Which.
+        sound: String,
+    },
+    /// The handshake was refused.
+    Rejected {
+        /// Name of the code.
+        code: String,
+        /// In words.
+        message: String,
+    },
+    /// The gateway ended the session.
+    Goodbye {
+        /// Name of the reason.
+        reason: String,
+        /// In words.
+        message: String,
+    },
+    /// The link broke.
+    LinkLost {
+        /// In words.
+        reason: String,
+    },
+    /// The gateway broke the protocol.
+    Violation {
+        /// How.
+        what: String,
+    },
+}
+
+/// Something that happened, with its time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// Microseconds of the glasses' clock.
+    pub at_us: u64,
+    /// What.
+    #[serde(flatten)]
+    pub seen: Seen,
+}
+
+#[derive(Default)]
+struct Kept {
+    events: VecDeque<Event>,
+    /// Number of the first event that is still kept.
+    first: u64,
+}
+
+/// Everything that was seen, for any number of readers.
+#[derive(Clone)]
+pub struct Log {
+    kept: Arc<Mutex<Kept>>,
+    count: watch::Sender<u64>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { kept: Arc::default(), count: watch::Sender::new(0) }
+    }
+}
+
+impl Log {
+    /// Notes an event.
+    pub fn push(&self, at_us: u64, seen: Seen) {
+        let count = {
+            let mut kept = self.lock();
+            if kept.events.len() == EVENTS_MAX {
+                kept.events.pop_front();
+                kept.first += 1;
+            }
+            kept.events.push_back(Event { at_us, seen });
+            kept.first + kept.events.len() as u64
+        };
+        self.count.send_replace(count);
+    }
+
+    /// Number of the next event.
+    pub fn mark(&self) -> u64 {
+        *self.count.borrow()
+    }
+
+    /// The events from number `mark` on.
+    pub fn since(&self, mark: u64) -> Vec<Event> {
+        let kept = self.lock();
+        let skip = usize::try_from(mark.saturating_sub(kept.first)).unwrap_or(usize::MAX);
+        kept.events.iter().skip(skip).cloned().collect()
+    }
+
+    /// The first event from number `from` on that `wanted` picks, and the number behind it. Waits for ever.
+    pub async fn find(&self, from: u64, mut wanted: impl FnMut(&Event) -> bool) -> (Event, u64) {
+        let mut count = self.count.subscribe();
+        let mut next = from;
+        loop {
+            count.mark_unchanged();
+            for event in self.since(next) {
+                next += 1;
+                if wanted(&event) {
+                    return (event, next);
+                }
+            }
+            // The sender lives in `self`, so that this never fails.
+            if count.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(reason: &str) -> Seen {
+        Seen::LinkLost { reason: reason.to_owned() }
+    }
+
+    #[tokio::test]
+    async fn events_are_found_in_order_before_and_after_they_come() {
+        let log = Log::default();
+        log.push(1, lost("a"));
+        log.push(2, lost("b"));
+        let (event, next) = log.find(0, |event| event.at_us >= 1).await;
+        assert_eq!((event.at_us, next), (1, 1));
+        let waiting = tokio::spawn({
+            let log = log.clone();
+            async move { log.find(next, |event| event.at_us == 3).await }
+        });
+        tokio::task::yield_now().await;
+        log.push(3, lost("c"));
+        assert_eq!(waiting.await.unwrap().1, 3);
+        assert_eq!(log.since(1).len(), 2);
+    }
+
+    #[test]
+    fn an_event_is_one_flat_json_object() {
+        let event = Event { at_us: 5, seen: lost("x") };
+        assert_eq!(serde_json::to_string(&event).unwrap(), r#"{"at_us":5,"event":"link_lost","reason":"x"}"#);
+    }
+}

@@ -1,0 +1,208 @@
+//! The books of one session: sequences, what is kept for a replay, what is to be acknowledged.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use device_protocol::limits;
+
+/// A sound frame that is kept.
+#[derive(Clone, Debug)]
+struct KeptSound {
+    sequence: u32,
+    time_us: u64,
+    bytes: Bytes,
+}
+
+/// What happens to a received frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// New.
+    Take,
+    /// Came before.
+    Drop,
+    /// One was left out.
+    Gap,
+}
+
+/// Sequences of both directions.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    control_sent: u32,
+    audio_sent: u32,
+    control_received: u32,
+    audio_received: u32,
+    kept: VecDeque<(u32, Bytes)>,
+    kept_bytes: usize,
+    kept_sound: VecDeque<KeptSound>,
+    overflowed: bool,
+    unacknowledged_control: u32,
+    unacknowledged_audio: u32,
+    /// When the oldest frame came that is not acknowledged.
+    since_us: Option<u64>,
+}
+
+impl Books {
+    /// Number of the next control frame.
+    pub fn next_control(&mut self) -> u32 {
+        self.control_sent = self.control_sent.saturating_add(1);
+        self.control_sent
+    }
+
+    /// Number of the next sound frame.
+    pub fn next_audio(&mut self) -> u32 {
+        self.audio_sent = self.audio_sent.saturating_add(1);
+        self.audio_sent
+    }
+
+    /// Number of the last sound frame.
+    pub fn audio_sent(&self) -> u32 {
+        self.audio_sent
+    }
+
+    /// Keeps a control frame until it is acknowledged.
+    pub fn keep(&mut self, sequence: u32, bytes: Bytes) {
+        self.kept_bytes += bytes.len();
+        self.kept.push_back((sequence, bytes));
+        while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX {
+            if let Some((_, dropped)) = self.kept.pop_front() {
+                self.kept_bytes -= dropped.len();
+                self.overflowed = true;
+            }
+        }
+    }
+
+    /// Keeps a sound frame captured at `time_us`, and drops what is older than five seconds.
+    pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
+        self.kept_sound.push_back(KeptSound { sequence, time_us, bytes });
+        while self.kept_sound.front().is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us) {
+            self.kept_sound.pop_front();
+        }
+    }
+
+    /// The gateway has everything up to these.
+    pub fn handle_ack(&mut self, control: u32, audio: u32) {
+        while self.kept.front().is_some_and(|(sequence, _)| *sequence <= control) {
+            if let Some((_, bytes)) = self.kept.pop_front() {
+                self.kept_bytes -= bytes.len();
+            }
+        }
+        while self.kept_sound.front().is_some_and(|first| first.sequence <= audio) {
+            self.kept_sound.pop_front();
+        }
+    }
+
+    /// A control frame came.
+    pub fn receive_control(&mut self, now_us: u64, sequence: u32) -> Verdict {
+        if sequence <= self.control_received {
+            return Verdict::Drop;
+        }
+        if sequence != self.control_received + 1 {
+            return Verdict::Gap;
+        }
+        self.control_received = sequence;
+        self.unacknowledged_control += 1;
+        self.since_us.get_or_insert(now_us);
+        Verdict::Take
+    }
+
+    /// A sound frame came; on QUIC in any order.
+    pub fn receive_audio(&mut self, now_us: u64, sequence: u32) {
+        self.audio_received = self.audio_received.max(sequence);
+        self.unacknowledged_audio += 1;
+        self.since_us.get_or_insert(now_us);
+    }
+
+    /// Last control sequence without a gap, and highest audio sequence.
+    pub fn received(&self) -> (u32, u32) {
+        (self.control_received, self.audio_received)
+    }
+
+    /// When an acknowledgement is due.
+    pub fn ack_due(&self) -> Option<u64> {
+        let at_once = self.unacknowledged_control >= limits::ACK_CONTROL_FRAMES_MAX
+            || self.unacknowledged_audio >= limits::ACK_AUDIO_PACKETS_MAX;
+        let wait_us = if at_once { 0 } else { u64::from(limits::ACK_EVERY_MS_MAX) * 1_000 };
+        self.since_us.map(|since| since + wait_us)
+    }
+
+    /// Everything that came is acknowledged.
+    pub fn acknowledged(&mut self) {
+        self.unacknowledged_control = 0;
+        self.unacknowledged_audio = 0;
+        self.since_us = None;
+    }
+
+    /// False where a frame that a resume might need is gone.
+    pub fn can_resume(&self) -> bool {
+        !self.overflowed
+    }
+
+    /// What the gateway lacks: control frames, then sound.
+    pub fn replay(&self, control: u32, audio: u32) -> (Vec<Bytes>, VecDeque<Bytes>) {
+        let frames = self.kept.iter().filter(|(sequence, _)| *sequence > control);
+        let sound = self.kept_sound.iter().filter(|kept| kept.sequence > audio);
+        (frames.map(|(_, bytes)| bytes.clone()).collect(), sound.map(|kept| kept.bytes.clone()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replays_are_dropped_and_gaps_are_seen() {
+        let mut books = Books::default();
+        assert_eq!(books.receive_control(0, 1), Verdict::Take);
+        assert_eq!(books.receive_control(0, 1), Verdict::Drop);
+        assert_eq!(books.receive_control(0, 3), Verdict::Gap);
+        assert_eq!(books.receive_control(0, 2), Verdict::Take);
+        books.receive_audio(0, 5);
+        books.receive_audio(0, 4);
+        assert_eq!(books.received(), (2, 5));
+    }
+
+    #[test]
+    fn acknowledgements_are_due_after_a_second_or_enough_frames() {
+        let mut books = Books::default();
+        assert_eq!(books.ack_due(), None);
+        books.receive_control(5, 1);
+        assert_eq!(books.ack_due(), Some(1_000_005));
+        for sequence in 2..=16 {
+            books.receive_control(100, sequence);
+        }
+        assert_eq!(books.ack_due(), Some(5));
+        books.acknowledged();
+        for sequence in 1..=50 {
+            books.receive_audio(7, sequence);
+        }
+        assert_eq!(books.ack_due(), Some(7));
+    }
+
+    #[test]
+    fn only_what_is_not_acknowledged_is_replayed() {
+        let mut books = Books::default();
+        for _ in 0..4 {
+            let sequence = books.next_control();
+            books.keep(sequence, Bytes::from(vec![sequence as u8]));
+            let sequence = books.next_audio();
+            books.keep_sound(sequence, u64::from(sequence) * 2_000_000, Bytes::from(vec![sequence as u8]));
+        }
+        books.handle_ack(1, 0);
+        let (control, sound) = books.replay(2, 3);
+        assert_eq!(control, [Bytes::from_static(&[3]), Bytes::from_static(&[4])]);
+        assert_eq!(sound, [Bytes::from_static(&[4])]);
+        // The first sound is six seconds older than the last: it is not kept.
+        assert_eq!(books.replay(0, 0).1.len(), 3);
+        assert!(books.can_resume());
+    }
+
+    #[test]
+    fn a_dropped_control_frame_ends_the_hope_of_a_resume() {
+        let mut books = Books::default();
+        for _ in 0..=limits::REPLAY_CONTROL_FRAMES_MAX {
+            let sequence = books.next_control();
+            books.keep(sequence, Bytes::from_static(b"x"));
+        }
+        assert!(!books.can_resume());
+    }
+}

@@ -1,0 +1,164 @@
+//! The tools that the glasses offer: brightness, volume, camera.
+
+use device_protocol::{ToolFlags, up::ToolOffer};
+use serde_json::{Value, json};
+
+/// Number of tools.
+pub const COUNT: u16 = 3;
+
+/// How far one `up` or `down` goes, in percent.
+const STEP_PERCENT: u8 = 20;
+
+const LEVEL_SCHEMA: &str = r#"{"type":"object","properties":{"level":{"type":"integer","minimum":0,"maximum":100,"description":"Percent.","examples":[50]},"change":{"type":"string","enum":["up","down"],"description":"Instead of a level: a step up or down."}},"additionalProperties":false}"#;
+
+const BRIGHTNESS_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] [display|screen] brightness [up|down] (to|at) {level:number} [percent] [please]","[set] [the] [display|screen] brightness {level:number} [percent] [please]","(dim|lower|raise) [the|my] (display|screen) to {level:number} [percent]","{level=100} (full|maximum|max) [display|screen] brightness [please]","(make|turn) {change=up} [the|my] (display|screen) [a] [bit|little] brighter","(make|turn) {change=down} [the|my] (display|screen) [a] [bit|little] (darker|dimmer)","(turn up|increase|raise) {change=up} [the|my] [display|screen] brightness [please]","(turn down|decrease|reduce|lower|dim) {change=down} [the|my] [display|screen] brightness [please]","(dim|darken) {change=down} [the|my] (display|screen) [please]","turn [the|my] [display|screen] brightness {change} [please]","[the] [display|screen] brightness {change} [please]","{change=up} brighter [please]","{change=down} (darker|dimmer) [please]","(the|my) (display|screen) is {change=down} too bright","(the|my) (display|screen) is {change=up} too (dark|dim)"]}"#;
+
+const VOLUME_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] [speaker] volume [up|down] (to|at) {level:number} [percent] [please]","[set] [the] volume {level:number} [percent] [please]","{level=100} (full|maximum|max) volume [please]","turn [the|my] (volume|sound) {change} [a bit] [please]","(turn up|increase|raise) {change=up} [the|my] (volume|sound) [a bit|a little] [please]","(turn down|decrease|reduce|lower) {change=down} [the|my] (volume|sound) [a bit|a little] [please]","turn it {change} [a bit] [please]","[the] volume {change} [please]","(speak|talk|make it) {change=up} [a] [bit|little] louder","(speak|talk|make it) {change=down} [a] [bit|little] (quieter|softer|more quietly)","{change=up} louder [please]","{change=down} (quieter|softer) [please]","you are {change=down} too loud","you are {change=up} too quiet"]}"#;
+
+const PHOTO_PHRASES: &str = r#"{"en":["[please] (take|snap|shoot|capture|make) (a|an|another|one) (photo|picture|photograph|snapshot) [of (this|that|it)] [now] [please]","take (photo|picture)","(photo|picture|snapshot) please"]}"#;
+
+/// What the glasses offer.
+pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
+    [
+        ToolOffer {
+            name: "display.brightness",
+            description: "Sets the brightness of the display: a level in percent, or a change up or down.",
+            schema: LEVEL_SCHEMA,
+            phrases: BRIGHTNESS_PHRASES,
+            reply_template: "Brightness is {level} percent.",
+            flags: ToolFlags::EMPTY,
+        },
+        ToolOffer {
+            name: "audio.volume",
+            description: "Sets the volume of the speaker: a level in percent, or a change up or down.",
+            schema: LEVEL_SCHEMA,
+            phrases: VOLUME_PHRASES,
+            reply_template: "Volume is {level} percent.",
+            flags: ToolFlags::EMPTY,
+        },
+        ToolOffer {
+            name: "camera.photo",
+            description: "Takes a photo of what the wearer sees.",
+            schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+            phrases: PHOTO_PHRASES,
+            reply_template: "Photo taken.",
+            flags: ToolFlags::SLOW,
+        },
+    ]
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Result or error in words.
+    pub content: String,
+    /// Result as JSON; empty: none.
+    pub data: String,
+    /// Error code; empty after success.
+    pub error: &'static str,
+    /// A photo to send before the answer.
+    pub photo: Option<u32>,
+}
+
+impl Answer {
+    fn done(content: String, data: &Value) -> Self {
+        Self { content, data: data.to_string(), error: "", photo: None }
+    }
+
+    fn refused(error: &'static str, content: impl Into<String>) -> Self {
+        Self { content: content.into(), data: String::new(), error, photo: None }
+    }
+}
+
+/// The state that the tools act on.
+#[derive(Clone, Debug)]
+pub struct Controls {
+    /// Brightness of the display in percent.
+    pub brightness: u8,
+    /// Volume of the speaker in percent.
+    pub volume: u8,
+    photos: u32,
+}
+
+impl Default for Controls {
+    fn default() -> Self {
+        Self { brightness: 60, volume: 80, photos: 0 }
+    }
+}
+
+impl Controls {
+    /// Runs a tool.
+    pub fn call(&mut self, name: &str, arguments: &str) -> Answer {
+        let arguments: Value = match serde_json::from_str(arguments) {
+            Ok(Value::Object(arguments)) => Value::Object(arguments),
+            _ => return Answer::refused("invalid_arguments", "the arguments are no JSON object"),
+        };
+        match name {
+            "display.brightness" => set_level(&mut self.brightness, "Brightness", &arguments),
+            "audio.volume" => set_level(&mut self.volume, "Volume", &arguments),
+            "camera.photo" => {
+                self.photos += 1;
+                let data = json!({ "photo": self.photos });
+                Answer { photo: Some(self.photos), ..Answer::done("A photo was taken.".to_owned(), &data) }
+            }
+            _ => Answer::refused("unknown_tool", format!("these glasses have no tool '{name}'")),
+        }
+    }
+}
+
+fn set_level(level: &mut u8, what: &str, arguments: &Value) -> Answer {
+    let wanted = match (arguments.get("level"), arguments.get("change").and_then(Value::as_str)) {
+        (Some(wanted), None) => match wanted.as_u64() {
+            Some(wanted @ 0..=100) => wanted as u8,
+            _ => return Answer::refused("invalid_arguments", "'level' must be 0 to 100"),
+        },
+        (None, Some("up")) => level.saturating_add(STEP_PERCENT).min(100),
+        (None, Some("down")) => level.saturating_sub(STEP_PERCENT),
+        _ => return Answer::refused("invalid_arguments", "give either 'level' or 'change' as up or down"),
+    };
+    *level = wanted;
+    Answer::done(format!("{what} is {wanted} percent."), &json!({ "level": wanted }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_offered_is_json() {
+        for offer in offers() {
+            let schema: Value = serde_json::from_str(offer.schema).unwrap();
+            assert_eq!(schema["type"], "object", "{}", offer.name);
+            let phrases: Value = serde_json::from_str(offer.phrases).unwrap();
+            assert!(phrases["en"].as_array().unwrap().len() >= 3, "{}", offer.name);
+            assert!(offer.phrases.len() <= device_protocol::limits::PHRASES_BYTES_MAX);
+        }
+    }
+
+    #[test]
+    fn levels_and_steps() {
+        let mut controls = Controls::default();
+        assert_eq!(controls.call("display.brightness", r#"{"level":40}"#).data, r#"{"level":40}"#);
+        assert_eq!(controls.call("display.brightness", r#"{"change":"down"}"#).data, r#"{"level":20}"#);
+        assert_eq!(controls.call("audio.volume", r#"{"change":"up"}"#).content, "Volume is 100 percent.");
+        assert_eq!((controls.brightness, controls.volume), (20, 100));
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        let mut controls = Controls::default();
+        for arguments in ["", "[]", "{}", r#"{"level":101}"#, r#"{"level":"x"}"#, r#"{"level":1,"change":"up"}"#] {
+            assert_eq!(controls.call("audio.volume", arguments).error, "invalid_arguments", "{arguments}");
+        }
+        assert_eq!(controls.call("self.destruct", "{}").error, "unknown_tool");
+        assert_eq!(controls.volume, Controls::default().volume);
+    }
+
+    #[test]
+    fn each_photo_has_its_number() {
+        let mut controls = Controls::default();
+        controls.call("camera.photo", "{}");
+        let answer = controls.call("camera.photo", "{}");
+        assert_eq!((answer.photo, answer.data.as_str()), (Some(2), r#"{"photo":2}"#));
+    }
+}

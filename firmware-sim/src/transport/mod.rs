@@ -1,0 +1,187 @@
+//! Two ways to the gateway, which look the same from here: a queue of frames up and one down.
+
+mod quic;
+mod tls;
+mod websocket;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use device_protocol::PATH;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Frames that may wait in one direction: five seconds of 20 ms packets.
+pub const QUEUE_FRAMES_MAX: usize = 256;
+
+/// How long opening a connection may take, the handshake of the protocol not included.
+const OPEN_MAX: Duration = Duration::from_secs(10);
+
+/// Port where an address names none.
+const PORT_DEFAULT: u16 = 8460;
+
+/// Why there is no link.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is none of ours.
+    #[error("'{0}' is no address of a gateway; use ws://HOST:PORT/glasses, wss://HOST:PORT/glasses or quic://HOST:PORT")]
+    Address(String),
+    /// The host has no address or takes no connection.
+    #[error("cannot reach {target}: {reason}")]
+    Unreachable {
+        /// Whither.
+        target: String,
+        /// What went wrong.
+        reason: String,
+    },
+}
+
+/// What carries the frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// WebSocket without TLS.
+    Ws,
+    /// WebSocket over TLS 1.3.
+    Wss,
+    /// QUIC.
+    Quic,
+}
+
+impl Scheme {
+    const NAMES: [(&'static str, Self); 3] = [("ws", Self::Ws), ("wss", Self::Wss), ("quic", Self::Quic)];
+
+    /// As in addresses.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, scheme)| *scheme == self).map_or("?", |(name, _)| name)
+    }
+}
+
+/// The address of a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// What carries the frames.
+    pub scheme: Scheme,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Path of the WebSocket.
+    pub path: String,
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || Error::Address(text.to_owned());
+        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let (_, scheme) = Scheme::NAMES.into_iter().find(|(name, _)| *name == scheme).ok_or_else(wrong)?;
+        let (authority, path) = match rest.find('/') {
+            Some(at) => rest.split_at(at),
+            None => (rest, PATH),
+        };
+        // An IPv6 address stands in brackets, because it has colons of its own.
+        let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+            Some((host, "")) => (host, None),
+            Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(wrong)?)),
+            None => match authority.split_once(':') {
+                Some((host, port)) => (host, Some(port)),
+                None => (authority, None),
+            },
+        };
+        let port = port.map_or(Ok(PORT_DEFAULT), |port| port.parse().map_err(|_| wrong()))?;
+        if host.is_empty() {
+            return Err(wrong());
+        }
+        let path = if path == "/" { PATH } else { path };
+        Ok(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.scheme == Scheme::Quic { "" } else { &self.path };
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        write!(formatter, "{}://{host}:{}{path}", self.scheme.name(), self.port)
+    }
+}
+
+impl Target {
+    fn unreachable(&self, reason: impl fmt::Display) -> Error {
+        Error::Unreachable { target: self.to_string(), reason: reason.to_string() }
+    }
+
+    async fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await;
+        Ok(found.map_err(|error| self.unreachable(error))?.collect())
+    }
+}
+
+/// What comes down.
+#[derive(Debug)]
+pub enum Inbound {
+    /// One envelope.
+    Frame(Bytes),
+    /// The gateway closed, or the link broke.
+    Closed {
+        /// Close code of the WebSocket or of QUIC; 0: none.
+        code: u16,
+        /// In words.
+        reason: String,
+    },
+}
+
+/// An open connection. Dropping `up` sends what is queued and closes; dropping both breaks it off.
+#[derive(Debug)]
+pub struct Link {
+    /// Frames to the gateway.
+    pub up: mpsc::Sender<Bytes>,
+    /// Frames from the gateway.
+    pub down: mpsc::Receiver<Inbound>,
+    /// TLS exporter of this connection, or zeros without TLS.
+    pub binding: [u8; 32],
+    /// What carries it.
+    pub name: &'static str,
+    /// True where sound may be lost or overtaken.
+    pub loses_sound: bool,
+}
+
+/// Opens a connection.
+///
+/// # Errors
+/// The gateway cannot be reached, or speaks another protocol.
+pub async fn open(target: &Target) -> Result<Link, Error> {
+    let opening = async {
+        match target.scheme {
+            Scheme::Ws | Scheme::Wss => websocket::open(target).await,
+            Scheme::Quic => quic::open(target).await,
+        }
+    };
+    match timeout(OPEN_MAX, opening).await {
+        Ok(result) => result,
+        Err(_) => Err(target.unreachable(format!("no answer in {} s", OPEN_MAX.as_secs()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_gateways() {
+        for (text, shown) in [
+            ("ws://127.0.0.1:8460/glasses", "ws://127.0.0.1:8460/glasses"),
+            ("ws://localhost", "ws://localhost:8460/glasses"),
+            ("wss://box.local:99/", "wss://box.local:99/glasses"),
+            ("quic://[::1]:8460", "quic://[::1]:8460"),
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), shown);
+        }
+        for text in ["", "http://x", "ws://", "ws://x:port", "quic://[::1]x", "ws://x:70000"] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+}

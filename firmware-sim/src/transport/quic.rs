@@ -1,0 +1,170 @@
+//! QUIC: control on one stream that the device opens, sound in datagrams or, where it fits none, alone on a stream.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use device_protocol::{ALPN, Class, auth, limits, peek};
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
+
+/// Name in the TLS greeting; nobody checks it.
+const SERVER_NAME: &str = "lorgnette";
+
+/// How long the last frames may take to arrive before the connection is closed over them.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// Bytes of sound that may wait in either direction: two seconds of PCM at 16 kHz.
+const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
+
+pub(super) async fn open(target: &Target) -> Result<Link, Error> {
+    let unreachable = |reason: String| target.unreachable(reason);
+    let addresses = target.addresses().await?;
+    let address = *addresses.first().ok_or_else(|| unreachable("the name has no address".to_owned()))?;
+    let local: SocketAddr = if address.is_ipv4() {
+        (Ipv4Addr::UNSPECIFIED, 0).into()
+    } else {
+        (Ipv6Addr::UNSPECIFIED, 0).into()
+    };
+    let mut endpoint = Endpoint::client(local).map_err(|error| unreachable(error.to_string()))?;
+    endpoint.set_default_client_config(config().map_err(unreachable)?);
+    let connection = endpoint
+        .connect(address, SERVER_NAME)
+        .map_err(|error| unreachable(error.to_string()))?
+        .await
+        .map_err(|error| unreachable(error.to_string()))?;
+    let mut binding = [0; 32];
+    connection
+        .export_keying_material(&mut binding, auth::EXPORTER_LABEL, &[])
+        .map_err(|_| unreachable("TLS has no exporter".to_owned()))?;
+    let (control_up, control_down) = connection.open_bi().await.map_err(|error| unreachable(error.to_string()))?;
+    let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
+    let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = write(&connection, control_up, up_queue) => {}
+            () = read_all(&connection, control_down, &down_queue) => {}
+            () = down_queue.closed() => {}
+        }
+        connection.close(VarInt::from_u32(0), b"");
+        // The endpoint sends the close; it must outlive it.
+        drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
+    });
+    Ok(Link { up, down, binding, name: Scheme::Quic.name(), loses_sound: true })
+}
+
+fn config() -> Result<quinn::ClientConfig, String> {
+    let tls = tls::config(ALPN).map_err(|error| error.to_string())?;
+    let tls = QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?;
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .max_concurrent_uni_streams(VarInt::from_u32(limits::AUDIO_STREAMS_MAX))
+        .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER_BYTES))
+        .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES);
+    let mut config = quinn::ClientConfig::new(Arc::new(tls));
+    config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// Writes until the queue ends, then waits until the gateway has everything.
+async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
+    while let Some(frame) = frames.recv().await {
+        let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
+        if !sound {
+            if control.write_chunk(frame).await.is_err() {
+                return;
+            }
+        } else if connection.max_datagram_size().is_some_and(|max| frame.len() <= max) {
+            if connection.send_datagram(frame).is_err() {
+                return;
+            }
+        } else if !write_alone(connection, frame).await {
+            return;
+        }
+    }
+    if control.finish().is_ok() {
+        drop(timeout(FLUSH_MAX, control.stopped()).await);
+    }
+}
+
+/// One frame on a stream of its own; dropped where the gateway lets no more of them be open.
+async fn write_alone(connection: &Connection, frame: Bytes) -> bool {
+    let opened = tokio::select! {
+        biased;
+        stream = connection.open_uni() => Some(stream),
+        () = std::future::ready(()) => None,
+    };
+    match opened {
+        None => true,
+        Some(Err(_)) => false,
+        Some(Ok(mut stream)) => stream.write_chunk(frame).await.is_ok() && stream.finish().is_ok(),
+    }
+}
+
+async fn read_all(connection: &Connection, control: RecvStream, down: &mpsc::Sender<Inbound>) {
+    tokio::select! {
+        () = read_control(control, down) => {}
+        () = read_sound(connection, down) => {}
+    }
+    let (code, reason) = match connection.close_reason() {
+        Some(quinn::ConnectionError::ApplicationClosed(close)) => (
+            u16::try_from(close.error_code.into_inner()).unwrap_or(0),
+            String::from_utf8_lossy(&close.reason).into_owned(),
+        ),
+        Some(error) => (0, error.to_string()),
+        None => (0, "the control stream ended".to_owned()),
+    };
+    drop(down.send(Inbound::Closed { code, reason }).await);
+}
+
+async fn read_control(mut control: RecvStream, down: &mpsc::Sender<Inbound>) {
+    let mut buffer = BytesMut::new();
+    while let Ok(Some(chunk)) = control.read_chunk(limits::FRAME_BYTES_MAX, true).await {
+        buffer.extend_from_slice(&chunk.bytes);
+        loop {
+            match peek(&buffer) {
+                Ok(Some(header)) if buffer.len() >= header.frame_bytes() => {
+                    let frame = buffer.split_to(header.frame_bytes()).freeze();
+                    if down.send(Inbound::Frame(frame)).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(_) => break,
+                // Where the next frame starts is not known; the decoder says what is wrong with this one.
+                Err(_) => {
+                    drop(down.send(Inbound::Frame(buffer.freeze())).await);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn read_sound(connection: &Connection, down: &mpsc::Sender<Inbound>) {
+    loop {
+        tokio::select! {
+            datagram = connection.read_datagram() => match datagram {
+                Ok(frame) => if down.send(Inbound::Frame(frame)).await.is_err() { return },
+                Err(_) => return,
+            },
+            stream = connection.accept_uni() => match stream {
+                Ok(mut stream) => {
+                    let down = down.clone();
+                    // The gateway may have 32 of these open at most; each ends with its frame or the connection.
+                    tokio::spawn(async move {
+                        if let Ok(frame) = stream.read_to_end(limits::AUDIO_FRAME_BYTES_MAX).await {
+                            drop(down.send(Inbound::Frame(frame.into())).await);
+                        }
+                    });
+                }
+                Err(_) => return,
+            },
+        }
+    }
+}
