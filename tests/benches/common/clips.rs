@@ -78,7 +78,11 @@ fn pocketsphinx() -> Result<Vec<Clip>> {
                 continue;
             };
             let name = name.trim_end().trim_end_matches(')').to_owned();
-            let text = text.replace("<s>", "").replace("</s>", "").trim().to_owned();
+            let text = text
+                .replace("<s>", "")
+                .replace("</s>", "")
+                .trim()
+                .to_owned();
             let file = list.with_file_name(format!("{name}.wav"));
             let pcm = wav::read(&file, CLIP_HZ)?;
             clips.push(Clip {
@@ -137,6 +141,10 @@ fn sha256_first(name: &str) -> Result<u8> {
 
 fn unpacked(path: &Path) -> Result<String> {
     let output = Command::new("gzip").arg("-dc").arg(path).output()?;
-    ensure!(output.status.success(), "gzip cannot read {}", path.display());
+    ensure!(
+        output.status.success(),
+        "gzip cannot read {}",
+        path.display()
+    );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

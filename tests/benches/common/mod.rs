@@ -103,9 +103,7 @@ impl House {
 }
 
 fn plain(fingerprint: &str) -> String {
-    fingerprint
-        .replace(['-', ':', ' '], "")
-        .to_lowercase()
+    fingerprint.replace(['-', ':', ' '], "").to_lowercase()
 }
 
 /// A runtime as the gateway's own.
@@ -124,10 +122,7 @@ pub fn engine() -> Result<Engine> {
 /// Prints what the machine is doing, and how long a known decode takes on it now: 1.3 s of sound at
 /// a context of 512, the median of five. What it costs on an idle machine is the unit of all times.
 pub fn calibrate(when: &str) -> Result<()> {
-    let clip = clips::path(
-        "alsa-utils",
-        "usr/share/sounds/alsa/Front_Center.wav",
-    )?;
+    let clip = clips::path("alsa-utils", "usr/share/sounds/alsa/Front_Center.wav")?;
     let pcm = audio::wav::read(&clip, clips::CLIP_HZ)?;
     let mut decoder = engine()?.decoder()?;
     let mut times = Vec::new();
@@ -137,10 +132,17 @@ pub fn calibrate(when: &str) -> Result<()> {
     }
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
+    let profile = if cfg!(debug_assertions) {
+        "dev"
+    } else {
+        "optimised"
+    };
     println!(
         "machine {when}: {cores} cores, load {}, calibration decode {:.0} ms, {profile} profile",
-        load.split_whitespace().take(3).collect::<Vec<_>>().join(" "),
+        load.split_whitespace()
+            .take(3)
+            .collect::<Vec<_>>()
+            .join(" "),
         quantile(&mut times, 0.5).unwrap_or(0) as f64 / 1e3
     );
     Ok(())
@@ -155,7 +157,8 @@ pub fn quantile(values: &mut [i64], share: f64) -> Option<i64> {
 
 /// One line of a table of times in milliseconds.
 pub fn row(name: &str, mut us: Vec<i64>) {
-    let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let ms =
+        |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
     let count = us.len();
     println!(
         "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p99 {:>8} ms",
@@ -178,7 +181,9 @@ pub fn cpu_by_thread(process: &str) -> Vec<(String, u64)> {
             .and_then(|ns| ns.parse().ok())
             .unwrap_or(0);
         let name = read("comm");
-        let name = name.trim().trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
+        let name = name
+            .trim()
+            .trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
         *sums.entry(name.to_owned()).or_default() += ns / 1_000;
     }
     sums.into_iter().collect()

@@ -49,7 +49,10 @@ impl Speaker {
             }
             Self::Espeak => {
                 let mut command = Command::new("espeak-ng");
-                command.args(["-v", "en-us", "-s", "150", "-w"]).arg(&file).arg(text);
+                command
+                    .args(["-v", "en-us", "-s", "150", "-w"])
+                    .arg(&file)
+                    .arg(text);
                 command
             }
         };
