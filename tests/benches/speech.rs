@@ -1,6 +1,6 @@
 //! Word error rate of real speech through simulated glasses, against whole files at full context; false cut-offs.
 //!
-//! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--reference FILE] [--out FILE]`
+//! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--only CLIP] [--reference FILE] [--out FILE]`
 //!
 //! Every clip is streamed in real time as Opus, by turns over WebSocket and QUIC, to a gateway with
 //! the settings that are shipped, but for `always_listening`. Its final transcripts, in order, are
@@ -45,6 +45,9 @@ fn main() -> Result<()> {
     let mut clips = clips::all()?;
     clips.retain(|clip| wanted == "all" || !clip.development);
     let glasses = argument("--glasses").map_or(Ok(GLASSES), |count| count.parse())?;
+    if let Some(name) = argument("--only") {
+        clips.retain(|clip| clip.name == name);
+    }
     if let Some(most) = argument("--clips") {
         clips.truncate(most.parse()?);
     }

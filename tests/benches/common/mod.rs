@@ -27,6 +27,7 @@ pub struct House {
 impl House {
     /// Starts one on free ports; `extra` is appended to its configuration (whole tables).
     pub async fn start(extra: &str) -> Result<Self> {
+        gateway::telemetry::start(false);
         let folder = tempfile::tempdir()?;
         let text = format!(
             "data_dir = {:?}\nmodels_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n{extra}\n",
