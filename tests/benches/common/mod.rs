@@ -1,0 +1,251 @@
+//! What the measuring programs share: a gateway in this process, paired glasses, the machine's state.
+#![allow(dead_code)] // each program uses its part
+
+pub mod clips;
+pub mod g722;
+pub mod voices;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use audio::asr::{self, Engine};
+use firmware_sim::transport::{Scheme, Target};
+use firmware_sim::{Glasses, Options};
+use gateway::identity::pairing::Grant;
+use gateway::serve::Running;
+use gateway::telemetry::TurnRecord;
+use gateway::{clock, config, serve};
+use gateway_core::vocab::{Message, Part, ToolCall};
+
+/// A gateway and its folder.
+pub struct House {
+    pub running: Running,
+    pub folder: tempfile::TempDir,
+}
+
+impl House {
+    /// Starts one on free ports; `extra` is appended to its configuration (whole tables).
+    pub async fn start(extra: &str) -> Result<Self> {
+        gateway::telemetry::start(false);
+        let folder = tempfile::tempdir()?;
+        let text = format!(
+            "data_dir = {:?}\nmodels_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n{extra}\n",
+            folder.path().join("gateway"),
+            audio::models::default_dir(),
+        );
+        let checked = config::check(&text, "bench").map_err(|problems| anyhow!("{problems:?}"))?;
+        let running = serve::start(checked).await?;
+        Ok(Self { running, folder })
+    }
+
+    /// Where to connect.
+    pub fn target(&self, scheme: Scheme) -> Result<Target> {
+        let address = match scheme {
+            Scheme::Quic => self.running.quic.context("QUIC is off")?,
+            Scheme::Ws | Scheme::Wss => self.running.web,
+        };
+        Ok(Target {
+            scheme,
+            host: address.ip().to_string(),
+            port: address.port(),
+            path: device_protocol::PATH.to_owned(),
+        })
+    }
+
+    /// Options of glasses with a key of their own.
+    pub fn options(&self, scheme: Scheme, name: &str) -> Result<Options> {
+        let state = self.folder.path().join(name);
+        let mut options = Options::new(self.target(scheme)?, &state);
+        options.profile.device_id = name.to_owned();
+        Ok(options)
+    }
+
+    /// Lets these glasses in, as an operator does who read their fingerprint.
+    pub fn pair(&self, fingerprint: &str, user: &str) {
+        let grant = Grant {
+            user: user.to_owned(),
+            name: String::new(),
+        };
+        let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
+        let pairings = &self.running.gate().pairings;
+        pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    }
+
+    /// Switches glasses on, pairs them, waits for the welcome.
+    pub async fn glasses(&self, options: Options, user: &str) -> Result<Glasses> {
+        let mut glasses = Glasses::start(options)?;
+        self.pair(glasses.fingerprint(), user);
+        glasses.welcomed().await?;
+        Ok(glasses)
+    }
+
+    /// All finished turns of these glasses that are still kept.
+    pub fn turns(&self, glasses: &Glasses) -> Vec<TurnRecord> {
+        let id = plain(glasses.fingerprint());
+        let mut turns = self.running.gate().turns.last(usize::MAX);
+        turns.retain(|turn| plain(&turn.device) == id);
+        turns
+    }
+
+    /// All tool calls in the user's stored conversation.
+    pub fn calls(&self, user: &str) -> Result<Vec<ToolCall>> {
+        let records = self.running.gate().store.disk().messages(user, 100_000)?;
+        let mut calls = Vec::new();
+        for record in records {
+            let message: Message = serde_json::from_str(&record.json)?;
+            calls.extend(message.parts.into_iter().filter_map(|part| match part {
+                Part::ToolCall { call } => Some(call),
+                _ => None,
+            }));
+        }
+        Ok(calls)
+    }
+}
+
+fn plain(fingerprint: &str) -> String {
+    fingerprint.replace(['-', ':', ' '], "").to_lowercase()
+}
+
+/// A runtime as the gateway's own.
+pub fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?)
+}
+
+/// Loads the recogniser that the gateway uses by default.
+pub fn engine() -> Result<Engine> {
+    let model = audio::models::default_dir().join("whisper-tiny.en.bin");
+    Ok(Engine::load(&model, asr::Config::default())?)
+}
+
+/// Prints what the machine is doing, and how long a known decode takes on it now: 1.3 s of sound at
+/// a context of 512, the median of five. What it costs on an idle machine is the unit of all times.
+pub fn calibrate(when: &str) -> Result<()> {
+    let clip = clips::path("alsa-utils", "usr/share/sounds/alsa/Front_Center.wav")?;
+    let pcm = audio::wav::read(&clip, clips::CLIP_HZ)?;
+    let mut decoder = engine()?.decoder()?;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let heard = decoder.transcribe(pcm.as_slice(), &asr::Options::default())?;
+        times.push(heard.decode_us as i64);
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
+    let profile = if cfg!(debug_assertions) {
+        "dev"
+    } else {
+        "optimised"
+    };
+    println!(
+        "machine {when}: {cores} cores, load {}, calibration decode {:.0} ms, {profile} profile",
+        load.split_whitespace()
+            .take(3)
+            .collect::<Vec<_>>()
+            .join(" "),
+        quantile(&mut times, 0.5).unwrap_or(0) as f64 / 1e3
+    );
+    Ok(())
+}
+
+/// Nearest-rank quantile.
+pub fn quantile(values: &mut [i64], share: f64) -> Option<i64> {
+    values.sort_unstable();
+    let rank = (share * values.len() as f64).ceil() as usize;
+    values.get(rank.max(1) - 1).copied()
+}
+
+/// One line of a table of times in milliseconds.
+pub fn row(name: &str, mut us: Vec<i64>) {
+    let ms =
+        |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let count = us.len();
+    println!(
+        "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p99 {:>8} ms",
+        ms(quantile(&mut us, 0.5)),
+        ms(quantile(&mut us, 0.9)),
+        ms(quantile(&mut us, 0.99)),
+    );
+}
+
+/// Processor microseconds of the threads of a process so far, by the beginning of their names.
+pub fn cpu_by_thread(process: &str) -> Vec<(String, u64)> {
+    let mut sums = std::collections::BTreeMap::<String, u64>::new();
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    for task in tasks.into_iter().flatten().flatten() {
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let ran = read("schedstat");
+        let ns: u64 = ran
+            .split_whitespace()
+            .next()
+            .and_then(|ns| ns.parse().ok())
+            .unwrap_or(0);
+        let name = read("comm");
+        let name = name
+            .trim()
+            .trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
+        *sums.entry(name.to_owned()).or_default() += ns / 1_000;
+    }
+    sums.into_iter().collect()
+}
+
+/// Processor microseconds of a whole process, threads that have ended included.
+pub fn cpu_us(process: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    // utime and stime, in hundredths of a second on Linux.
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok());
+    (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000
+}
+
+/// Share of the machine's processor time that was not idle between two readings of [`busy`].
+pub fn busy() -> (u64, u64) {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok())
+        .collect();
+    let total = fields.iter().take(8).sum::<u64>();
+    let idle = fields.iter().skip(3).take(2).sum::<u64>();
+    (total - idle, total)
+}
+
+/// Percent busy since `before`.
+pub fn busy_percent(before: (u64, u64)) -> f64 {
+    let now = busy();
+    100.0 * (now.0 - before.0) as f64 / (now.1 - before.1).max(1) as f64
+}
+
+/// Waits until `done` says so; false after `within`.
+pub async fn until(within: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let ends = Instant::now() + within;
+    while !done() {
+        if Instant::now() >= ends {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    true
+}
+
+/// Value behind `--name`.
+pub fn argument(name: &str) -> Option<String> {
+    let mut arguments = std::env::args();
+    arguments.find(|argument| argument == name)?;
+    arguments.next()
+}
+
+/// Folder for a program's scratch files.
+pub fn scratch(house: &House) -> &Path {
+    house.folder.path()
+}

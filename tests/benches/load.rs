@@ -1,0 +1,381 @@
+//! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
+//!
+//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120]`
+//!
+//! The glasses run in a second process, from packets that were coded beforehand, so that their processor
+//! time is told apart from the gateway's. Half of them use QUIC. They say a sum and hear the answer.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use audio::codec::Codec;
+use common::voices::Speaker;
+use common::{House, argument, row};
+use firmware_sim::microphone::{CLIP_HZ, Clip, Sound, encode_all, voiced_end_us};
+use firmware_sim::random::Random;
+use firmware_sim::transport::{Scheme, Target};
+use firmware_sim::{Glasses, Options, Seen};
+use gateway::telemetry::TurnRecord;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// Computes without touching anything that another turn would see.
+const SENTENCE: &str = "Hey Mentra, what is fifteen percent of eighty?";
+const FRAME_US: u64 = 20_000;
+/// Users that a gateway takes; there is one for each pair of glasses up to that.
+const USERS_MAX: usize = 50;
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+fn main() -> Result<()> {
+    if argument("--generator").is_some() {
+        return common::runtime()?.block_on(generate());
+    }
+    common::calibrate("before")?;
+    common::runtime()?.block_on(run())?;
+    common::calibrate("after")
+}
+
+fn number(name: &str, otherwise: usize) -> Result<usize> {
+    argument(name).map_or(Ok(otherwise), |text| {
+        text.parse().with_context(|| format!("{name} {text}"))
+    })
+}
+
+/// The second process, seen from the first.
+struct Generator {
+    process: Child,
+    commands: ChildStdin,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Generator {
+    fn start(house: &House, glasses: usize, duty: usize) -> Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["--generator", &house.target(Scheme::Ws)?.to_string()])
+            .args(["--quic", &house.target(Scheme::Quic)?.to_string()])
+            .args([
+                "--glasses",
+                &glasses.to_string(),
+                "--duty",
+                &duty.to_string(),
+            ])
+            .arg("--folder")
+            .arg(house.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let commands = process.stdin.take().context("its standard input")?;
+        let said = BufReader::new(process.stdout.take().context("its standard output")?).lines();
+        Ok(Self {
+            process,
+            commands,
+            said,
+        })
+    }
+
+    async fn line(&mut self) -> Result<String> {
+        self.said.next_line().await?.context("the generator ended")
+    }
+
+    async fn tell(&mut self, command: &str) -> Result<()> {
+        Ok(self
+            .commands
+            .write_all(format!("{command}\n").as_bytes())
+            .await?)
+    }
+
+    /// Lets its glasses in one by one.
+    async fn connect(&mut self, house: &House, glasses: usize) -> Result<()> {
+        for number in 0..glasses {
+            let fingerprint = self.line().await?;
+            house.pair(&fingerprint, &format!("user-{}", number % USERS_MAX));
+            ensure!(
+                self.line().await? == "welcomed",
+                "glasses {number} were not welcomed"
+            );
+        }
+        Ok(())
+    }
+}
+
+async fn run() -> Result<()> {
+    let (glasses, duty, seconds) = (
+        number("--glasses", 50)?,
+        number("--duty", 20)?,
+        number("--seconds", 120)?,
+    );
+    let house = House::start(&format!("[limits]\nsessions = {}", glasses + 8)).await?;
+    warm_up(&house).await?;
+    let mut generator = Generator::start(&house, glasses, duty)?;
+    let process = generator
+        .process
+        .id()
+        .context("the generator runs")?
+        .to_string();
+
+    let alone = resident();
+    generator.connect(&house, glasses).await?;
+    sleep(Duration::from_secs(5)).await;
+    let idle = resident();
+    generator.tell("once").await?;
+    sleep(Duration::from_millis(2_500)).await;
+    let streaming = resident();
+    println!(
+        "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
+        idle.saturating_sub(alone) / glasses as u64,
+        streaming.saturating_sub(alone) / glasses as u64
+    );
+    while generator.line().await? != "done" {}
+
+    let known = keys(&house.running.gate().turns.last(usize::MAX));
+    let mut records = BTreeMap::new();
+    let (busy, own, theirs) = (
+        common::busy(),
+        common::cpu_us("self"),
+        common::cpu_us(&process),
+    );
+    let threads = common::cpu_by_thread("self");
+    let began = Instant::now();
+    generator.tell(&format!("run {seconds}")).await?;
+    let summary = loop {
+        // The gateway keeps the latest records only.
+        match timeout(Duration::from_secs(2), generator.line()).await {
+            Err(_) => collect(&house, &mut records),
+            Ok(line) => break line?,
+        }
+    };
+    collect(&house, &mut records);
+    let elapsed = began.elapsed().as_secs_f64();
+    println!("{glasses} glasses, {duty} % speech, {elapsed:.0} s: {summary}");
+    println!(
+        "processor: machine {:.0} % busy, gateway {:.2} cores, generator {:.2} cores",
+        common::busy_percent(busy),
+        (common::cpu_us("self") - own) as f64 / 1e6 / elapsed,
+        (common::cpu_us(&process) - theirs) as f64 / 1e6 / elapsed
+    );
+    let before: BTreeMap<String, u64> = threads.into_iter().collect();
+    for (name, us) in common::cpu_by_thread("self") {
+        let cores =
+            us.saturating_sub(before.get(&name).copied().unwrap_or(0)) as f64 / 1e6 / elapsed;
+        if cores >= 0.001 {
+            println!("  gateway threads {name:16} {cores:.3} cores");
+        }
+    }
+    records.retain(|key, _| !known.contains(key));
+    report(&records.into_values().collect::<Vec<_>>());
+    generator.tell("quit").await?;
+    generator.process.wait().await?;
+    house.running.stop().await;
+    Ok(())
+}
+
+type Key = (String, u32);
+
+fn keys(records: &[TurnRecord]) -> Vec<Key> {
+    records
+        .iter()
+        .map(|record| (record.device.clone(), record.turn))
+        .collect()
+}
+
+fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
+    for record in house.running.gate().turns.last(usize::MAX) {
+        records.insert((record.device.clone(), record.turn), record);
+    }
+}
+
+/// The gateway's own share: from the accepted final to the first speech frame, less the synthesis itself.
+/// That holds the turn's way through the user's task, the offline engine, the tool, every queue of the
+/// runtime and the wait for the synthesis thread. The wait for recognition is told apart.
+fn report(records: &[TurnRecord]) {
+    let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
+    let all = |pick: &dyn Fn(&TurnRecord) -> Option<i64>| {
+        records.iter().filter_map(pick).collect::<Vec<_>>()
+    };
+    row(
+        "the gateway's own share of a turn",
+        all(&|turn| Some(since(turn.first_frame_us, turn.final_us)? - turn.tts_us? as i64)),
+    );
+    row(
+        "  final -> first event of the model",
+        all(&|turn| since(turn.model_first_us, turn.final_us)),
+    );
+    row(
+        "  first event -> tool called",
+        all(&|turn| since(turn.tool_start_us, turn.model_first_us)),
+    );
+    row(
+        "  tool called -> result",
+        all(&|turn| since(turn.tool_end_us, turn.tool_start_us)),
+    );
+    row(
+        "  result -> first clause",
+        all(&|turn| since(turn.first_clause_us, turn.tool_end_us)),
+    );
+    row(
+        "  first clause -> frame, less synthesis",
+        all(&|turn| Some(since(turn.first_frame_us, turn.first_clause_us)? - turn.tts_us? as i64)),
+    );
+    row("synthesis", all(&|turn| Some(turn.tts_us? as i64)));
+    row(
+        "end decided -> final (recognition)",
+        all(&|turn| since(turn.final_us, turn.end_decided_us)),
+    );
+    row(
+        "wait for a recognition thread",
+        all(&|turn| Some(turn.asr_queue_us? as i64)),
+    );
+    row(
+        "final decode",
+        all(&|turn| Some(turn.asr_decode_us? as i64)),
+    );
+    row(
+        "last voice -> first speech frame",
+        all(&|turn| since(turn.first_frame_us, turn.last_voice_us)),
+    );
+}
+
+/// One turn, so that what is made once is not counted to the first session.
+async fn warm_up(house: &House) -> Result<()> {
+    let glasses = house
+        .glasses(house.options(Scheme::Ws, "warm-up")?, "warm-up")
+        .await?;
+    let pcm = Speaker::Flite.say(SENTENCE, house.folder.path())?;
+    for _ in 0..2 {
+        let known = house.turns(&glasses).len();
+        glasses.say_pcm(SENTENCE, &pcm, None).await?;
+        common::until(ANSWER_MAX, || house.turns(&glasses).len() > known).await;
+    }
+    glasses.goodbye().await;
+    Ok(())
+}
+
+/// Resident bytes of this process.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4_096
+}
+
+// The second process.
+
+async fn generate() -> Result<()> {
+    let folder = std::path::PathBuf::from(argument("--folder").context("--folder")?);
+    let (count, duty) = (number("--glasses", 50)?, number("--duty", 20)?);
+    let targets: [Target; 2] = [
+        argument("--generator").context("--generator")?.parse()?,
+        argument("--quic").context("--quic")?.parse()?,
+    ];
+    let pcm = Speaker::Flite.say(SENTENCE, &folder)?;
+    let encode =
+        |pcm: &[i16]| encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg);
+    let clip = Clip {
+        label: "sum".to_owned(),
+        voiced_us: voiced_end_us(&pcm),
+        sound: Sound::Packets(encode(&pcm)?),
+    };
+    let period = Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / duty as f64);
+    let silence = encode(&vec![0; CLIP_HZ as usize])?;
+    let mut glasses = Vec::new();
+    for number in 0..count {
+        let target = targets
+            .iter()
+            .cycle()
+            .nth(number)
+            .context("two targets")?
+            .clone();
+        let mut options = Options::new(target, &folder.join(format!("glasses-{number}")));
+        options.decode = false;
+        options.silence = Some(silence.clone());
+        options.faults.seed = number as u64;
+        let mut one = Glasses::start(options)?;
+        println!("{}", one.fingerprint());
+        one.welcomed().await?;
+        println!("welcomed");
+        glasses.push(Arc::new(one));
+    }
+    let mut commands = BufReader::new(tokio::io::stdin()).lines();
+    while let Some(command) = commands.next_line().await? {
+        let mut words = command.split_whitespace();
+        let ends = match (words.next(), words.next()) {
+            (Some("once"), _) => None,
+            (Some("run"), Some(seconds)) => {
+                Some(Instant::now() + Duration::from_secs(seconds.parse()?))
+            }
+            _ => break,
+        };
+        let mut tasks = JoinSet::new();
+        for (number, one) in glasses.iter().enumerate() {
+            tasks.spawn(live(one.clone(), clip.clone(), number as u64, ends, period));
+        }
+        let (mut said, mut answered) = (0, 0);
+        while let Some(done) = tasks.join_next().await {
+            let (of_one, of_those) = done??;
+            said += of_one;
+            answered += of_those;
+        }
+        let lost = glasses.iter().flat_map(|one| one.log().since(0));
+        let lost = lost.filter(|event| {
+            matches!(
+                event.seen,
+                Seen::LinkLost { .. } | Seen::Goodbye { .. } | Seen::Violation { .. }
+            )
+        });
+        let lost = lost.count();
+        if ends.is_some() {
+            println!(
+                "{said} sentences, {answered} answered aloud, {lost} sessions lost or in violation"
+            );
+        } else {
+            println!("done");
+        }
+    }
+    Ok(())
+}
+
+/// Says the sentence once, or again and again at its own times.
+async fn live(
+    glasses: Arc<Glasses>,
+    clip: Clip,
+    seed: u64,
+    ends: Option<Instant>,
+    period: Duration,
+) -> Result<(usize, usize)> {
+    let mut random = Random::new(seed + 1);
+    let mut next = Instant::now();
+    if ends.is_some() {
+        // Glasses that all spoke at once would measure a queue that no house has.
+        next += period.mul_f64(random.unit());
+    }
+    let (mut said, mut answered) = (0, 0);
+    loop {
+        sleep_until(next).await;
+        if ends.is_some_and(|ends| next >= ends) {
+            return Ok((said, answered));
+        }
+        let mark = glasses.log().mark();
+        let spoken = glasses.say(clip.clone()).await?;
+        said += 1;
+        let sound = glasses.log().find(mark, |event| {
+            event.at_us > spoken.t0_us && matches!(event.seen, Seen::SpeechHeard { .. })
+        });
+        if timeout(ANSWER_MAX, sound).await.is_ok() {
+            answered += 1;
+        }
+        if ends.is_none() {
+            return Ok((said, answered));
+        }
+        next = (next + period).max(Instant::now());
+    }
+}
