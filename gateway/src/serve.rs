@@ -28,7 +28,7 @@ use crate::{
     effects::{
         compute::Compute,
         ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
-        spawn,
+        spawn, spawn_blocking,
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
@@ -176,7 +176,7 @@ impl Engines {
     async fn load(config: &Checked) -> Result<Self> {
         let missing = "run `lorgnette models fetch`, or set `models_dir`";
         let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
-        let asr = tokio::task::spawn_blocking(move || -> Result<Scheduler> {
+        let asr = spawn_blocking(move || -> Result<Scheduler> {
             let engine = asr::Engine::load(&whisper, asr::Config::default())
                 .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
             let pool = SchedulerConfig {
@@ -186,12 +186,12 @@ impl Engines {
             Ok(Scheduler::start(&engine, pool)?)
         });
         let path = config.models_dir.join(silero::FILE_NAME);
-        let vad = tokio::task::spawn_blocking(move || {
+        let vad = spawn_blocking(move || {
             silero::Model::load(&path)
                 .with_context(|| format!("loading {}; {missing}", path.display()))
         });
         let path = config.models_dir.join("hibari");
-        let voice = tokio::task::spawn_blocking(move || {
+        let voice = spawn_blocking(move || {
             Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
         Ok(Self {

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     executor::Executor,
-    fakes::{World, call, context},
+    fakes_tests::{World, call, context},
 };
 
 fn brightness() -> Offer {

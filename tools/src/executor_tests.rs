@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    fakes::{World, call, context},
+    fakes_tests::{World, call, context},
     limits::{CONTENT_BYTES_MAX, SAY_BYTES_MAX},
     registry::{Scope, Source},
     runner::Runner,

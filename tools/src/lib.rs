@@ -9,7 +9,7 @@ pub mod builtin;
 pub mod device;
 pub mod executor;
 #[cfg(test)]
-mod fakes;
+mod fakes_tests;
 pub mod limits;
 pub mod matching;
 pub mod phrases;

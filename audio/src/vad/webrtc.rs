@@ -10,7 +10,7 @@ struct SendVad(Vad);
 // SAFETY: the detector is a plain block of memory on the C heap that nothing else points to: no
 // thread-locals, no callbacks, no sharing. All access goes through `&mut`, so moving the owner to
 // another thread moves the only access with it.
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "the one promise that makes the detector movable; see SAFETY")]
 unsafe impl Send for SendVad {}
 
 /// Says for each 20 ms frame at 16 kHz whether something speech-like is near.

@@ -679,32 +679,3 @@ async fn the_key_is_in_no_log() {
     assert!(text.contains("the model failed"), "{text}");
     assert!(!text.contains("planted"), "{text}");
 }
-
-/// Against a real server: `LORGNETTE_CHAT_URL=http://127.0.0.1:8080/v1`, `LORGNETTE_CHAT_MODEL`.
-#[tokio::test]
-#[ignore = "needs a server at LORGNETTE_CHAT_URL"]
-async fn a_real_server_is_understood() {
-    let url = std::env::var("LORGNETTE_CHAT_URL").expect("LORGNETTE_CHAT_URL");
-    let name = std::env::var("LORGNETTE_CHAT_MODEL").unwrap_or_else(|_| "gpt-4o".into());
-    drop(model(&url, |_| {}));
-    let mut endpoint = Endpoint::new(url);
-    endpoint.key = Some(Key::new(KEY).expect("a key"));
-    let model = ChatCompletions::new(endpoint, Options::new(name)).expect("a model");
-    for question in ["Hello", "Set a timer for ten minutes"] {
-        let mut asked = request(question, &conversation().tools);
-        asked.max_tokens = Some(60);
-        let (sender, mut receiver) = mpsc::channel(256);
-        model.stream(asked, sender, CancellationToken::new()).await;
-        let mut events = Vec::new();
-        while let Some(event) = receiver.recv().await {
-            events.push(event);
-        }
-        let events = join(events);
-        println!("{question}: {events:?}");
-        assert!(events.len() >= 2, "{events:?}");
-        assert!(
-            matches!(events.last(), Some(ModelEvent::Done { .. })),
-            "{events:?}"
-        );
-    }
-}

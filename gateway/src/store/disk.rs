@@ -195,7 +195,7 @@ impl Disk {
 }
 
 /// The one place where the store's file is mapped.
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "LMDB maps its file; see SAFETY")]
 fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options

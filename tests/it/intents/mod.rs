@@ -148,25 +148,6 @@ fn unrelated_sentences_call_nothing() {
     }
 }
 
-/// Other people's texts, one sentence a line, that are at hand but not ours to keep here.
-#[test]
-#[ignore = "set LORGNETTE_UNRELATED to a text file of one sentence a line"]
-fn a_file_of_sentences_calls_nothing() {
-    let path = std::env::var("LORGNETTE_UNRELATED").expect("LORGNETTE_UNRELATED");
-    let text = std::fs::read_to_string(path).expect("a text file");
-    let engine = Engine::new();
-    let fired: Vec<_> = text
-        .lines()
-        .filter_map(|line| Some((line, decide(&engine, line)?)))
-        .collect();
-    println!(
-        "{} of {} fired: {fired:#?}",
-        fired.len(),
-        text.lines().count()
-    );
-    assert!(fired.len() * 200 <= text.lines().count());
-}
-
 /// The sentences of the asterisk package where it was fetched, else none.
 fn asterisk_prompts() -> Vec<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from);

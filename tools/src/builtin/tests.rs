@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     executor::Executor,
-    fakes::{World, call, context},
+    fakes_tests::{World, call, context},
     phrases,
     ports::{EntryKind, Hours, Notes, PortError},
     registry::Registry,
