@@ -8,6 +8,7 @@ use std::sync::{
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use chat_models::ChatModel;
 use device_protocol::RejectCode;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
@@ -37,6 +38,10 @@ pub struct Limits {
 
 /// Everything that a connection needs. One per process.
 pub struct Gate {
+    /// Set when the gateway stops.
+    pub stop: CancellationToken,
+    /// Connections that are open.
+    pub open: TaskTracker,
     /// The checked configuration.
     pub config: Checked,
     /// The gateway's identity.
@@ -79,11 +84,20 @@ impl Gate {
 
     /// Admits a connection and runs its session to the end.
     pub async fn run(self: &Arc<Self>, mut link: Link) {
-        let admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings).await;
+        // Whoever stops the gateway waits for this.
+        let _open = self.open.token();
+        let admitted = tokio::select! {
+            admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings) => admitted,
+            () = self.stop.cancelled() => Err(identity::turn_away(
+                &mut link,
+                RejectCode::ShuttingDown,
+                "the gateway is stopping",
+            )),
+        };
         match admitted {
             Ok(admitted) => {
                 let session = self.sessions.fetch_add(1, Ordering::Relaxed);
-                device_task::run(self.clone(), link, admitted, session).await;
+                device_task::run(self.clone(), &mut link, admitted, session).await;
             }
             Err(refusal) if refusal.code == RejectCode::Unspecified => {
                 tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
@@ -92,5 +106,6 @@ impl Gate {
                 tracing::info!(peer = %link.peer, code = ?refusal.code, %refusal, "turned away");
             }
         }
+        link.close().await;
     }
 }

@@ -15,7 +15,7 @@ use audio::{
     vad::silero,
 };
 use device_protocol::GoodbyeReason;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     executor::Executor,
     ports::{Ports, Style},
@@ -103,7 +103,10 @@ pub async fn start(config: Checked) -> Result<Running> {
         style: Style::default(),
     };
     let public_key = key.public();
+    let stop = CancellationToken::new();
     let gate = Arc::new(Gate {
+        stop: stop.clone(),
+        open: TaskTracker::new(),
         executor: Executor::new(registry.clone(), ports),
         compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX)
             .context("starting the synthesis thread")?,
@@ -123,7 +126,6 @@ pub async fn start(config: Checked) -> Result<Running> {
         config,
     });
     users.wake_all()?;
-    let stop = CancellationToken::new();
     let tasks = vec![
         spawn(
             "control",
@@ -149,16 +151,20 @@ impl Running {
 
     /// Tells the devices, waits for their goodbyes, stops.
     pub async fn stop(self) {
+        self.stop.cancel();
         for (id, _) in self.gate.roster.all() {
             self.gate
                 .roster
                 .dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
         }
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(GOODBYE_MS_MAX);
-        while !self.gate.roster.all().is_empty() && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        self.gate.open.close();
+        let wait = Duration::from_millis(GOODBYE_MS_MAX);
+        if tokio::time::timeout(wait, self.gate.open.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!("some devices did not take their goodbye");
         }
-        self.stop.cancel();
         for task in self.tasks {
             drop(task.await);
         }

@@ -1,11 +1,15 @@
 //! Devices that break the rules: each is told why, and the gateway goes on serving another one.
 
+use std::{net::SocketAddr, time::Duration};
+
 use device_protocol::{Codec, GoodbyeReason, Up, limits, up};
 use firmware_sim::Seen;
+use gateway::control::{Answer, Request};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpListener, TcpSocket, TcpStream},
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     peer::{Peer, Said, frame},
@@ -111,8 +115,7 @@ async fn repeated_frames_and_unknown_kinds_are_passed_over() {
         peer.raw(unknown_kind(2)).await;
         peer.raw(frame(3, battery(51))).await;
         settled(&mut peer).await;
-        let goodbye =
-            up::Goodbye { reason: GoodbyeReason::PowerOff, message: "", retry_after_ms: 0 };
+        let goodbye = up::Goodbye { reason: GoodbyeReason::PowerOff, message: "", retry_after_ms: 0 };
         peer.control(Up::Goodbye(goodbye)).await;
     }
     still_serves(&world).await;
@@ -150,8 +153,9 @@ async fn who_floods_is_told_and_closed() {
     for scheme in ["ws", "wss", "quic"] {
         let mut peer = Peer::welcomed(&world, scheme, "peer").await;
         let up = peer.link.up.clone();
+        // Frames that nothing answers: answers would fill the way down first.
         let flood = tokio::spawn(async move {
-            let bytes: bytes::Bytes = frame(0, heartbeat()).into();
+            let bytes: bytes::Bytes = frame(0, battery(50)).into();
             while up.send(bytes.clone()).await.is_ok() {}
         });
         let said = peer.end().await;
@@ -162,39 +166,80 @@ async fn who_floods_is_told_and_closed() {
     still_serves(&world).await;
 }
 
+/// A relay that passes on what goes up and, from the challenge and the welcome on, nothing that comes down: glasses
+/// whose program hangs. Its buffers are small, so that it is soon full.
+async fn dam(gateway: SocketAddr, open: CancellationToken) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("its address");
+    tokio::spawn(async move {
+        let (device, _) = listener.accept().await.expect("the device");
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4_096).expect("a small buffer");
+        let gateway = socket.connect(gateway).await.expect("the gateway");
+        let (mut from_device, mut to_device) = device.into_split();
+        let (mut from_gateway, mut to_gateway) = gateway.into_split();
+        let down = async {
+            tokio::select! {
+                _ = tokio::io::copy(&mut from_gateway, &mut to_device) => {}
+                () = open.cancelled() => std::future::pending().await,
+            }
+        };
+        // Ends when the gateway takes nothing more.
+        tokio::select! {
+            _ = tokio::io::copy(&mut from_device, &mut to_gateway) => {}
+            () = down => {}
+        }
+    });
+    address
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_never_reads_is_let_go() {
-    let world = World::start().await;
+    // So many answers that the buffers on the way are full within seconds.
+    let world = World::with("[limits]\nframes_per_s = 10000\nbytes_per_s = 10000000\n").await;
     for scheme in ["ws", "quic"] {
-        let peer = Peer::welcomed(&world, scheme, "peer").await;
+        world.glasses(scheme, "peer").await.goodbye().await;
+        let closed = CancellationToken::new();
+        let mut peer = if scheme == "ws" {
+            let relay = dam(world.web(), closed.clone()).await;
+            Peer::connect_to(&format!("ws://{relay}/glasses"), &world.folder().join("peer")).await
+        } else {
+            Peer::connect(&world, scheme, "peer").await
+        };
+        peer.shake().await;
+        closed.cancel();
         let fingerprint = peer.identity.fingerprint();
         let connected = || async {
-            match world.ask(gateway::control::Request::Devices).await {
-                Ok(gateway::control::Answer::Devices { paired, .. }) => {
+            match world.ask(Request::Devices).await {
+                Ok(Answer::Devices { paired, .. }) => {
                     paired.iter().any(|device| device.device == fingerprint && device.connected)
                 }
                 other => panic!("{other:?}"),
             }
         };
         assert!(connected().await, "{scheme}");
-        // It goes on asking, reads nothing, and so fills every buffer on the way to it.
         let up = peer.link.up.clone();
         let asking = tokio::spawn(async move {
             let bytes: bytes::Bytes = frame(0, heartbeat()).into();
-            let mut every = tokio::time::interval(std::time::Duration::from_millis(4));
-            while up.send(bytes.clone()).await.is_ok() {
+            let mut every = tokio::time::interval(Duration::from_millis(1));
+            loop {
                 every.tick().await;
+                for _ in 0..5 {
+                    if up.send(bytes.clone()).await.is_err() {
+                        return;
+                    }
+                }
             }
         });
         let gone = tokio::time::timeout(WAIT, async {
-            let mut every = tokio::time::interval(std::time::Duration::from_millis(100));
+            let mut every = tokio::time::interval(Duration::from_millis(100));
             while connected().await {
                 every.tick().await;
             }
         });
         gone.await.unwrap_or_else(|_| panic!("{scheme}: it still holds its session"));
         drop(peer);
-        asking.await.unwrap();
+        asking.abort();
     }
     still_serves(&world).await;
 }
@@ -269,7 +314,7 @@ async fn a_request_that_never_ends_is_cut() {
             if write.write_all(first.as_bytes()).await.is_err() {
                 return;
             }
-            let mut every = tokio::time::interval(std::time::Duration::from_millis(200));
+            let mut every = tokio::time::interval(Duration::from_millis(200));
             loop {
                 every.tick().await;
                 if write.write_all(drip.as_bytes()).await.is_err() {

@@ -54,7 +54,8 @@ async fn one_gateway_for_one_port_and_one_folder() {
     assert!(error.contains("another gateway already runs on") && error.contains("data_dir"), "{error}");
     // The same port over another folder.
     let other = folder.path().join("other.toml");
-    let taken = format!("data_dir = {:?}\n[listen]\nweb = \"{}\"\nquic = \"\"\n", shown(&folder.path().join("o")), gateway.web);
+    let taken =
+        format!("data_dir = {:?}\n[listen]\nweb = \"{}\"\nquic = \"\"\n", shown(&folder.path().join("o")), gateway.web);
     fs::write(&other, taken).unwrap();
     let error = fails(&["serve", "--config", &shown(&other)]).await;
     assert!(error.contains("cannot listen on") && error.contains("listen.web"), "{error}");
@@ -77,7 +78,8 @@ async fn stopping_tells_the_devices() {
     for round in 0..2 {
         let gateway = Process::start(&data, "", &[]).await;
         let mut glasses = world::connect(&data, gateway.options()).await;
-        let mut waits = Glasses::start(firmware_sim::Options { state: folder.path().join("new"), ..gateway.options() }).unwrap();
+        let mut waits =
+            Glasses::start(firmware_sim::Options { state: folder.path().join("new"), ..gateway.options() }).unwrap();
         until(&mut waits, "it waits for pairing", |event| matches!(event.seen, Seen::PairingCode { .. })).await;
         let (status, _) = gateway.terminate().await;
         assert!(status.success(), "{round}: {status}");

@@ -104,10 +104,7 @@ async fn devices_are_listed_and_renamed() {
     let world = World::start().await;
     let glasses = world.glasses("wss", "glasses").await;
     let fingerprint = glasses.fingerprint().to_owned();
-    world
-        .ask(Request::Rename { device: fingerprint[..8].to_owned(), name: "blue".to_owned() })
-        .await
-        .unwrap();
+    world.ask(Request::Rename { device: fingerprint[..8].to_owned(), name: "blue".to_owned() }).await.unwrap();
     let list = paired(&world).await;
     assert_eq!((list[0].device.as_str(), list[0].name.as_str(), list[0].connected), (&*fingerprint, "blue", true));
     let error = world.ask(Request::Rename { device: "red".to_owned(), name: "x".to_owned() }).await.unwrap_err();
@@ -139,10 +136,7 @@ async fn glasses_refuse_a_gateway_with_another_key() {
     let mut options = home.options("wss", "glasses");
     options.target = other.address("wss").parse().unwrap();
     let outcome = Glasses::connect(options).await.err();
-    assert!(
-        matches!(outcome, Some(Error::Handshake(handshake::Error::WrongGateway { .. }))),
-        "{outcome:?}"
-    );
+    assert!(matches!(outcome, Some(Error::Handshake(handshake::Error::WrongGateway { .. }))), "{outcome:?}");
     assert!(paired(&other).await.is_empty());
 }
 

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use device_protocol::{
-    Codecs, Decoded, DisplayKind, Buttons, Sensors, Down, Frame, Stamp, Up, auth::Handshake, decode_down, encode, limits, up,
+    Buttons, Codecs, Decoded, DisplayKind, Down, Frame, Sensors, Stamp, Up, auth::Handshake, decode_down, encode,
+    limits, up,
 };
 use firmware_sim::{
     identity::{Identity, random_bytes},
@@ -178,9 +179,7 @@ fn named(bytes: &[u8]) -> Said {
         other => panic!("the gateway sent {other:?}"),
     };
     match message {
-        Down::Reject(reject) => {
-            Said::Reject(reject.code.name().unwrap_or("?").to_owned(), reject.message.to_owned())
-        }
+        Down::Reject(reject) => Said::Reject(reject.code.name().unwrap_or("?").to_owned(), reject.message.to_owned()),
         Down::Goodbye(goodbye) => {
             Said::Goodbye(goodbye.reason.name().unwrap_or("?").to_owned(), goodbye.message.to_owned())
         }

@@ -66,6 +66,7 @@ pub struct Process {
     data: PathBuf,
     pub ready_ms: u64,
     pub web: SocketAddr,
+    pub quic: SocketAddr,
     log: JoinHandle<Vec<String>>,
 }
 
@@ -102,11 +103,13 @@ impl Process {
         let mut words = line.split_whitespace();
         let ready_ms = words.nth(2).and_then(|word| word.parse().ok());
         let web = words.nth(2).and_then(|word| word.parse().ok());
+        let quic = words.nth(1).and_then(|word| word.parse().ok());
         Self {
             child,
             data: data.to_path_buf(),
             ready_ms: ready_ms.unwrap_or_else(|| panic!("{line}")),
             web: web.unwrap_or_else(|| panic!("{line}")),
+            quic: quic.unwrap_or_else(|| panic!("{line}")),
             log,
         }
     }

@@ -20,14 +20,7 @@ fn no_complaints(complaints: &[String]) {
 #[track_caller]
 fn every_rust_file(rule: impl Fn(&File) -> Vec<String>) {
     let files = tree::files();
-    let judged: Vec<&File> = files
-        .iter()
-        .filter(|file| file.path.ends_with(".rs"))
-        .collect();
-    assert!(
-        judged.len() > 10,
-        "only {} Rust files were found",
-        judged.len()
-    );
+    let judged: Vec<&File> = files.iter().filter(|file| file.path.ends_with(".rs")).collect();
+    assert!(judged.len() > 10, "only {} Rust files were found", judged.len());
     no_complaints(&judged.into_iter().flat_map(rule).collect::<Vec<_>>());
 }

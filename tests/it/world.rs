@@ -27,11 +27,11 @@ pub async fn floor() -> MutexGuard<'static, ()> {
 /// The user that the tests' devices belong to.
 pub const USER: &str = "wearer";
 
-/// A gateway with a data folder of its own.
+/// A gateway with a data folder of its own. A second one on the same data needs a process of its own: LMDB opens a
+/// store once per process.
 pub struct World {
     folder: TempDir,
-    settings: String,
-    running: Option<Running>,
+    running: Running,
 }
 
 impl World {
@@ -44,29 +44,12 @@ impl World {
     pub async fn with(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!("{}{settings}", basics(&folder.path().join("data")));
-        let running = Some(run(&settings).await);
-        Self {
-            folder,
-            settings,
-            running,
-        }
-    }
-
-    /// Stops the gateway and starts another one on the same data.
-    pub async fn restart(&mut self) {
-        self.stop().await;
-        self.running = Some(run(&self.settings).await);
-    }
-
-    /// Stops the gateway; the data stay.
-    pub async fn stop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.stop().await;
-        }
+        let running = run(&settings).await;
+        Self { folder, running }
     }
 
     pub fn gateway(&self) -> &Running {
-        self.running.as_ref().expect("the gateway was stopped")
+        &self.running
     }
 
     pub fn folder(&self) -> &Path {
@@ -115,17 +98,8 @@ impl World {
 
     /// The texts of the wearer's notes, newest first.
     pub fn notes(&self) -> Vec<String> {
-        let notes = self
-            .gateway()
-            .gate()
-            .store
-            .disk()
-            .notes(USER, 100, |_| true);
-        notes
-            .expect("the notes")
-            .into_iter()
-            .map(|(_, note)| note.text)
-            .collect()
+        let notes = self.gateway().gate().store.disk().notes(USER, 100, |_| true);
+        notes.expect("the notes").into_iter().map(|(_, note)| note.text).collect()
     }
 }
 
@@ -147,10 +121,7 @@ async fn run(settings: &str) -> Running {
 pub async fn ask(data: &Path, request: Request) -> Result<Answer, String> {
     let data = data.to_path_buf();
     let asked = tokio::task::spawn_blocking(move || client::ask(&data, &request));
-    asked
-        .await
-        .expect("the client")
-        .map_err(|error| format!("{error:#}"))
+    asked.await.expect("the client").map_err(|error| format!("{error:#}"))
 }
 
 /// Connects glasses and types their code at the gateway of this data folder, where they show one.
@@ -196,14 +167,7 @@ pub async fn until(glasses: &mut Glasses, what: &str, wanted: impl FnMut(&Event)
 /// Waits for the next final transcript that was taken as said to the gateway.
 pub async fn understood(glasses: &mut Glasses) -> String {
     let seen = until(glasses, "a final transcript", |event| {
-        matches!(
-            event.seen,
-            Seen::Transcript {
-                is_final: true,
-                addressed: true,
-                ..
-            }
-        )
+        matches!(event.seen, Seen::Transcript { is_final: true, addressed: true, .. })
     });
     match seen.await {
         Seen::Transcript { text, .. } => text.to_lowercase(),
@@ -214,10 +178,7 @@ pub async fn understood(glasses: &mut Glasses) -> String {
 /// Waits until a speech was heard to its end; what was shown and captioned up to there, since the reader's place.
 pub async fn answered(glasses: &mut Glasses) -> String {
     let from = glasses.mark();
-    until(glasses, "a whole answer", |event| {
-        matches!(event.seen, Seen::SpeechHeard { complete: true, .. })
-    })
-    .await;
+    until(glasses, "a whole answer", |event| matches!(event.seen, Seen::SpeechHeard { complete: true, .. })).await;
     let mut events = glasses.log().since(from);
     events.truncate(usize::try_from(glasses.mark() - from).unwrap_or(usize::MAX));
     let texts = events.into_iter().filter_map(|event| match event.seen {
@@ -237,4 +198,10 @@ pub async fn say(glasses: &mut Glasses, sentence: &str) {
 pub async fn text(glasses: &mut Glasses, request: &str) {
     glasses.forget();
     glasses.text(request).await.expect("typed");
+}
+
+/// Says nothing for two seconds, so that the ear hears two sentences apart.
+pub async fn pause(glasses: &Glasses) {
+    let silence = vec![0; 32_000];
+    glasses.say_pcm("silence", &silence, Some(2_000_000)).await.expect("said");
 }

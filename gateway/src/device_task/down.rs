@@ -97,7 +97,10 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
-            Output::AskModel { turn, messages } => self.work.ask_model(turn, messages),
+            Output::AskModel { turn, messages } => {
+                self.turn = turn.id;
+                self.work.ask_model(turn, messages);
+            }
             Output::CancelModel { turn } => self.work.cancel_model(turn),
             Output::RunTool { turn, call } => self.work.run_tool(turn, call),
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
@@ -165,6 +168,7 @@ impl Session {
                 messages,
                 outcome,
             } => {
+                self.turn = 0;
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone {
                     device,
@@ -322,7 +326,7 @@ impl Session {
                 content: message::Content::EMPTY,
             },
         };
-        self.send(down, 0, Down::Display(display)).map(drop)
+        self.send(down, self.turn, Down::Display(display)).map(drop)
     }
 
     fn activity(

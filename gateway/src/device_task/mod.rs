@@ -21,9 +21,9 @@ use crate::{
 use session::Session;
 
 /// Runs an admitted device's session to its end.
-pub async fn run(gate: Arc<Gate>, mut link: Link, admitted: Admitted, number: u32) {
+pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u32) {
     let id = admitted.id.clone();
-    match Session::open(gate, &mut link, admitted, number) {
+    match Session::open(gate, link, admitted, number) {
         Ok(session) => {
             tracing::info!(
                 device = id,
@@ -31,9 +31,9 @@ pub async fn run(gate: Arc<Gate>, mut link: Link, admitted: Admitted, number: u3
                 transport = link.transport,
                 "session opened"
             );
-            let end = session.run(&mut link).await;
+            let end = session.run(link).await;
             if let Some((reason, text)) = end {
-                say_goodbye(&mut link, reason, &text);
+                say_goodbye(link, reason, &text);
                 tracing::info!(
                     device = id,
                     session = number,

@@ -54,6 +54,8 @@ pub(super) struct Session {
     pub(super) last_decode: Option<(u64, u64)>,
     pub(super) photos: Photos,
     pub(super) records: BTreeMap<u32, TurnRecord>,
+    /// The turn that is being answered; 0: none.
+    pub(super) turn: u32,
     /// Speech under way: its number and its turn.
     pub(super) speech: (u32, Turn),
     pub(super) control_received: u32,
@@ -174,6 +176,7 @@ impl Session {
             last_decode: None,
             photos: Photos::default(),
             records: BTreeMap::new(),
+            turn: 0,
             speech: (0, Turn::default()),
             control_received: 0,
             heartbeat: None,

@@ -70,15 +70,25 @@ pub async fn admit(
 ) -> Result<Admitted, Refusal> {
     let result = run(link, key, store, pairings).await;
     if let Err(refusal) = &result {
-        let message = crop(&refusal.message, limits::LABEL_BYTES_MAX);
-        let reject = down::Reject {
-            code: refusal.code,
-            message,
-            retry_after_ms: refusal.retry_after_ms,
-        };
-        drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
+        tell(link, refusal);
     }
     result
+}
+
+/// Turns a device away for a reason outside of its handshake.
+pub fn turn_away(link: &mut Link, code: RejectCode, message: &str) -> Refusal {
+    let refusal = refuse(code, message);
+    tell(link, &refusal);
+    refusal
+}
+
+fn tell(link: &mut Link, refusal: &Refusal) {
+    let reject = down::Reject {
+        code: refusal.code,
+        message: crop(&refusal.message, limits::LABEL_BYTES_MAX),
+        retry_after_ms: refusal.retry_after_ms,
+    };
+    drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
 }
 
 async fn run(

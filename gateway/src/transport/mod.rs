@@ -6,17 +6,20 @@ pub mod server;
 pub mod tls;
 pub mod websocket;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use device_protocol::{Class, Frame, Message, Stamp, encode, limits};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 /// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
 /// every control frame of a busy turn; who lets it fill up is too slow.
 pub const DOWN_QUEUE_FRAMES: usize = 256;
 /// How long one frame may take to leave before the peer counts as stalled.
 pub const WRITE_MS_MAX: u64 = 5_000;
+
+/// How long a peer may take to go after its last frame: a goodbye needs a round trip.
+const CLOSE_MS_MAX: u64 = 1_000;
 
 /// Why a link ended.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +50,17 @@ pub struct Link {
     pub up: Receiver,
     /// Frames to the device.
     pub down: Sender,
+}
+
+impl Link {
+    /// Lets what is queued leave, then waits, not for long, until the peer is gone. Closing over
+    /// unread bytes would reset a TCP connection, and the reason, sent last, would not arrive.
+    pub async fn close(self) {
+        let Self { mut up, down, .. } = self;
+        drop(down);
+        let gone = async { while let Ok(Some(_)) = up.recv().await {} };
+        drop(timeout(Duration::from_millis(CLOSE_MS_MAX), gone).await);
+    }
 }
 
 /// Receiving half.

@@ -103,9 +103,14 @@ impl Receiver {
     }
 
     fn take_control_frame(&mut self) -> Result<Option<Bytes>, LinkError> {
-        let malformed = |error: device_protocol::Error| LinkError::Malformed(error.to_string());
-        let Some(header) = peek(&self.buffer).map_err(malformed)? else {
-            return Ok(None);
+        let header = match peek(&self.buffer) {
+            Ok(Some(header)) => header,
+            Ok(None) => return Ok(None),
+            // Where its frames end, only that version knows. The decoder names the version.
+            Err(device_protocol::Error::UnknownVersion { .. }) => {
+                return Ok(Some(self.buffer.split().freeze()));
+            }
+            Err(error) => return Err(LinkError::Malformed(error.to_string())),
         };
         if self.buffer.remaining() < header.frame_bytes() {
             return Ok(None);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{Decoded, encode, json, limits};
+use device_protocol::{Decoded, Down, Frame, Up, encode, json, limits, peek, up};
 use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -16,12 +16,21 @@ use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
         self, Message,
-        protocol::{Role, WebSocketConfig},
+        protocol::{CloseFrame, Role, WebSocketConfig},
     },
 };
 
 use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX};
-use crate::effects::spawn;
+use crate::{effects::spawn, identity::handshake::crop};
+
+/// Place of the kind in an envelope.
+const KIND_AT: std::ops::Range<usize> = 2..4;
+
+/// Kinds of the two frames that a close follows.
+const KIND_REJECT: u16 = 0x8004;
+const KIND_GOODBYE: u16 = 0x8007;
+/// Longest reason of a close frame (RFC 6455, section 5.5: 125 bytes with the code).
+const CLOSE_REASON_BYTES_MAX: usize = 123;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
@@ -81,9 +90,7 @@ impl Receiver {
             match (message, self.form) {
                 (Message::Binary(bytes), Form::Binary) => return Ok(Some(bytes)),
                 (Message::Text(text), Form::Json) => {
-                    if let Some(bytes) = binary_of(text.as_str())? {
-                        return Ok(Some(bytes));
-                    }
+                    return binary_of(text.as_str()).map(Some);
                 }
                 (Message::Close(_), _) => return Ok(None),
                 (Message::Ping(_) | Message::Pong(_) | Message::Frame(_), _) => {}
@@ -102,18 +109,28 @@ impl Receiver {
     }
 }
 
-fn binary_of(text: &str) -> Result<Option<Bytes>, LinkError> {
+fn binary_of(text: &str) -> Result<Bytes, LinkError> {
     let malformed = |error: &dyn std::fmt::Display| LinkError::Malformed(error.to_string());
-    match json::decode_up(text).map_err(|error| malformed(&error))? {
-        Decoded::Skipped { .. } => Ok(None),
+    let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
+    let length = match json::decode_up(text).map_err(|error| malformed(&error))? {
         Decoded::Frame(frame) => {
-            let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
-            let length =
-                encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?;
-            buffer.truncate(length);
-            Ok(Some(Bytes::from(buffer)))
+            encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?
         }
-    }
+        // Whoever counts the sequences must see it too: the smallest envelope with this stamp, under
+        // the unknown kind.
+        Decoded::Skipped { kind, stamp } => {
+            let beat = up::Heartbeat {
+                echo_us: 0,
+                held_us: 0,
+            };
+            let frame = Frame::new(stamp, Up::Heartbeat(beat));
+            let length = encode(&frame, &mut buffer).map_err(|error| malformed(&error))?;
+            buffer[KIND_AT].copy_from_slice(&kind.to_le_bytes());
+            length
+        }
+    };
+    buffer.truncate(length);
+    Ok(Bytes::from(buffer))
 }
 
 fn text_of(bytes: &[u8]) -> Option<String> {
@@ -123,12 +140,31 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
+/// What a Goodbye or a Reject says on the WebSocket level too (PROTOCOL.md, section 10).
+fn close_frame(bytes: &[u8]) -> Option<CloseFrame> {
+    let header = peek(bytes).ok()??;
+    // Only these two kinds close, and decoding every packet of speech again would cost.
+    if !matches!(header.kind, KIND_REJECT | KIND_GOODBYE) {
+        return None;
+    }
+    let Ok(Decoded::Frame(frame)) = device_protocol::decode_down(bytes) else { return None };
+    let (code, reason) = match frame.message {
+        Down::Reject(reject) => (reject.code.close_code(), reject.message),
+        Down::Goodbye(goodbye) => (goodbye.reason.close_code(), goodbye.message),
+        _ => return None,
+    };
+    let reason = crop(reason, CLOSE_REASON_BYTES_MAX).into();
+    Some(CloseFrame { code: code.into(), reason })
+}
+
 async fn write(
     mut sink: SplitSink<Socket, Message>,
     mut frames: mpsc::Receiver<Bytes>,
     form: Form,
 ) {
+    let mut close = None;
     while let Some(bytes) = frames.recv().await {
+        close = close_frame(&bytes);
         let message = match form {
             Form::Binary => Message::Binary(bytes),
             Form::Json => match text_of(&bytes) {
@@ -146,5 +182,36 @@ async fn write(
         }
     }
     // Everything was sent: say goodbye on the WebSocket level too.
-    drop(timeout(Duration::from_millis(WRITE_MS_MAX), sink.close()).await);
+    drop(timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(Message::Close(close))).await);
+}
+
+#[cfg(test)]
+mod tests {
+    use device_protocol::{Class, decode_up};
+
+    use super::*;
+
+    #[test]
+    fn an_unknown_kind_in_json_keeps_its_place_in_the_sequence() {
+        let text = r#"{"kind":"of_tomorrow","kind_number":8190,"sequence":70000,"turn":3,"time_us":8600000,"new":true}"#;
+        let bytes = binary_of(text).unwrap();
+        let Ok(Decoded::Skipped { kind, stamp }) = decode_up(&bytes) else {
+            panic!("{bytes:?}");
+        };
+        assert_eq!((kind, Class::of_kind(kind)), (8190, Class::Control));
+        assert_eq!(
+            (stamp.sequence, stamp.turn, stamp.time_us),
+            (70_000, 3, 8_600_000)
+        );
+    }
+
+    #[test]
+    fn text_that_is_no_message_is_malformed() {
+        for text in ["", "{}", "[1]", "null", r#"{"kind":"mute"}"#] {
+            assert!(
+                matches!(binary_of(text), Err(LinkError::Malformed(_))),
+                "{text}"
+            );
+        }
+    }
 }

@@ -9,11 +9,7 @@ use serde_json::{Value, json};
 /// Wednesday 2026-05-13 14:30 at UTC+2.
 pub fn now() -> Timestamp {
     let moment: jiff::Timestamp = "2026-05-13T14:30:00+02:00".parse().expect("a moment");
-    Timestamp {
-        mono_us: 0,
-        wall_ms: moment.as_millisecond(),
-        offset_s: 7200,
-    }
+    Timestamp { mono_us: 0, wall_ms: moment.as_millisecond(), offset_s: 7200 }
 }
 
 pub fn request(text: &str, tools: &Arc<[ToolSpec]>) -> Request {
@@ -69,9 +65,7 @@ pub fn tools() -> Arc<[ToolSpec]> {
 pub fn is_held_out(sentence: &str) -> bool {
     let hash = sentence
         .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     // The high bits are the well mixed ones.
     (hash >> 40) & 1 == 1
 }

@@ -40,10 +40,7 @@ fn rows() -> Vec<Row> {
                 panic!("three cells: {line}")
             };
             let arguments: Value = serde_json::from_str(arguments).expect(line);
-            Row {
-                sentence,
-                expected: (name != "-").then_some((name, arguments)),
-            }
+            Row { sentence, expected: (name != "-").then_some((name, arguments)) }
         })
         .collect()
 }
@@ -61,8 +58,7 @@ fn decide(engine: &Engine, sentence: &str) -> Option<(String, Value)> {
 }
 
 fn tools_once() -> std::sync::Arc<[gateway_core::vocab::ToolSpec]> {
-    static TOOLS: std::sync::OnceLock<std::sync::Arc<[gateway_core::vocab::ToolSpec]>> =
-        std::sync::OnceLock::new();
+    static TOOLS: std::sync::OnceLock<std::sync::Arc<[gateway_core::vocab::ToolSpec]>> = std::sync::OnceLock::new();
     TOOLS.get_or_init(tools).clone()
 }
 
@@ -83,9 +79,7 @@ fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
     for row in rows() {
         let half = usize::from(is_held_out(row.sentence));
         let got = decide(&engine, row.sentence);
-        let got = got
-            .as_ref()
-            .map(|(name, arguments)| (name.as_str(), arguments.clone()));
+        let got = got.as_ref().map(|(name, arguments)| (name.as_str(), arguments.clone()));
         let count = &mut counts[half];
         match (&row.expected, &got) {
             (None, None) => count[3] += 1,
@@ -103,18 +97,11 @@ fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
             }
         }
         if half == 0 && row.expected != got {
-            println!(
-                "{}\n   want {:?}\n   got  {got:?}",
-                row.sentence, row.expected
-            );
+            println!("{}\n   want {:?}\n   got  {got:?}", row.sentence, row.expected);
         }
     }
-    for (name, [commands, right, wrong, others, fired]) in
-        ["development", "held-out"].into_iter().zip(counts)
-    {
-        println!(
-            "{name}: {right} of {commands} commands right, {wrong} wrong; {fired} of {others} others fired"
-        );
+    for (name, [commands, right, wrong, others, fired]) in ["development", "held-out"].into_iter().zip(counts) {
+        println!("{name}: {right} of {commands} commands right, {wrong} wrong; {fired} of {others} others fired");
     }
     for [commands, right, wrong, others, fired] in counts {
         assert!(commands >= 150 && others >= 40, "both halves are filled");
@@ -154,25 +141,14 @@ fn asterisk_prompts() -> Vec<String> {
     let root = std::env::var_os("LORGNETTE_SPEECH")
         .map(PathBuf::from)
         .or_else(|| Some(home?.join(".local/share/lorgnette/speech")));
-    let file =
-        "asterisk-core-sounds-en/usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz";
-    let Some(path) = root
-        .map(|root| root.join(file))
-        .filter(|path| path.exists())
-    else {
+    let file = "asterisk-core-sounds-en/usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz";
+    let Some(path) = root.map(|root| root.join(file)).filter(|path| path.exists()) else {
         return Vec::new();
     };
-    let text = Command::new("gzip")
-        .arg("-dc")
-        .arg(path)
-        .output()
-        .expect("gzip");
+    let text = Command::new("gzip").arg("-dc").arg(path).output().expect("gzip");
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     let lines = text.lines().filter(|line| !line.starts_with(';'));
-    lines
-        .filter_map(|line| Some(line.split_once(": ")?.1.trim().to_owned()))
-        .filter(|text| !text.is_empty())
-        .collect()
+    lines.filter_map(|line| Some(line.split_once(": ")?.1.trim().to_owned())).filter(|text| !text.is_empty()).collect()
 }
 
 /// Everyday talk from the patterns of `unrelated.txt`: every pattern in turns, each time with
@@ -180,10 +156,8 @@ fn asterisk_prompts() -> Vec<String> {
 fn everyday(count: usize) -> Vec<String> {
     let text = include_str!("../../data/intents/unrelated.txt");
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    let (lists, patterns): (Vec<&str>, Vec<&str>) = lines.into_iter().partition(|line| {
-        line.split_once(": ")
-            .is_some_and(|(name, _)| !name.contains(' '))
-    });
+    let (lists, patterns): (Vec<&str>, Vec<&str>) =
+        lines.into_iter().partition(|line| line.split_once(": ").is_some_and(|(name, _)| !name.contains(' ')));
     let lists: HashMap<&str, Vec<&str>> = lists
         .into_iter()
         .filter_map(|line| line.split_once(": "))
@@ -218,10 +192,7 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
     let engine = Engine::new();
     let without = tools();
     let sentence = "Could you water the tomatoes for two and a half minutes, please?";
-    assert!(matches!(
-        engine.decide(&request(sentence, &without)),
-        Decision::Say(_)
-    ));
+    assert!(matches!(engine.decide(&request(sentence, &without)), Decision::Say(_)));
     let mut list = without.to_vec();
     list.push(tool(
         "garden.water",
@@ -235,21 +206,12 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
     ));
     let with = list.into();
     let ask = |sentence: &str| match engine.decide(&request(sentence, &with)) {
-        Decision::Calls(calls) => calls
-            .into_iter()
-            .map(|call| (call.name, call.arguments))
-            .collect(),
+        Decision::Calls(calls) => calls.into_iter().map(|call| (call.name, call.arguments)).collect(),
         Decision::Say(_) => Vec::new(),
     };
     let call = |arguments| vec![("garden.water".to_owned(), arguments)];
-    assert_eq!(
-        ask(sentence),
-        call(json!({"bed": "tomatoes", "seconds": 150}))
-    );
-    assert_eq!(
-        ask("Gently water the herb garden."),
-        call(json!({"bed": "herb_garden", "gently": true}))
-    );
+    assert_eq!(ask(sentence), call(json!({"bed": "tomatoes", "seconds": 150})));
+    assert_eq!(ask("Gently water the herb garden."), call(json!({"bed": "herb_garden", "gently": true})));
     // Out of the schema's bounds, an unknown bed, words behind the command.
     assert_eq!(ask("Water the tomatoes for two hours."), []);
     assert_eq!(ask("Water the roses."), []);
@@ -264,14 +226,7 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
         "evil",
         json!({"x": {"type": "string"}, "y": {"type": "string"}, "z": {"type": "string"}}),
         &[],
-        &[
-            "{x}",
-            "the {x}",
-            "do {x}",
-            "((((((((((x))))))))))",
-            "[",
-            greedy,
-        ],
+        &["{x}", "the {x}", "do {x}", "((((((((((x))))))))))", "[", greedy],
     );
     let many = (0..1_000).map(|_| greedy.to_owned());
     hostile.phrases[0].templates.extend(many);
@@ -279,10 +234,7 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     let tools = list.into();
     let engine = Engine::new();
     let long = "set a timer for ten minutes word ".repeat(50);
-    assert!(matches!(
-        engine.decide(&request(&long, &tools)),
-        Decision::Say(_)
-    ));
+    assert!(matches!(engine.decide(&request(&long, &tools)), Decision::Say(_)));
     let ask = |sentence: &str| match engine.decide(&request(sentence, &tools)) {
         Decision::Calls(calls) => calls[0].name.clone(),
         Decision::Say(_) => String::new(),
@@ -353,10 +305,9 @@ fn one_misheard_word_is_forgiven() {
 fn two_commands_in_one_breath() {
     let engine = Engine::new();
     let tools = tools_once();
-    let Decision::Calls(calls) = engine.decide(&request(
-        "Set a timer for five minutes and turn the volume up, please.",
-        &tools,
-    )) else {
+    let Decision::Calls(calls) =
+        engine.decide(&request("Set a timer for five minutes and turn the volume up, please.", &tools))
+    else {
         panic!("not understood")
     };
     let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
@@ -372,15 +323,9 @@ fn what_is_not_understood_gets_an_example() {
         Decision::Calls(calls) => panic!("{calls:?}"),
     };
     let near = said("Set a timer please");
-    assert!(
-        near.contains("timer") && near.contains("ten minutes"),
-        "{near}"
-    );
+    assert!(near.contains("timer") && near.contains("ten minutes"), "{near}");
     let unknown = said("Who painted the Mona Lisa?");
-    assert!(
-        unknown.contains("offline") && unknown.contains("what time is it"),
-        "{unknown}"
-    );
+    assert!(unknown.contains("offline") && unknown.contains("what time is it"), "{unknown}");
     for text in ["", "...", "\u{1f600}"] {
         assert!(!said(text).is_empty());
     }
@@ -391,19 +336,14 @@ async fn the_engine_is_a_chat_model() {
     let engine = Engine::new();
     let first = request("Set a timer for ten minutes", &tools_once());
     let events = stream(&engine, first.clone()).await;
-    let [ModelEvent::ToolCall(call), ModelEvent::Done { stop, .. }] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let [ModelEvent::ToolCall(call), ModelEvent::Done { stop, .. }] = &events[..] else { panic!("{events:?}") };
     assert_eq!(*stop, StopReason::ToolCalls);
     assert_eq!(call.arguments, json!({"seconds": 600}));
     let again = stream(&engine, first.clone()).await;
     assert_ne!(events, again, "ids differ");
 
     let mut second = first;
-    second.messages.push(Message {
-        role: Role::Assistant,
-        parts: vec![Part::ToolCall { call: call.clone() }],
-    });
+    second.messages.push(Message { role: Role::Assistant, parts: vec![Part::ToolCall { call: call.clone() }] });
     second.messages.push(Message {
         role: Role::Tool,
         parts: vec![Part::ToolResult {
@@ -412,18 +352,14 @@ async fn the_engine_is_a_chat_model() {
         }],
     });
     let events = stream(&engine, second).await;
-    let [ModelEvent::Text(text), ModelEvent::Done { stop, .. }] = &events[..] else {
-        panic!("{events:?}")
-    };
+    let [ModelEvent::Text(text), ModelEvent::Done { stop, .. }] = &events[..] else { panic!("{events:?}") };
     assert_eq!(text, "Ten minutes, starting now.");
     assert_eq!(*stop, StopReason::End);
 }
 
 async fn stream(engine: &Engine, request: Request) -> Vec<ModelEvent> {
     let (sender, mut receiver) = mpsc::channel(8);
-    engine
-        .stream(request, sender, CancellationToken::new())
-        .await;
+    engine.stream(request, sender, CancellationToken::new()).await;
     let mut events = Vec::new();
     while let Some(event) = receiver.recv().await {
         events.push(event);

@@ -24,9 +24,7 @@ pub fn words(pcm: &[i16], rate_hz: u32) -> String {
     let mut decoder = engine.decoder().expect("a state");
     let mut text = String::new();
     for piece in pcm.chunks(PIECE) {
-        let heard = decoder
-            .transcribe(piece, &Options::default())
-            .expect("a transcription");
+        let heard = decoder.transcribe(piece, &Options::default()).expect("a transcription");
         text += &heard.text.to_lowercase();
         text.push(' ');
     }
@@ -35,9 +33,5 @@ pub fn words(pcm: &[i16], rate_hz: u32) -> String {
 
 /// The words of all speeches of the list.
 pub fn heard(speeches: &[Heard]) -> String {
-    speeches
-        .iter()
-        .filter(|speech| !speech.pcm.is_empty())
-        .map(|speech| words(&speech.pcm, speech.rate_hz))
-        .collect()
+    speeches.iter().filter(|speech| !speech.pcm.is_empty()).map(|speech| words(&speech.pcm, speech.rate_hz)).collect()
 }

@@ -81,9 +81,8 @@ async fn speak(world: &World, python: &Path, extra: &[&str]) -> (serde_json::Val
         told.send(all).expect("room for one");
     };
     let mut summary = String::new();
-    let finished = tokio::time::timeout(2 * WAIT, async {
-        tokio::join!(stdout.read_to_string(&mut summary), operator)
-    });
+    let finished =
+        tokio::time::timeout(2 * WAIT, async { tokio::join!(stdout.read_to_string(&mut summary), operator) });
     finished.await.expect("the client ends").0.expect("its output");
     let status = client.wait().await.expect("the client's status");
     let errors = words.recv().unwrap_or_default();

@@ -4,7 +4,10 @@ use device_protocol::Codecs;
 use firmware_sim::{Glasses, Seen};
 
 use super::ear;
-use crate::world::{World, answered, floor, say, text, understood, until};
+use crate::{
+    process::Process,
+    world::{self, World, answered, floor, pause, say, text, understood, until},
+};
 
 /// Says a sentence and listens to the answer: what was understood, its caption, and its sound as transcribed.
 async fn turn(glasses: &mut Glasses, sentence: &str) -> (String, String, String) {
@@ -45,15 +48,23 @@ async fn a_spoken_timer_over_websocket() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_note_over_quic_outlives_the_gateway() {
     let _floor = floor().await;
-    let mut world = World::start().await;
-    let mut glasses = world.glasses("quic", "glasses").await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let quic = |gateway: &Process| {
+        let mut options = gateway.options();
+        options.target = format!("quic://{}", gateway.quic).parse().expect("an address");
+        options
+    };
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, quic(&gateway)).await;
     let (_, _, sound) = turn(&mut glasses, "Hey Mentra, take a note: buy oat milk.").await;
     assert!(has(&sound, &["milk"]), "{sound}");
-    assert!(has(&world.notes().join("\n").to_lowercase(), &["milk"]), "{:?}", world.notes());
     glasses.goodbye().await;
+    let (status, _) = gateway.terminate().await;
+    assert!(status.success(), "{status}");
 
-    world.restart().await;
-    let mut glasses = world.glasses("quic", "glasses").await;
+    let gateway = Process::start(&data, "", &[]).await;
+    let mut glasses = world::connect(&data, quic(&gateway)).await;
     let (_, caption, sound) = turn(&mut glasses, "Hey Mentra, read my notes.").await;
     assert!(has(&caption, &["milk"]), "{caption}");
     assert!(has(&sound, &["milk"]), "{sound}");
@@ -70,9 +81,9 @@ async fn sound_without_a_coder_over_plain_websocket() {
     assert!(has(&transcript, &["times", "x"]), "{transcript}");
     assert!(has(&sound, &["36", "thirty-six", "thirty six"]), "{sound}");
     let log = glasses.goodbye().await;
-    let pcm = log.since(0).into_iter().any(|event| {
-        matches!(event.seen, Seen::Welcome { up, down, .. } if up.0.contains("pcm") && down.0.contains("pcm"))
-    });
+    let pcm = log.since(0).into_iter().any(
+        |event| matches!(event.seen, Seen::Welcome { up, down, .. } if up.0.contains("pcm") && down.0.contains("pcm")),
+    );
     assert!(pcm, "PCM was agreed");
 }
 
@@ -88,10 +99,7 @@ async fn the_glasses_own_tool_is_called() {
         Seen::ToolCalled { name, arguments, ok, .. } => Some((name, arguments, ok)),
         _ => None,
     });
-    assert_eq!(
-        called.expect("a call"),
-        ("display.brightness".to_owned(), "{\"level\":40}".to_owned(), true)
-    );
+    assert_eq!(called.expect("a call"), ("display.brightness".to_owned(), "{\"level\":40}".to_owned(), true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,20 +123,18 @@ async fn the_wearer_interrupts() {
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;
     say(&mut glasses, "Hey Mentra, what can I say?").await;
-    let first = until(&mut glasses, "the answer begins", |event| {
-        matches!(event.seen, Seen::FirstSound { .. })
-    });
+    let first = until(&mut glasses, "the answer begins", |event| matches!(event.seen, Seen::FirstSound { .. }));
     let Seen::FirstSound { speech, .. } = first.await else { unreachable!("it was picked") };
     glasses.say_text("Mentra, stop.").await.expect("said");
-    until(&mut glasses, "a hush", |event| {
-        matches!(event.seen, Seen::Hush { .. })
-    })
-    .await;
-    let over = until(&mut glasses, "the speech is over", |event| {
-        matches!(event.seen, Seen::SpeechHeard { speech: number, .. } if number == speech)
-    });
+    until(&mut glasses, "a hush", |event| matches!(event.seen, Seen::Hush { .. })).await;
+    let over = until(
+        &mut glasses,
+        "the speech is over",
+        |event| matches!(event.seen, Seen::SpeechHeard { speech: number, .. } if number == speech),
+    );
     assert!(matches!(over.await, Seen::SpeechHeard { complete: false, .. }), "it was not stopped");
     // The gateway is there for the next request.
+    pause(&glasses).await;
     let (_, _, sound) = turn(&mut glasses, "Hey Mentra, set a timer for five minutes.").await;
     assert!(has(&sound, &["five minutes", "5 minutes"]), "{sound}");
 }
@@ -139,9 +145,11 @@ async fn the_wake_word_alone_and_then_the_request() {
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;
     say(&mut glasses, "Hey Mentra.").await;
-    until(&mut glasses, "it listens", |event| {
-        matches!(&event.seen, Seen::Listening { state, .. } if state == "listening")
-    })
+    until(
+        &mut glasses,
+        "it listens",
+        |event| matches!(&event.seen, Seen::Listening { state, .. } if state == "listening"),
+    )
     .await;
     let (_, caption, sound) = turn(&mut glasses, "Set a timer for ten minutes.").await;
     assert!(has(&caption, &["ten minutes"]), "{caption}");
@@ -153,10 +161,8 @@ async fn talk_that_is_not_meant_for_it_leads_to_nothing() {
     let _floor = floor().await;
     let world = World::start().await;
     let mut glasses = world.glasses("wss", "glasses").await;
-    glasses
-        .say_text("We should set a timer for the potatoes tomorrow.")
-        .await
-        .expect("said");
+    glasses.say_text("We should set a timer for the potatoes tomorrow.").await.expect("said");
+    pause(&glasses).await;
     let (transcript, caption, _) = turn(&mut glasses, "Hey Mentra, take a note: call the dentist.").await;
     assert!(has(&transcript, &["dentist"]) && has(&caption, &["dentist"]), "{transcript} / {caption}");
     let spoken: Vec<_> = glasses
@@ -168,10 +174,7 @@ async fn talk_that_is_not_meant_for_it_leads_to_nothing() {
             _ => None,
         })
         .collect();
-    assert!(
-        spoken.iter().all(|(_, text)| !text.to_lowercase().contains("timer")),
-        "{spoken:?}"
-    );
+    assert!(spoken.iter().all(|(_, text)| !text.to_lowercase().contains("timer")), "{spoken:?}");
     assert!(!displayed(&glasses).contains("timer set"), "{}", displayed(&glasses));
     assert_eq!(world.notes().len(), 1);
 }

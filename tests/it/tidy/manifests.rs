@@ -15,28 +15,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("chat-models", &["gateway-core"]),
     ("tools", &["gateway-core"]),
     ("firmware-sim", &["device-protocol", "audio"]),
-    (
-        "gateway",
-        &[
-            "tools",
-            "chat-models",
-            "gateway-core",
-            "audio",
-            "device-protocol",
-        ],
-    ),
-    (
-        "tests",
-        &[
-            "gateway",
-            "firmware-sim",
-            "tools",
-            "chat-models",
-            "gateway-core",
-            "audio",
-            "device-protocol",
-        ],
-    ),
+    ("gateway", &["tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
+    ("tests", &["gateway", "firmware-sim", "tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
 ];
 
 /// Crates whose work is plain calls: neither a runtime nor sockets, also not in their tests.
@@ -58,9 +38,7 @@ const RUNTIME: [&str; 10] = [
 fn judge(manifest: &Table) -> Vec<String> {
     let name = manifest["package"]["name"].as_str().unwrap_or("?");
     let Some((_, allowed)) = ARROWS.iter().find(|(known, _)| *known == name) else {
-        return vec![format!(
-            "{name}: a crate that the house does not know (see ARROWS)"
-        )];
+        return vec![format!("{name}: a crate that the house does not know (see ARROWS)")];
     };
     let mut complaints = Vec::new();
     for dependency in dependencies(manifest) {
@@ -69,23 +47,15 @@ fn judge(manifest: &Table) -> Vec<String> {
             complaints.push(format!("{name} must not import {dependency}"));
         }
         if SYNCHRONOUS.contains(&name) && RUNTIME.contains(&dependency.as_str()) {
-            complaints.push(format!(
-                "{name} is synchronous and must not import {dependency}"
-            ));
+            complaints.push(format!("{name} is synchronous and must not import {dependency}"));
         }
         if name == "xtask" {
-            complaints.push(format!(
-                "xtask has no dependencies, but imports {dependency}"
-            ));
+            complaints.push(format!("xtask has no dependencies, but imports {dependency}"));
         }
     }
-    let inherits = manifest
-        .get("lints")
-        .and_then(|lints| lints.get("workspace"));
+    let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace"));
     if inherits != Some(&Value::Boolean(true)) {
-        complaints.push(format!(
-            "{name} does not inherit the lints (`[lints] workspace = true`)"
-        ));
+        complaints.push(format!("{name} does not inherit the lints (`[lints] workspace = true`)"));
     }
     complaints
 }
@@ -93,26 +63,15 @@ fn judge(manifest: &Table) -> Vec<String> {
 /// Package names in every dependency table, also those of one target only.
 fn dependencies(manifest: &Table) -> Vec<String> {
     let targets = manifest.get("target").and_then(Value::as_table);
-    let tables = std::iter::once(manifest).chain(
-        targets
-            .into_iter()
-            .flat_map(|targets| targets.values().filter_map(Value::as_table)),
-    );
+    let tables = std::iter::once(manifest)
+        .chain(targets.into_iter().flat_map(|targets| targets.values().filter_map(Value::as_table)));
     let mut names = Vec::new();
     for table in tables {
         for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
-            let entries = table
-                .get(kind)
-                .and_then(Value::as_table)
-                .into_iter()
-                .flatten();
-            names.extend(entries.map(|(key, entry)| {
-                entry
-                    .get("package")
-                    .and_then(Value::as_str)
-                    .unwrap_or(key)
-                    .to_owned()
-            }));
+            let entries = table.get(kind).and_then(Value::as_table).into_iter().flatten();
+            names.extend(
+                entries.map(|(key, entry)| entry.get("package").and_then(Value::as_str).unwrap_or(key).to_owned()),
+            );
         }
     }
     names
@@ -122,18 +81,11 @@ fn dependencies(manifest: &Table) -> Vec<String> {
 fn forgotten_bans(root: &str, nearer: &str) -> Vec<String> {
     let bans = |text: &str| -> Vec<String> {
         let table: Table = text.parse().expect("a clippy.toml is TOML");
-        let list = table["disallowed-methods"]
-            .as_array()
-            .expect("a list of bans");
-        list.iter()
-            .map(|ban| ban["path"].as_str().expect("a path").to_owned())
-            .collect()
+        let list = table["disallowed-methods"].as_array().expect("a list of bans");
+        list.iter().map(|ban| ban["path"].as_str().expect("a path").to_owned()).collect()
     };
     let nearer = bans(nearer);
-    bans(root)
-        .into_iter()
-        .filter(|ban| !nearer.contains(ban))
-        .collect()
+    bans(root).into_iter().filter(|ban| !nearer.contains(ban)).collect()
 }
 
 fn manifest(text: &str) -> Table {
@@ -142,19 +94,10 @@ fn manifest(text: &str) -> Table {
 
 #[test]
 fn imports_point_down() {
-    let files: BTreeMap<String, String> = tree::files()
-        .into_iter()
-        .map(|file| (file.path, file.text))
-        .collect();
+    let files: BTreeMap<String, String> = tree::files().into_iter().map(|file| (file.path, file.text)).collect();
     let workspace = manifest(&files["Cargo.toml"]);
-    let members = workspace["workspace"]["members"]
-        .as_array()
-        .expect("members");
-    assert_eq!(
-        members.len(),
-        ARROWS.len(),
-        "ARROWS and the workspace list different crates"
-    );
+    let members = workspace["workspace"]["members"].as_array().expect("members");
+    assert_eq!(members.len(), ARROWS.len(), "ARROWS and the workspace list different crates");
     let complaints: Vec<String> = members
         .iter()
         .filter_map(Value::as_str)
@@ -172,41 +115,24 @@ fn a_wrong_arrow_is_found() {
         package("audio", "[dependencies]\ngateway-core.workspace = true"),
         package("audio", "[dev-dependencies]\ntokio = \"1\""),
         package("tools", "[dev-dependencies]\nchat-models.workspace = true"),
-        package(
-            "gateway",
-            "[dependencies]\nsim = { package = \"firmware-sim\", path = \"x\" }",
-        ),
-        package(
-            "gateway-core",
-            "[target.'cfg(unix)'.dependencies]\naudio = { path = \"x\" }",
-        ),
+        package("gateway", "[dependencies]\nsim = { package = \"firmware-sim\", path = \"x\" }"),
+        package("gateway-core", "[target.'cfg(unix)'.dependencies]\naudio = { path = \"x\" }"),
         package("xtask", "[dependencies]\nanyhow = \"1\""),
         package("newcomer", ""),
     ] {
         assert_eq!(judged(&bad).len(), 1, "{bad}");
     }
-    assert_eq!(
-        judge(&manifest(&package("audio", ""))).len(),
-        1,
-        "lints are not inherited"
-    );
+    assert_eq!(judge(&manifest(&package("audio", ""))).len(), 1, "lints are not inherited");
 }
 
 #[test]
 fn every_clippy_file_repeats_the_roots_bans() {
     let files = tree::files();
-    let root = files
-        .iter()
-        .find(|file| file.path == "clippy.toml")
-        .expect("clippy.toml");
-    let nearer = files
-        .iter()
-        .filter(|file| file.path.ends_with("/clippy.toml"));
+    let root = files.iter().find(|file| file.path == "clippy.toml").expect("clippy.toml");
+    let nearer = files.iter().filter(|file| file.path.ends_with("/clippy.toml"));
     let complaints: Vec<String> = nearer
         .flat_map(|file| {
-            forgotten_bans(&root.text, &file.text)
-                .into_iter()
-                .map(|ban| format!("{} forgets to ban {ban}", file.path))
+            forgotten_bans(&root.text, &file.text).into_iter().map(|ban| format!("{} forgets to ban {ban}", file.path))
         })
         .collect();
     no_complaints(&complaints);
@@ -215,9 +141,6 @@ fn every_clippy_file_repeats_the_roots_bans() {
 #[test]
 fn a_forgotten_ban_is_found() {
     let root = "disallowed-methods = [{ path = \"a\" }, { path = \"b\" }]";
-    assert_eq!(
-        forgotten_bans(root, "disallowed-methods = [{ path = \"b\" }]"),
-        ["a"]
-    );
+    assert_eq!(forgotten_bans(root, "disallowed-methods = [{ path = \"b\" }]"), ["a"]);
     assert_eq!(forgotten_bans(root, root), [""; 0]);
 }

@@ -8,51 +8,29 @@ use super::{every_rust_file, no_complaints, tree};
 const LINES_MAX: usize = 500;
 
 /// Crates that meet bytes from a network, a file or a model.
-const PRODUCT: [&str; 5] = [
-    "device-protocol/src/",
-    "audio/src/",
-    "gateway/",
-    "tools/src/",
-    "firmware-sim/src/",
-];
+const PRODUCT: [&str; 5] = ["device-protocol/src/", "audio/src/", "gateway/", "tools/src/", "firmware-sim/src/"];
 
 /// Libraries: what they have to say goes through `tracing`.
-const LIBRARIES: [&str; 5] = [
-    "device-protocol/src/",
-    "audio/src/",
-    "gateway/core/src/",
-    "gateway/chat/src/",
-    "tools/src/",
-];
+const LIBRARIES: [&str; 5] =
+    ["device-protocol/src/", "audio/src/", "gateway/core/src/", "gateway/chat/src/", "tools/src/"];
 
 /// Parts of `audio` that the simulator must not share with the gateway.
-const GATEWAYS_OWN_EARS: [&str; 7] = [
-    "listener", "speaker", "jitter", "vad", "preroll", "asr", "*",
-];
+const GATEWAYS_OWN_EARS: [&str; 7] = ["listener", "speaker", "jitter", "vad", "preroll", "asr", "*"];
 
 fn too_long(file: &File) -> Vec<String> {
     let lines = file.production().len();
     if file.is_test() || lines <= LINES_MAX {
         return Vec::new();
     }
-    vec![format!(
-        "{}: {lines} lines without tests; at most {LINES_MAX}",
-        file.path
-    )]
+    vec![format!("{}: {lines} lines without tests; at most {LINES_MAX}", file.path)]
 }
 
 fn without_module_line(file: &File) -> Vec<String> {
     let first = file.text.lines().next().unwrap_or_default();
-    if first
-        .strip_prefix("//! ")
-        .is_some_and(|line| !line.trim().is_empty())
-    {
+    if first.strip_prefix("//! ").is_some_and(|line| !line.trim().is_empty()) {
         return Vec::new();
     }
-    vec![format!(
-        "{}: the first line is not a `//!` line that says what it is for",
-        file.path
-    )]
+    vec![format!("{}: the first line is not a `//!` line that says what it is for", file.path)]
 }
 
 fn forbidden_imports(file: &File) -> Vec<String> {
@@ -60,10 +38,7 @@ fn forbidden_imports(file: &File) -> Vec<String> {
     let code = code.join("\n");
     let mut complaints = Vec::new();
     let mut forbid = |name: &str, is_forbidden: &dyn Fn(&str) -> bool| {
-        for part in parts_used(&code, name)
-            .iter()
-            .filter(|part| is_forbidden(part))
-        {
+        for part in parts_used(&code, name).iter().filter(|part| is_forbidden(part)) {
             complaints.push(format!("{}: must not use {name}::{part}", file.path));
         }
     };
@@ -84,11 +59,7 @@ fn parts_used(code: &str, name: &str) -> Vec<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let segment = |text: &str| -> String {
         let text = text.trim_start();
-        if text.starts_with('*') {
-            "*".into()
-        } else {
-            text.chars().take_while(|c| is_word(*c)).collect()
-        }
+        if text.starts_with('*') { "*".into() } else { text.chars().take_while(|c| is_word(*c)).collect() }
     };
     let path = format!("{name}::");
     let mut parts = Vec::new();
@@ -129,31 +100,16 @@ fn forbidden_words(file: &File) -> Vec<String> {
         (concat!("todo", "!("), "finish it"),
         (concat!("unimplemented", "!("), "finish it"),
         (concat!("FIX", "ME"), "finish it, or open an issue"),
-        (
-            concat!("#[ign", "ore"),
-            "a test that does not run proves nothing",
-        ),
+        (concat!("#[ign", "ore"), "a test that does not run proves nothing"),
     ];
     let mut production_only: Vec<(&str, &str)> = Vec::new();
     if file.is_in(&["gateway/core/src/"]) {
         production_only.extend([
             ("std::", "the core has no clock, thread, socket or file"),
-            (
-                "HashMap",
-                "the core's order of events must not depend on a hash",
-            ),
-            (
-                "HashSet",
-                "the core's order of events must not depend on a hash",
-            ),
-            (
-                "Instant",
-                "the core never reads a clock: time is an argument",
-            ),
-            (
-                "SystemTime",
-                "the core never reads a clock: time is an argument",
-            ),
+            ("HashMap", "the core's order of events must not depend on a hash"),
+            ("HashSet", "the core's order of events must not depend on a hash"),
+            ("Instant", "the core never reads a clock: time is an argument"),
+            ("SystemTime", "the core never reads a clock: time is an argument"),
             ("[i16", "sound never enters the core"),
             ("Vec<i16>", "sound never enters the core"),
             ("[f32", "sound never enters the core"),
@@ -164,17 +120,10 @@ fn forbidden_words(file: &File) -> Vec<String> {
     if file.is_in(&["gateway/src/"]) && !file.is_in(&["gateway/src/effects"]) {
         let why = "one task per device: elsewhere work is started in `effects`, or in a `JoinSet` \
                    or `TaskTracker` that shutdown waits for";
-        production_only.extend([
-            ("tokio::spawn(", why),
-            ("task::spawn", why),
-            ("spawn_blocking(", why),
-        ]);
+        production_only.extend([("tokio::spawn(", why), ("task::spawn", why), ("spawn_blocking(", why)]);
     }
     if file.is_in(&PRODUCT) {
-        production_only.push((
-            ".unwrap()",
-            "return an error, or `expect` what makes it impossible",
-        ));
+        production_only.push((".unwrap()", "return an error, or `expect` what makes it impossible"));
     }
     if file.is_in(&LIBRARIES) {
         production_only.push(("println!(", "libraries speak through `tracing`"));
@@ -188,12 +137,7 @@ fn forbidden_words(file: &File) -> Vec<String> {
             })
             .collect()
     };
-    let everywhere = file
-        .text
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
-        .collect();
+    let everywhere = file.text.lines().enumerate().map(|(index, line)| (index + 1, line)).collect();
     let mut complaints = find(&banned, everywhere);
     if !file.is_test() {
         complaints.extend(find(&production_only, file.code()));
@@ -245,120 +189,49 @@ fn a_long_file_is_found_and_its_tests_do_not_count() {
     let long = "x\n".repeat(LINES_MAX + 1);
     assert_eq!(too_long(&File::new("audio/src/a.rs", &long)).len(), 1);
     no_complaints(&too_long(&File::new("audio/tests/a.rs", &long)));
-    let tested = format!(
-        "fn a() {{}}\n#[cfg(test)]\nmod tests {{\n{}}}\n",
-        "    x\n".repeat(900)
-    );
+    let tested = format!("fn a() {{}}\n#[cfg(test)]\nmod tests {{\n{}}}\n", "    x\n".repeat(900));
     no_complaints(&too_long(&File::new("audio/src/a.rs", &tested)));
 }
 
 #[test]
 fn a_missing_module_line_is_found() {
     for bad in ["", "use a;\n", "//!\n", "/// Item.\n", "\n//! Late.\n"] {
-        assert_eq!(
-            without_module_line(&File::new("a.rs", bad)).len(),
-            1,
-            "{bad:?}"
-        );
+        assert_eq!(without_module_line(&File::new("a.rs", bad)).len(), 1, "{bad:?}");
     }
-    no_complaints(&without_module_line(&File::new(
-        "a.rs",
-        "//! What it is for.\n",
-    )));
+    no_complaints(&without_module_line(&File::new("a.rs", "//! What it is for.\n")));
 }
 
 #[test]
 fn a_forbidden_import_is_found() {
     let judged = |path: &str, text: &str| forbidden_imports(&File::new(path, text)).len();
-    assert_eq!(
-        judged("tools/src/a.rs", "use gateway_core::floor::Floor;"),
-        1
-    );
-    assert_eq!(
-        judged(
-            "gateway/chat/src/a.rs",
-            "use gateway_core::{vocab::ToolSpec, user};"
-        ),
-        1
-    );
-    assert_eq!(
-        judged("tools/src/a.rs", "use gateway_core::{vocab::{A, b}};"),
-        0
-    );
+    assert_eq!(judged("tools/src/a.rs", "use gateway_core::floor::Floor;"), 1);
+    assert_eq!(judged("gateway/chat/src/a.rs", "use gateway_core::{vocab::ToolSpec, user};"), 1);
+    assert_eq!(judged("tools/src/a.rs", "use gateway_core::{vocab::{A, b}};"), 0);
     assert_eq!(judged("tools/src/a.rs", "use gateway_core::*;"), 1);
-    assert_eq!(
-        judged("gateway/src/a.rs", "use gateway_core::floor::Floor;"),
-        0
-    );
-    assert_eq!(
-        judged(
-            "firmware-sim/src/a.rs",
-            "let l = audio::listener::Listener::new();"
-        ),
-        1
-    );
-    assert_eq!(
-        judged(
-            "firmware-sim/src/a.rs",
-            "use audio::{codec::opus,\n    vad};"
-        ),
-        1
-    );
-    assert_eq!(
-        judged(
-            "firmware-sim/src/a.rs",
-            "use audio::codec; use crate::audio::vad;"
-        ),
-        0
-    );
+    assert_eq!(judged("gateway/src/a.rs", "use gateway_core::floor::Floor;"), 0);
+    assert_eq!(judged("firmware-sim/src/a.rs", "let l = audio::listener::Listener::new();"), 1);
+    assert_eq!(judged("firmware-sim/src/a.rs", "use audio::{codec::opus,\n    vad};"), 1);
+    assert_eq!(judged("firmware-sim/src/a.rs", "use audio::codec; use crate::audio::vad;"), 0);
     assert_eq!(judged("tools/src/registry.rs", "use rmcp::model::Tool;"), 1);
-    assert_eq!(
-        judged("tools/src/mcp/client.rs", "use rmcp::model::Tool;"),
-        0
-    );
+    assert_eq!(judged("tools/src/mcp/client.rs", "use rmcp::model::Tool;"), 0);
 }
 
 #[test]
 fn a_forbidden_word_is_found() {
     let judged = |path: &str, text: &str| forbidden_words(&File::new(path, text)).len();
-    assert_eq!(
-        judged("gateway/core/src/a.rs", "use alloc::collections::HashMap;"),
-        1
-    );
-    assert_eq!(
-        judged(
-            "gateway/core/src/a.rs",
-            "let now = std::time::Instant::now();"
-        ),
-        2
-    );
-    assert_eq!(
-        judged("gateway/core/src/a.rs", "fn hear(pcm: &[i16]) {}"),
-        1
-    );
+    assert_eq!(judged("gateway/core/src/a.rs", "use alloc::collections::HashMap;"), 1);
+    assert_eq!(judged("gateway/core/src/a.rs", "let now = std::time::Instant::now();"), 2);
+    assert_eq!(judged("gateway/core/src/a.rs", "fn hear(pcm: &[i16]) {}"), 1);
     assert_eq!(judged("audio/src/a.rs", "fn hear(pcm: &[i16]) {}"), 0);
     assert_eq!(judged("gateway/src/a.rs", "let a = b.unwrap();"), 1);
     assert_eq!(judged("gateway/src/a.rs", "/// let a = b.unwrap();"), 0);
-    assert_eq!(
-        judged(
-            "gateway/src/a.rs",
-            "#[cfg(test)]\nmod tests {\n    b.unwrap();\n}"
-        ),
-        0
-    );
+    assert_eq!(judged("gateway/src/a.rs", "#[cfg(test)]\nmod tests {\n    b.unwrap();\n}"), 0);
     assert_eq!(judged("gateway/tests/a.rs", "b.unwrap();"), 0);
     assert_eq!(judged("gateway/src/ear.rs", "tokio::spawn(listen());"), 1);
-    assert_eq!(
-        judged("gateway/src/effects/mod.rs", "tokio::spawn(listen());"),
-        0
-    );
+    assert_eq!(judged("gateway/src/effects/mod.rs", "tokio::spawn(listen());"), 0);
     assert_eq!(judged("gateway/src/ear.rs", "tasks.spawn(listen());"), 0);
     assert_eq!(judged("tools/src/a.rs", "eprintln!(\"x\");"), 1);
-    for open in [
-        concat!("todo", "!()"),
-        concat!("// FIX", "ME"),
-        concat!("#[ign", "ore]"),
-    ] {
+    for open in [concat!("todo", "!()"), concat!("// FIX", "ME"), concat!("#[ign", "ore]")] {
         assert_eq!(judged("tests/it/a.rs", open), 1, "{open}");
     }
 }
@@ -375,9 +248,5 @@ fn unsafe_code_without_a_reason_is_found() {
 #[test]
 fn the_project_is_really_read() {
     let files = tree::files();
-    assert!(
-        files
-            .iter()
-            .any(|file| file.path == "tests/it/tidy/rust_sources.rs")
-    );
+    assert!(files.iter().any(|file| file.path == "tests/it/tidy/rust_sources.rs"));
 }

@@ -13,10 +13,7 @@ pub(super) struct File {
 
 impl File {
     pub(super) fn new(path: &str, text: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+        Self { path: path.to_owned(), text: text.to_owned() }
     }
 
     pub(super) fn is_in(&self, folders: &[&str]) -> bool {
@@ -27,9 +24,7 @@ impl File {
     pub(super) fn is_test(&self) -> bool {
         let mut folders: Vec<&str> = self.path.split('/').collect();
         let name = folders.pop().unwrap_or_default();
-        folders
-            .iter()
-            .any(|folder| matches!(*folder, "tests" | "benches" | "fuzz"))
+        folders.iter().any(|folder| matches!(*folder, "tests" | "benches" | "fuzz"))
             || name == "tests.rs"
             || name.ends_with("_tests.rs")
     }
@@ -40,11 +35,7 @@ impl File {
     /// attribute.
     pub(super) fn production(&self) -> Vec<(usize, &str)> {
         let mut kept = Vec::new();
-        let mut lines = self
-            .text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line));
+        let mut lines = self.text.lines().enumerate().map(|(index, line)| (index + 1, line));
         while let Some((number, line)) = lines.next() {
             let code = line.trim_start();
             if !code.starts_with("#[cfg(test)]") && !code.starts_with("#[cfg(all(test") {
@@ -54,8 +45,7 @@ impl File {
             let indent = &line[..line.len() - code.len()];
             let end = format!("{indent}}}");
             for (_, inner) in lines.by_ref() {
-                let same_column = inner.starts_with(indent)
-                    && !inner[indent.len()..].starts_with(char::is_whitespace);
+                let same_column = inner.starts_with(indent) && !inner[indent.len()..].starts_with(char::is_whitespace);
                 if inner == end || (same_column && inner.ends_with(';')) {
                     break;
                 }
@@ -74,31 +64,18 @@ impl File {
 
 /// The root of the checkout.
 pub(super) fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests/ lies in the checkout")
-        .into()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ lies in the checkout").into()
 }
 
 /// Every file that is tracked, or new and not ignored.
 pub(super) fn files() -> Vec<File> {
     let root = root();
     let listed = Command::new("git")
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(&root)
         .output()
         .expect("the house rules need `git` to know which files are the project's");
-    assert!(
-        listed.status.success(),
-        "{}",
-        String::from_utf8_lossy(&listed.stderr)
-    );
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     String::from_utf8_lossy(&listed.stdout)
         .split_terminator('\0')
         // A file that was deleted but not yet from the index cannot be read.
