@@ -69,16 +69,11 @@ fn hear(ear: &mut Listener, packets: &[Vec<u8>]) -> Vec<u64> {
     for (index, packet) in packets.iter().enumerate() {
         let capture_us = index as u64 * PACKET_US;
         let began = Instant::now();
-        black_box(ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts))
-            .unwrap();
+        black_box(ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)).unwrap();
         times.push(began.elapsed().as_nanos() as u64);
         for fact in facts.drain(..) {
             match fact {
-                Fact::Silence {
-                    utterance,
-                    silence_us,
-                    ..
-                } if silence_us >= 700_000 => {
+                Fact::Silence { utterance, silence_us, .. } if silence_us >= 700_000 => {
                     ear.close_utterance(utterance);
                 }
                 Fact::TooLong { utterance } => ear.close_utterance(utterance),
@@ -93,12 +88,7 @@ fn line(what: &str, mut times: Vec<u64>) {
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 1_000] as f64 / 1_000.0;
     let mean = times.iter().sum::<u64>() as f64 / times.len() as f64 / 1_000.0;
-    println!(
-        "{what:44} mean {mean:7.1}  median {:7.1}  p99 {:7.1}  most {:7.1} us",
-        at(500),
-        at(990),
-        at(1_000)
-    );
+    println!("{what:44} mean {mean:7.1}  median {:7.1}  p99 {:7.1}  most {:7.1} us", at(500), at(990), at(1_000));
 }
 
 /// How long after the fact the listener says so, in the device's time: from the voice's first and
@@ -117,8 +107,7 @@ fn notice() {
         let (mut onset, mut pause) = (None, None);
         for (index, packet) in packets(&pcm, Codec::Pcm16, 16_000).iter().enumerate() {
             let capture_us = index as u64 * PACKET_US;
-            ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
-                .unwrap();
+            ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
             for fact in facts.drain(..) {
                 let now_us = (capture_us + PACKET_US) as i64;
                 match fact {
@@ -133,27 +122,15 @@ fn notice() {
     }
     onsets.sort_unstable();
     pauses.sort_unstable();
-    println!(
-        "notice on {} clips, ms after the annotation by energy",
-        SPEECH.len()
-    );
-    println!(
-        "  speech started: median {}, all {onsets:?}",
-        onsets[onsets.len() / 2]
-    );
-    println!(
-        "  paused:         median {}, all {pauses:?}",
-        pauses[pauses.len() / 2]
-    );
+    println!("notice on {} clips, ms after the annotation by energy", SPEECH.len());
+    println!("  speech started: median {}, all {onsets:?}", onsets[onsets.len() / 2]);
+    println!("  paused:         median {}, all {pauses:?}", pauses[pauses.len() / 2]);
 }
 
 /// Resident bytes of this process.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
+    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0) * 4_096
 }
 
@@ -163,10 +140,7 @@ fn memory() {
     let model = model();
     let quiet = packets(&white(seconds(3.0), 3.0, 1), Codec::Opus, 16_000);
     let speech = packets(&clip(SPEECH[6])[..seconds(5.0)], Codec::Opus, 16_000);
-    let config = audio::listener::Config {
-        codec: Codec::Opus,
-        ..Default::default()
-    };
+    let config = audio::listener::Config { codec: Codec::Opus, ..Default::default() };
     let mut ears = Vec::new();
     let mut facts = Vec::new();
     let before = resident();
@@ -179,23 +153,17 @@ fn memory() {
     for ear in &mut ears {
         for (index, packet) in speech.iter().enumerate() {
             let at = quiet.len() + index;
-            ear.push_packet(at as u32, at as u64 * PACKET_US, packet, 0, &mut facts)
-                .unwrap();
+            ear.push_packet(at as u32, at as u64 * PACKET_US, packet, 0, &mut facts).unwrap();
         }
         facts.clear();
     }
     let streaming = resident();
     println!("resident bytes per listener, {DEVICES} of them, Opus");
-    println!(
-        "  quiet {}, after 5 s of speech {}",
-        (idle - before) / DEVICES,
-        (streaming - before) / DEVICES
-    );
+    println!("  quiet {}, after 5 s of speech {}", (idle - before) / DEVICES, (streaming - before) / DEVICES);
 }
 
 fn end_of_turn() {
-    let Ok(model) = audio::end_of_turn::Model::load(&model_path(audio::end_of_turn::FILE_NAME))
-    else {
+    let Ok(model) = audio::end_of_turn::Model::load(&model_path(audio::end_of_turn::FILE_NAME)) else {
         println!("end-of-turn score: no model");
         return;
     };
@@ -216,10 +184,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "count") {
         let wanted = arguments.get(at + 1).map_or("quiet", String::as_str);
-        let (_, pcm) = scenes()
-            .into_iter()
-            .find(|(name, _)| *name == wanted)
-            .expect("a scene");
+        let (_, pcm) = scenes().into_iter().find(|(name, _)| *name == wanted).expect("a scene");
         let packets = packets(&pcm, Codec::Pcm16, 16_000);
         let mut ear = listener(Codec::Pcm16, 16_000);
         black_box(hear(&mut ear, &packets));
@@ -227,11 +192,7 @@ fn main() {
     }
     println!("listener, per packet of 20 ms");
     for (name, pcm) in scenes() {
-        for (codec, rate_hz) in [
-            (Codec::Pcm16, 16_000),
-            (Codec::Pcm16, 48_000),
-            (Codec::Opus, 16_000),
-        ] {
+        for (codec, rate_hz) in [(Codec::Pcm16, 16_000), (Codec::Pcm16, 48_000), (Codec::Opus, 16_000)] {
             let packets = packets(&pcm, codec, rate_hz);
             let mut ear = listener(codec, rate_hz);
             let began = cpu_ns();
@@ -273,15 +234,10 @@ fn main() {
 
     println!("speaker, per packet of 20 ms");
     for codec in [Codec::Pcm16, Codec::Opus] {
-        let config = speaker::Config {
-            codec,
-            ..speaker::Config::default()
-        };
+        let config = speaker::Config { codec, ..speaker::Config::default() };
         let mut mouth = Speaker::new(config).unwrap();
         mouth.start(1, 1);
-        mouth
-            .push_clause(0, &convert(&speech, 16_000, 24_000), 24_000, true)
-            .unwrap();
+        mouth.push_clause(0, &convert(&speech, 16_000, 24_000), 24_000, true).unwrap();
         let mut times = Vec::new();
         let cpu = cpu_ns();
         while let Some(wake_us) = mouth.next_wake_us() {

@@ -11,9 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entries = if ids.is_empty() {
         CATALOGUE.iter().filter(|entry| entry.needed).collect()
     } else {
-        ids.iter()
-            .map(|id| catalogue::find(id))
-            .collect::<Result<Vec<_>, _>>()?
+        ids.iter().map(|id| catalogue::find(id)).collect::<Result<Vec<_>, _>>()?
     };
     for entry in entries {
         models::fetch(entry, &dir, &mut |progress| show(&dir, progress))?;
@@ -25,11 +23,7 @@ fn show(dir: &Path, progress: Progress) {
     let id = progress.entry.id;
     match progress.stage {
         Stage::Downloading { bytes, total } => {
-            print!(
-                "\r{id}: {:.1} of {:.1} MB",
-                bytes as f64 / 1e6,
-                total as f64 / 1e6
-            );
+            print!("\r{id}: {:.1} of {:.1} MB", bytes as f64 / 1e6, total as f64 / 1e6);
             let _ = std::io::stdout().flush();
         }
         Stage::AlreadyThere => println!("{id}: already there, verified"),

@@ -46,17 +46,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("{seconds:.2} s of speech in {:.1} ms: {out}", spent.as_secs_f64() * 1e3);
             Ok(())
         }
-        _ => Err("usage: speak TEXT OUT.wav | speak --bench | speak --list TEXTS.txt FOLDER | speak --ids TEXTS.txt".into()),
+        _ => {
+            Err("usage: speak TEXT OUT.wav | speak --bench | speak --list TEXTS.txt FOLDER | speak --ids TEXTS.txt"
+                .into())
+        }
     }
 }
 
 fn bench(voice: &Voice) -> Result<(), Box<dyn Error>> {
-    for text in [
-        "Done.",
-        "Timer set.",
-        "Okay, ten minutes.",
-        "Your timer for the pasta will ring in exactly ten minutes.",
-    ] {
+    for text in
+        ["Done.", "Timer set.", "Okay, ten minutes.", "Your timer for the pasta will ring in exactly ten minutes."]
+    {
         let mut front = Vec::new();
         let mut whole = Vec::new();
         let mut samples = 0;
@@ -91,21 +91,13 @@ fn cpu_us() -> Result<u64, Box<dyn Error>> {
     let mut total = 0;
     for thread in threads {
         let stat = std::fs::read_to_string(thread?.path().join("schedstat"))?;
-        total += stat
-            .split_whitespace()
-            .next()
-            .unwrap_or("0")
-            .parse::<u64>()?
-            / 1_000;
+        total += stat.split_whitespace().next().unwrap_or("0").parse::<u64>()? / 1_000;
     }
     Ok(total)
 }
 
 fn voice_dir() -> Result<PathBuf, Box<dyn Error>> {
-    let models = match (
-        std::env::var_os("LORGNETTE_MODELS"),
-        std::env::var_os("HOME"),
-    ) {
+    let models = match (std::env::var_os("LORGNETTE_MODELS"), std::env::var_os("HOME")) {
         (Some(models), _) => PathBuf::from(models),
         (None, Some(home)) => PathBuf::from(home).join(".local/share/lorgnette/models"),
         (None, None) => return Err("set LORGNETTE_MODELS to the folder of the models".into()),
@@ -121,7 +113,6 @@ fn write(path: &Path, pcm: &[i16]) -> Result<(), hound::Error> {
         sample_format: hound::SampleFormat::Int,
     };
     let mut file = hound::WavWriter::create(path, format)?;
-    pcm.iter()
-        .try_for_each(|sample| file.write_sample(*sample))?;
+    pcm.iter().try_for_each(|sample| file.write_sample(*sample))?;
     file.finalize()
 }

@@ -23,21 +23,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--full" => options.context = Context::Full,
             "--wake" => phrases.push(value()?),
             "--repeat" => repeat = value()?.parse::<usize>()?.max(1),
-            "--list" => files.extend(std::fs::read_to_string(value()?)?.lines().filter_map(
-                |line| {
-                    let (file, text) = line.split_once('\t')?;
-                    Some((file.to_owned(), Some(text.to_owned())))
-                },
-            )),
+            "--list" => files.extend(std::fs::read_to_string(value()?)?.lines().filter_map(|line| {
+                let (file, text) = line.split_once('\t')?;
+                Some((file.to_owned(), Some(text.to_owned())))
+            })),
             _ => files.push((argument, None)),
         }
     }
     options.wake_phrases = phrases.into();
     let entry = catalogue::find(catalogue::WHISPER_TINY_EN)?;
-    let engine = Engine::load(
-        &models::path_of(entry, &models::default_dir()),
-        Config::default(),
-    )?;
+    let engine = Engine::load(&models::path_of(entry, &models::default_dir()), Config::default())?;
     let mut decoder = engine.decoder()?;
     let mut total = Wer::default();
     let mut by_length: [Vec<u64>; 4] = Default::default();
@@ -50,14 +45,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             times.push(heard.decode_us);
         }
         let decode_us = median(&mut times);
-        let class = [3_000_000, 5_000_000, 9_000_000]
-            .iter()
-            .filter(|limit| heard.audio_us > **limit)
-            .count();
+        let class = [3_000_000, 5_000_000, 9_000_000].iter().filter(|limit| heard.audio_us > **limit).count();
         by_length[class].push(decode_us);
-        let errors = reference
-            .as_ref()
-            .map(|reference| wer(reference, &heard.text));
+        let errors = reference.as_ref().map(|reference| wer(reference, &heard.text));
         total += errors.unwrap_or_default();
         println!(
             "{file}\t{:.2} s\t{:.1} ms\tcontext {}{}\t{:?}\tno speech {:.3}\tlog prob {:.3}\tedits {}\t{}",
@@ -72,24 +62,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             heard.text
         );
     }
-    for (name, times) in ["up to 3 s", "3 to 5 s", "5 to 9 s", "over 9 s"]
-        .iter()
-        .zip(&mut by_length)
-    {
+    for (name, times) in ["up to 3 s", "3 to 5 s", "5 to 9 s", "over 9 s"].iter().zip(&mut by_length) {
         if !times.is_empty() {
-            println!(
-                "{name}: {} clips, median {:.1} ms",
-                times.len(),
-                median(times) as f64 / 1e3
-            );
+            println!("{name}: {} clips, median {:.1} ms", times.len(), median(times) as f64 / 1e3);
         }
     }
-    println!(
-        "words {}, edits {}, word error rate {:.2} %",
-        total.words,
-        total.edits,
-        total.rate() * 100.0
-    );
+    println!("words {}, edits {}, word error rate {:.2} %", total.words, total.edits, total.rate() * 100.0);
     Ok(())
 }
 
@@ -102,11 +80,7 @@ fn read(path: &Path) -> Result<Vec<i16>, Box<dyn std::error::Error>> {
     let mut wav = hound::WavReader::open(path)?;
     let spec = wav.spec();
     if spec.channels != 1 || spec.bits_per_sample != 16 || spec.sample_rate != 16_000 {
-        return Err(format!(
-            "{}: 16-bit mono at 16 kHz is needed, this is {spec:?}",
-            path.display()
-        )
-        .into());
+        return Err(format!("{}: 16-bit mono at 16 kHz is needed, this is {spec:?}", path.display()).into());
     }
     Ok(wav.samples::<i16>().collect::<Result<_, _>>()?)
 }

@@ -70,10 +70,7 @@ impl Model {
     /// # Errors
     /// [`Error::Load`].
     pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
-        let failed = |reason: String| Error::Load {
-            path: path.display().to_string(),
-            reason,
-        };
+        let failed = |reason: String| Error::Load { path: path.display().to_string(), reason };
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
         let model = rten::Model::load(bytes).map_err(|error| failed(error.to_string()))?;
         let (&[input], &[output]) = (model.input_ids(), model.output_ids()) else {
@@ -82,16 +79,8 @@ impl Model {
         // One thread: the pause is short, and the other cores recognise speech meanwhile.
         let pool = Arc::new(ThreadPool::with_num_threads(1));
         let options = RunOptions::default().with_thread_pool(Some(pool));
-        let model = Self {
-            model,
-            input,
-            output,
-            options,
-            features: Features::new(),
-        };
-        model
-            .score(&[])
-            .map_err(|error| failed(error.to_string()))?;
+        let model = Self { model, input, output, options, features: Features::new() };
+        model.score(&[]).map_err(|error| failed(error.to_string()))?;
         Ok(Arc::new(model))
     }
 
@@ -101,27 +90,18 @@ impl Model {
     /// # Errors
     /// [`Error::Run`].
     pub fn score(&self, pcm: &[i16]) -> Result<f32, Error> {
-        let failed = |reason: &dyn std::fmt::Display| Error::Run {
-            reason: reason.to_string(),
-        };
+        let failed = |reason: &dyn std::fmt::Display| Error::Run { reason: reason.to_string() };
         let features = self.features.log_mel(pcm);
         let view = NdTensorView::from_data([1, MELS, FRAMES], &features[..]);
         let inputs: Vec<(NodeId, ValueOrView)> = vec![(self.input, view.into())];
-        let mut outputs = self
-            .model
-            .run(inputs, &[self.output], Some(self.options.clone()))
-            .map_err(|error| failed(&error))?;
+        let mut outputs =
+            self.model.run(inputs, &[self.output], Some(self.options.clone())).map_err(|error| failed(&error))?;
         let output = outputs.pop().ok_or_else(|| failed(&"no output"))?;
-        let output: Tensor<f32> = output
-            .try_into()
-            .map_err(|_| failed(&"the output is not f32"))?;
+        let output: Tensor<f32> = output.try_into().map_err(|_| failed(&"the output is not f32"))?;
         let values: Vec<f32> = output.iter().copied().collect();
         match values.as_slice() {
             [score] if (0.0..=1.0).contains(score) => Ok(*score),
-            other => Err(failed(&format!(
-                "{} values instead of one probability",
-                other.len()
-            ))),
+            other => Err(failed(&format!("{} values instead of one probability", other.len()))),
         }
     }
 }
@@ -144,9 +124,7 @@ impl Features {
         Self {
             fft: FftPlanner::new().plan_fft_forward(FFT_SAMPLES),
             // Periodic Hann window.
-            window: (0..FFT_SAMPLES)
-                .map(|n| 0.5 - 0.5 * (turn * n as f64).cos())
-                .collect(),
+            window: (0..FFT_SAMPLES).map(|n| 0.5 - 0.5 * (turn * n as f64).cos()).collect(),
             bands: slaney_bands(),
         }
     }
@@ -176,9 +154,7 @@ impl Features {
                 logs[index * FRAMES + frame] = log;
             }
         }
-        logs.iter()
-            .map(|log| ((log.max(loudest - RANGE) + 4.0) / 4.0) as f32)
-            .collect()
+        logs.iter().map(|log| ((log.max(loudest - RANGE) + 4.0) / 4.0) as f32).collect()
     }
 }
 
@@ -189,15 +165,9 @@ fn normalised(pcm: &[i16]) -> Vec<f32> {
     sound.extend(kept.iter().map(|sample| f32::from(*sample) / 32_768.0));
     let count = SAMPLES as f64;
     let mean = sound.iter().map(|x| f64::from(*x)).sum::<f64>() / count;
-    let variance = sound
-        .iter()
-        .map(|x| (f64::from(*x) - mean).powi(2))
-        .sum::<f64>()
-        / count;
+    let variance = sound.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / count;
     let scale = 1.0 / (variance + 1e-7).sqrt();
-    sound
-        .iter_mut()
-        .for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
+    sound.iter_mut().for_each(|x| *x = ((f64::from(*x) - mean) * scale) as f32);
     sound
 }
 
@@ -212,16 +182,10 @@ fn mirrored(at: isize) -> usize {
 fn slaney_bands() -> Vec<Band> {
     let log_step = 6.4f64.ln() / 27.0;
     let mel_to_hz = |mel: f64| {
-        if mel < 15.0 {
-            mel * 200.0 / 3.0
-        } else {
-            1_000.0 * (log_step * (mel - 15.0)).exp()
-        }
+        if mel < 15.0 { mel * 200.0 / 3.0 } else { 1_000.0 * (log_step * (mel - 15.0)).exp() }
     };
     let mel_max = 15.0 + 8f64.ln() / log_step;
-    let edges: Vec<f64> = (0..MELS + 2)
-        .map(|n| mel_to_hz(mel_max * n as f64 / (MELS + 1) as f64))
-        .collect();
+    let edges: Vec<f64> = (0..MELS + 2).map(|n| mel_to_hz(mel_max * n as f64 / (MELS + 1) as f64)).collect();
     let bin_hz = 8_000.0 / (BINS - 1) as f64;
     edges
         .windows(3)
@@ -234,10 +198,7 @@ fn slaney_bands() -> Vec<Band> {
             };
             let first = (low / bin_hz).ceil() as usize;
             let end = ((high / bin_hz).floor() as usize + 1).min(BINS);
-            Band {
-                first,
-                weights: (first..end).map(weight).collect(),
-            }
+            Band { first, weights: (first..end).map(weight).collect() }
         })
         .collect()
 }
@@ -262,18 +223,13 @@ mod tests {
 
     #[test]
     fn features_are_those_of_the_reference() {
-        let sound: Vec<i16> = (0..50_000i64)
-            .map(|n| ((n * n / 7) % 20_011 - 10_000) as i16)
-            .collect();
+        let sound: Vec<i16> = (0..50_000i64).map(|n| ((n * n / 7) % 20_011 - 10_000) as i16).collect();
         let features = Features::new().log_mel(&sound);
         assert_eq!(features.len(), MELS * FRAMES);
         let mean = features.iter().sum::<f32>() / features.len() as f32;
         for (band, frame, expected) in REFERENCE {
             let got = features[band * FRAMES + frame];
-            assert!(
-                (got - expected).abs() < 2e-3,
-                "band {band}, frame {frame}: {got}, not {expected}"
-            );
+            assert!((got - expected).abs() < 2e-3, "band {band}, frame {frame}: {got}, not {expected}");
         }
         assert!((mean - REFERENCE_MEAN).abs() < 1e-3, "{mean}");
     }

@@ -31,15 +31,9 @@ pub struct Config {
 impl Config {
     /// For a transport that keeps order (WebSocket, a QUIC stream): a gap there was made by the
     /// sender and will never fill, so nothing is waited for.
-    pub const ORDERED: Self = Self {
-        depth_us_min: 0,
-        depth_us_max: 0,
-    };
+    pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0 };
     /// For datagrams: one frame at least, and never more than a listener would notice.
-    pub const DATAGRAM: Self = Self {
-        depth_us_min: 20_000,
-        depth_us_max: 120_000,
-    };
+    pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000 };
 }
 
 impl Default for Config {
@@ -164,14 +158,7 @@ impl<T> JitterBuffer<T> {
             self.stats.overflow += 1;
             return Pushed::Full;
         }
-        self.held.insert(
-            extended,
-            Held {
-                capture_us,
-                arrived_us: now_us,
-                payload,
-            },
-        );
+        self.held.insert(extended, Held { capture_us, arrived_us: now_us, payload });
         Pushed::Accepted
     }
 
@@ -181,30 +168,20 @@ impl<T> JitterBuffer<T> {
             return Slot::Wait;
         };
         if first > next {
-            if self
-                .gap_deadline_us()
-                .is_some_and(|deadline| now_us < deadline)
-            {
+            if self.gap_deadline_us().is_some_and(|deadline| now_us < deadline) {
                 return Slot::Wait;
             }
             let count = first - next;
             self.advance(count, false);
             self.stats.lost += count;
             // Extended numbers differ by less than 2^31, so the count fits.
-            return Slot::Lost {
-                seq: next as u32,
-                count: count as u32,
-            };
+            return Slot::Lost { seq: next as u32, count: count as u32 };
         }
         match self.held.pop_first() {
             Some((seq, held)) => {
                 self.advance(1, true);
                 self.stats.delivered += 1;
-                Slot::Packet {
-                    seq: seq as u32,
-                    capture_us: held.capture_us,
-                    payload: held.payload,
-                }
+                Slot::Packet { seq: seq as u32, capture_us: held.capture_us, payload: held.payload }
             }
             None => Slot::Wait,
         }
@@ -213,19 +190,13 @@ impl<T> JitterBuffer<T> {
     /// When [`pop_ready`](Self::pop_ready) will have something new without another push.
     pub fn next_wake_us(&self) -> Option<u64> {
         let first = *self.held.first_key_value()?.0;
-        if Some(first) == self.next {
-            Some(0)
-        } else {
-            self.gap_deadline_us()
-        }
+        if Some(first) == self.next { Some(0) } else { self.gap_deadline_us() }
     }
 
     /// How long a gap is waited for at present, in microseconds.
     pub fn depth_us(&self) -> u64 {
         let jitter = self.jitter_16th_us / 16 * DEPTH_PER_JITTER;
-        jitter
-            .max(self.overtaken_us)
-            .clamp(self.config.depth_us_min, self.config.depth_us_max)
+        jitter.max(self.overtaken_us).clamp(self.config.depth_us_min, self.config.depth_us_max)
     }
 
     /// Counts so far.
@@ -256,11 +227,7 @@ impl<T> JitterBuffer<T> {
         if let Some(next) = &mut self.next {
             *next += count;
         }
-        let shifted = if count >= 64 {
-            0
-        } else {
-            self.delivered << count
-        };
+        let shifted = if count >= 64 { 0 } else { self.delivered << count };
         self.delivered = shifted | u64::from(delivered);
     }
 
@@ -278,12 +245,10 @@ impl<T> JitterBuffer<T> {
     /// Updates both estimates and `newest`.
     fn observe(&mut self, extended: u64, capture_us: u64, now_us: u64) {
         if let Some((last_now_us, last_capture_us)) = self.last.replace((now_us, capture_us)) {
-            let transit = (i128::from(now_us) - i128::from(last_now_us))
-                - (i128::from(capture_us) - i128::from(last_capture_us));
+            let transit =
+                (i128::from(now_us) - i128::from(last_now_us)) - (i128::from(capture_us) - i128::from(last_capture_us));
             // A device that lies about its clock must not blow the estimate up for ever.
-            let deviation = transit
-                .unsigned_abs()
-                .min(u128::from(self.config.depth_us_max)) as u64;
+            let deviation = transit.unsigned_abs().min(u128::from(self.config.depth_us_max)) as u64;
             self.jitter_16th_us = self.jitter_16th_us - self.jitter_16th_us / 16 + deviation;
         }
         if extended > self.newest {
@@ -291,19 +256,13 @@ impl<T> JitterBuffer<T> {
             self.overtaken_us -= self.overtaken_us >> FORGET_SHIFT;
         } else if extended < self.newest {
             self.stats.overtook += 1;
-            self.overtaken_us = self
-                .overtaken_us
-                .max(self.overtaken_for_us(extended, now_us));
+            self.overtaken_us = self.overtaken_us.max(self.overtaken_for_us(extended, now_us));
         }
     }
 
     /// How long the packet `extended` was overtaken: since the first held packet behind it came.
     fn overtaken_for_us(&self, extended: u64, now_us: u64) -> u64 {
-        let since = self
-            .held
-            .range(extended..)
-            .map(|(_, held)| held.arrived_us)
-            .min();
+        let since = self.held.range(extended..).map(|(_, held)| held.arrived_us).min();
         let waited = match since {
             Some(arrived_us) => now_us.saturating_sub(arrived_us),
             // It came after being given up: what was waited was too short, by how much is unknown.

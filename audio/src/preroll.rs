@@ -13,11 +13,7 @@ pub struct Preroll {
 impl Preroll {
     /// An empty ring for `capacity` samples at position 0.
     pub fn new(capacity: usize) -> Self {
-        Self {
-            samples: VecDeque::with_capacity(capacity),
-            capacity,
-            end: 0,
-        }
+        Self { samples: VecDeque::with_capacity(capacity), capacity, end: 0 }
     }
 
     /// Appends `pcm`; the oldest samples make room.

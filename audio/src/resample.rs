@@ -26,9 +26,7 @@ const PHASES_MAX: u32 = 640;
 
 /// The two rates cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "cannot convert {from_hz} Hz to {to_hz} Hz; rates of 8000 to 48000 Hz in a simple ratio can be"
-)]
+#[error("cannot convert {from_hz} Hz to {to_hz} Hz; rates of 8000 to 48000 Hz in a simple ratio can be")]
 pub struct Error {
     from_hz: u32,
     to_hz: u32,
@@ -64,20 +62,8 @@ impl Resampler {
             return Err(error);
         }
         let (up, down) = (up as usize, down as usize);
-        let (taps, taps_per_phase) = if up == down {
-            (Vec::new(), 0)
-        } else {
-            design(up, down)
-        };
-        let mut resampler = Self {
-            from_hz,
-            up,
-            down,
-            taps,
-            taps_per_phase,
-            history: Vec::new(),
-            phase: 0,
-        };
+        let (taps, taps_per_phase) = if up == down { (Vec::new(), 0) } else { design(up, down) };
+        let mut resampler = Self { from_hz, up, down, taps, taps_per_phase, history: Vec::new(), phase: 0 };
         resampler.reset();
         Ok(resampler)
     }
@@ -86,8 +72,7 @@ impl Resampler {
     pub fn reset(&mut self) {
         self.phase = 0;
         self.history.clear();
-        self.history
-            .resize(self.taps_per_phase.saturating_sub(1), 0.0);
+        self.history.resize(self.taps_per_phase.saturating_sub(1), 0.0);
     }
 
     /// How far the output lags behind the input, in microseconds.
@@ -109,8 +94,7 @@ impl Resampler {
             out.extend_from_slice(input);
             return;
         }
-        self.history
-            .extend(input.iter().map(|sample| f32::from(*sample)));
+        self.history.extend(input.iter().map(|sample| f32::from(*sample)));
         let mut start = 0;
         while let Some(window) = self.history.get(start..start + self.taps_per_phase) {
             let first = self.phase * self.taps_per_phase;
@@ -145,11 +129,7 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
 /// Filter table of `up` phases and its length per phase.
 fn design(up: usize, down: usize) -> (Vec<f32>, usize) {
     // Downwards the filter must be as long in time at the lower rate, so longer in input samples.
-    let per_phase = if down > up {
-        (TAPS * down).div_ceil(up)
-    } else {
-        TAPS
-    };
+    let per_phase = if down > up { (TAPS * down).div_ceil(up) } else { TAPS };
     let length = per_phase * up;
     let cutoff = CUTOFF / up.max(down) as f64;
     let middle = (length - 1) as f64 / 2.0;
@@ -168,10 +148,7 @@ fn design(up: usize, down: usize) -> (Vec<f32>, usize) {
     let mut taps = Vec::with_capacity(length);
     for phase in 0..up {
         // Newest input meets the prototype's first tap, so each phase is stored backwards.
-        let of_phase: Vec<f64> = (0..per_phase)
-            .rev()
-            .map(|k| prototype[k * up + phase])
-            .collect();
+        let of_phase: Vec<f64> = (0..per_phase).rev().map(|k| prototype[k * up + phase]).collect();
         // Each phase passes a constant unchanged: without this, the phases' slightly different
         // gains would be heard as a tone at the ratio's frequency.
         let gain: f64 = of_phase.iter().sum();

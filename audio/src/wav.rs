@@ -50,31 +50,17 @@ pub enum Error {
 /// See [`Error`].
 pub fn read(path: &Path, rate_hz: u32) -> Result<Vec<i16>, Error> {
     let name = || path.display().to_string();
-    let file = |source| Error::File {
-        path: name(),
-        source,
-    };
+    let file = |source| Error::File { path: name(), source };
     let mut reader = hound::WavReader::open(path).map_err(file)?;
     let spec = reader.spec();
     if spec.sample_format != hound::SampleFormat::Int || spec.bits_per_sample != 16 {
-        let format = if spec.sample_format == hound::SampleFormat::Int {
-            "integer"
-        } else {
-            "float"
-        };
-        return Err(Error::Format {
-            path: name(),
-            bits: spec.bits_per_sample,
-            format,
-        });
+        let format = if spec.sample_format == hound::SampleFormat::Int { "integer" } else { "float" };
+        return Err(Error::Format { path: name(), bits: spec.bits_per_sample, format });
     }
     if reader.duration() > SAMPLES_MAX {
         return Err(Error::TooLong { path: name() });
     }
-    let samples = reader
-        .samples::<i16>()
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(file)?;
+    let samples = reader.samples::<i16>().collect::<Result<Vec<_>, _>>().map_err(file)?;
     let channels = usize::from(spec.channels.max(1));
     let mono: Vec<i16> = if channels == 1 {
         samples
@@ -85,10 +71,7 @@ pub fn read(path: &Path, rate_hz: u32) -> Result<Vec<i16>, Error> {
         };
         samples.chunks_exact(channels).map(mean).collect()
     };
-    convert(&mono, spec.sample_rate, rate_hz).map_err(|source| Error::Rate {
-        path: name(),
-        source,
-    })
+    convert(&mono, spec.sample_rate, rate_hz).map_err(|source| Error::Rate { path: name(), source })
 }
 
 /// Converts a whole sound, without the filter's delay.
@@ -114,10 +97,7 @@ pub fn convert(pcm: &[i16], from_hz: u32, to_hz: u32) -> Result<Vec<i16>, resamp
 /// # Errors
 /// The file cannot be written.
 pub fn write(path: &Path, pcm: &[i16], rate_hz: u32) -> Result<(), Error> {
-    let file = |source| Error::File {
-        path: path.display().to_string(),
-        source,
-    };
+    let file = |source| Error::File { path: path.display().to_string(), source };
     let spec = hound::WavSpec {
         channels: 1,
         sample_rate: rate_hz,
@@ -138,9 +118,7 @@ mod tests {
     #[test]
     fn a_tone_keeps_place_and_length_through_file_and_rate() {
         let tone: Vec<i16> = (0..48_000_u32)
-            .map(|i| {
-                ((f64::from(i) * std::f64::consts::TAU * 440.0 / 48_000.0).sin() * 10_000.0) as i16
-            })
+            .map(|i| ((f64::from(i) * std::f64::consts::TAU * 440.0 / 48_000.0).sin() * 10_000.0) as i16)
             .collect();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tone.wav");
@@ -149,10 +127,7 @@ mod tests {
         assert_eq!(read.len(), 16_000);
         for (i, sample) in read.iter().enumerate().skip(200).take(15_000) {
             let wanted = tone[i * 3];
-            assert!(
-                (i32::from(*sample) - i32::from(wanted)).abs() < 400,
-                "{i}: {sample} for {wanted}"
-            );
+            assert!((i32::from(*sample) - i32::from(wanted)).abs() < 400, "{i}: {sample} for {wanted}");
         }
     }
 
@@ -161,11 +136,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.wav");
         std::fs::write(&path, b"RIFF nonsense").unwrap();
-        assert!(
-            read(&path, 16_000)
-                .unwrap_err()
-                .to_string()
-                .contains("x.wav")
-        );
+        assert!(read(&path, 16_000).unwrap_err().to_string().contains("x.wav"));
     }
 }

@@ -8,8 +8,7 @@ use std::thread;
 
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{
-    Config, Context, Engine, Error, Heard, Job, Options, Priority, Scheduler, SchedulerConfig,
-    normalise,
+    Config, Context, Engine, Error, Heard, Job, Options, Priority, Scheduler, SchedulerConfig, normalise,
 };
 use audio::models::{self, catalogue};
 
@@ -20,19 +19,15 @@ fn engine() -> &'static Engine {
     ENGINE.get_or_init(|| {
         let entry = catalogue::find(catalogue::WHISPER_TINY_EN).unwrap();
         let path = models::path_of(entry, &models::default_dir());
-        Engine::load(&path, Config::default()).unwrap_or_else(|error| {
-            panic!("{error}; fetch the models first (cargo run -p audio --example fetch)")
-        })
+        Engine::load(&path, Config::default())
+            .unwrap_or_else(|error| panic!("{error}; fetch the models first (cargo run -p audio --example fetch)"))
     })
 }
 
 fn speech(file: &str) -> PathBuf {
-    let folder = std::env::var_os("LORGNETTE_SPEECH")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            Path::new(&std::env::var_os("HOME").unwrap_or_default())
-                .join(".local/share/lorgnette/speech")
-        });
+    let folder = std::env::var_os("LORGNETTE_SPEECH").map(PathBuf::from).unwrap_or_else(|| {
+        Path::new(&std::env::var_os("HOME").unwrap_or_default()).join(".local/share/lorgnette/speech")
+    });
     let path = folder.join(file);
     assert!(
         path.exists(),
@@ -44,10 +39,7 @@ fn speech(file: &str) -> PathBuf {
 
 fn raw(file: &str) -> Vec<i16> {
     let bytes = std::fs::read(speech(file)).unwrap();
-    bytes
-        .chunks_exact(2)
-        .map(|sample| i16::from_le_bytes([sample[0], sample[1]]))
-        .collect()
+    bytes.chunks_exact(2).map(|sample| i16::from_le_bytes([sample[0], sample[1]])).collect()
 }
 
 fn wav(file: &str) -> Vec<i16> {
@@ -61,9 +53,7 @@ fn goforward() -> Vec<i16> {
 }
 
 fn wake_phrases() -> Arc<[String]> {
-    ["hey mentra", "ok mentra", "mentra"]
-        .map(String::from)
-        .into()
+    ["hey mentra", "ok mentra", "mentra"].map(String::from).into()
 }
 
 /// A generator of noise that is the same everywhere (SplitMix64).
@@ -82,34 +72,24 @@ fn noise(seed: u64, samples: usize, amplitude: f32) -> Vec<f32> {
 #[test]
 fn commands_are_understood() {
     let mut decoder = engine().decoder().unwrap();
-    for (file, expected) in [
-        ("goforward.raw", "go forward 10 meters"),
-        ("something.raw", "go somewhere and do something"),
-    ] {
+    for (file, expected) in
+        [("goforward.raw", "go forward 10 meters"), ("something.raw", "go somewhere and do something")]
+    {
         let samples = raw(&format!("{POCKETSPHINX}/{file}"));
         for wake_phrases in [Arc::default(), wake_phrases()] {
-            let options = Options {
-                wake_phrases,
-                ..Options::default()
-            };
+            let options = Options { wake_phrases, ..Options::default() };
             let heard = decoder.transcribe(samples.as_slice(), &options).unwrap();
             assert_eq!(normalise::for_commands(&heard.text), expected);
             assert_eq!(heard.heard, Heard::Speech);
             assert_eq!(heard.audio_us, samples.len() as u64 * 1_000_000 / 16_000);
-            assert!(
-                heard.decode_us > 0
-                    && heard.confidence() > 0.5
-                    && heard.no_speech_probability < 0.5,
-                "{heard:?}"
-            );
+            assert!(heard.decode_us > 0 && heard.confidence() > 0.5 && heard.no_speech_probability < 0.5, "{heard:?}");
         }
     }
 }
 
 #[test]
 fn read_speech_has_few_errors_with_and_without_tiers() {
-    let transcription =
-        std::fs::read_to_string(speech(&format!("{POCKETSPHINX}/librivox/transcription"))).unwrap();
+    let transcription = std::fs::read_to_string(speech(&format!("{POCKETSPHINX}/librivox/transcription"))).unwrap();
     let mut decoder = engine().decoder().unwrap();
     for context in [Context::Tiered, Context::Full] {
         let mut total = Wer::default();
@@ -117,22 +97,11 @@ fn read_speech_has_few_errors_with_and_without_tiers() {
             let (text, file) = line.split_once("</s>").unwrap();
             let file = file.trim().trim_matches(['(', ')']);
             let samples = wav(&format!("{POCKETSPHINX}/librivox/{file}.wav"));
-            let heard = decoder
-                .transcribe(
-                    samples.as_slice(),
-                    &Options {
-                        context,
-                        ..Options::default()
-                    },
-                )
-                .unwrap();
+            let heard = decoder.transcribe(samples.as_slice(), &Options { context, ..Options::default() }).unwrap();
             total += wer(text.trim_start_matches("<s>"), &heard.text);
         }
         // Measured 10 to 13 %: "ill disposed" is hard, and the reference has a slip of its own.
-        assert!(
-            total.words > 60 && total.rate() < 0.2,
-            "{context:?}: {total:?}"
-        );
+        assert!(total.words > 60 && total.rate() < 0.2, "{context:?}: {total:?}");
     }
 }
 
@@ -140,23 +109,12 @@ fn read_speech_has_few_errors_with_and_without_tiers() {
 fn silence_and_noise_have_no_text_whatever_the_prompt() {
     let mut decoder = engine().decoder().unwrap();
     for wake_phrases in [Arc::default(), wake_phrases()] {
-        let options = Options {
-            wake_phrases,
-            ..Options::default()
-        };
-        let silence = decoder
-            .transcribe([0i16; 64_000].as_slice(), &options)
-            .unwrap();
+        let options = Options { wake_phrases, ..Options::default() };
+        let silence = decoder.transcribe([0i16; 64_000].as_slice(), &options).unwrap();
         assert_eq!((silence.heard, silence.text.as_str()), (Heard::Silence, ""));
         for (seed, amplitude) in [(1, 0.005), (2, 0.05), (3, 0.3)] {
-            let heard = decoder
-                .transcribe(noise(seed, 48_000, amplitude).as_slice(), &options)
-                .unwrap();
-            assert_eq!(
-                (heard.heard, heard.text.as_str()),
-                (Heard::NoSpeech, ""),
-                "{amplitude}"
-            );
+            let heard = decoder.transcribe(noise(seed, 48_000, amplitude).as_slice(), &options).unwrap();
+            assert_eq!((heard.heard, heard.text.as_str()), (Heard::NoSpeech, ""), "{amplitude}");
         }
     }
 }
@@ -166,80 +124,41 @@ fn odd_lengths_and_values_are_handled() {
     let mut decoder = engine().decoder().unwrap();
     let options = Options::default();
     for samples in [0, 1, 1_599] {
-        let heard = decoder
-            .transcribe(noise(4, samples, 0.5).as_slice(), &options)
-            .unwrap();
-        assert_eq!(
-            (heard.heard, heard.text.as_str()),
-            (Heard::TooShort, ""),
-            "{samples}"
-        );
+        let heard = decoder.transcribe(noise(4, samples, 0.5).as_slice(), &options).unwrap();
+        assert_eq!((heard.heard, heard.text.as_str()), (Heard::TooShort, ""), "{samples}");
     }
     // From 100 ms on whisper.cpp runs.
     for samples in [1_600, 1_601, 3_200] {
-        decoder
-            .transcribe(noise(5, samples, 0.5).as_slice(), &options)
-            .unwrap();
+        decoder.transcribe(noise(5, samples, 0.5).as_slice(), &options).unwrap();
     }
-    assert!(
-        decoder
-            .transcribe([0i16; 480_000].as_slice(), &options)
-            .is_ok()
-    );
-    let error = decoder
-        .transcribe([0i16; 480_001].as_slice(), &options)
-        .unwrap_err();
+    assert!(decoder.transcribe([0i16; 480_000].as_slice(), &options).is_ok());
+    let error = decoder.transcribe([0i16; 480_001].as_slice(), &options).unwrap_err();
     assert!(matches!(error, Error::TooLong { seconds: 31 }), "{error}");
-    let wild: Vec<f32> = (0..16_000)
-        .map(|i| [f32::NAN, f32::INFINITY, -1e30, 0.5][i % 4])
-        .collect();
+    let wild: Vec<f32> = (0..16_000).map(|i| [f32::NAN, f32::INFINITY, -1e30, 0.5][i % 4]).collect();
     let _ = decoder.transcribe(wild.as_slice(), &options);
-    let heard = decoder
-        .transcribe(goforward().as_slice(), &options)
-        .unwrap();
-    assert_eq!(
-        heard.text, "Go forward 10 meters.",
-        "the state is usable after wild input"
-    );
+    let heard = decoder.transcribe(goforward().as_slice(), &options).unwrap();
+    assert_eq!(heard.text, "Go forward 10 meters.", "the state is usable after wild input");
 }
 
 #[test]
 fn one_utterance_does_not_influence_the_next() {
     let mut decoder = engine().decoder().unwrap();
-    let options = Options {
-        wake_phrases: wake_phrases(),
-        ..Options::default()
-    };
+    let options = Options { wake_phrases: wake_phrases(), ..Options::default() };
     let something = raw(&format!("{POCKETSPHINX}/something.raw"));
     let first = decoder.transcribe(something.as_slice(), &options).unwrap();
-    decoder
-        .transcribe(goforward().as_slice(), &options)
-        .unwrap();
+    decoder.transcribe(goforward().as_slice(), &options).unwrap();
     let again = decoder.transcribe(something.as_slice(), &options).unwrap();
-    assert_eq!(
-        (first.text, first.mean_log_probability),
-        (again.text, again.mean_log_probability)
-    );
+    assert_eq!((first.text, first.mean_log_probability), (again.text, again.mean_log_probability));
 }
 
 #[test]
 fn a_second_look_is_as_if_there_were_no_phrases() {
     let mut decoder = engine().decoder().unwrap();
     let samples = goforward();
-    let look = |wake_phrases, without_prompt| Options {
-        wake_phrases,
-        without_prompt,
-        ..Options::default()
-    };
-    let plain = decoder
-        .transcribe(samples.as_slice(), &look(Arc::default(), false))
-        .unwrap();
-    let prompted = decoder
-        .transcribe(samples.as_slice(), &look(wake_phrases(), false))
-        .unwrap();
-    let second = decoder
-        .transcribe(samples.as_slice(), &look(wake_phrases(), true))
-        .unwrap();
+    let look = |wake_phrases, without_prompt| Options { wake_phrases, without_prompt, ..Options::default() };
+    let plain = decoder.transcribe(samples.as_slice(), &look(Arc::default(), false)).unwrap();
+    let prompted = decoder.transcribe(samples.as_slice(), &look(wake_phrases(), false)).unwrap();
+    let second = decoder.transcribe(samples.as_slice(), &look(wake_phrases(), true)).unwrap();
     assert_eq!(plain.mean_log_probability, second.mean_log_probability);
     assert_ne!(plain.mean_log_probability, prompted.mean_log_probability);
 }
@@ -249,35 +168,17 @@ fn an_abort_ends_a_decoding_and_the_decoder_goes_on() {
     let mut decoder = engine().decoder().unwrap();
     let samples = goforward();
     let flag = Arc::new(AtomicBool::new(true));
-    let options = Options {
-        abort: Some(flag.clone()),
-        ..Options::default()
-    };
-    let error = decoder
-        .transcribe(samples.as_slice(), &options)
-        .unwrap_err();
+    let options = Options { abort: Some(flag.clone()), ..Options::default() };
+    let error = decoder.transcribe(samples.as_slice(), &options).unwrap_err();
     assert!(matches!(error, Error::Cancelled), "{error}");
     flag.store(false, Ordering::Relaxed);
-    assert_eq!(
-        decoder
-            .transcribe(samples.as_slice(), &options)
-            .unwrap()
-            .text,
-        "Go forward 10 meters."
-    );
+    assert_eq!(decoder.transcribe(samples.as_slice(), &options).unwrap().text, "Go forward 10 meters.");
 }
 
 #[test]
 fn decoders_share_the_model_across_threads() {
     let texts: Vec<String> = thread::scope(|scope| {
-        let run = || {
-            engine()
-                .decoder()
-                .unwrap()
-                .transcribe(goforward().as_slice(), &Options::default())
-                .unwrap()
-                .text
-        };
+        let run = || engine().decoder().unwrap().transcribe(goforward().as_slice(), &Options::default()).unwrap().text;
         let threads = [scope.spawn(run), scope.spawn(run)];
         threads.map(|thread| thread.join().unwrap()).into()
     });
@@ -286,14 +187,7 @@ fn decoders_share_the_model_across_threads() {
 
 #[test]
 fn the_scheduler_answers_with_text() {
-    let scheduler = Scheduler::start(
-        engine(),
-        SchedulerConfig {
-            workers: 1,
-            queue_max: 4,
-        },
-    )
-    .unwrap();
+    let scheduler = Scheduler::start(engine(), SchedulerConfig { workers: 1, queue_max: 4 }).unwrap();
     let (sender, receiver) = mpsc::sync_channel(64);
     let job = Job {
         pcm: goforward().into(),
@@ -311,14 +205,7 @@ fn a_bad_model_or_language_is_a_clear_error() {
     let entry = catalogue::find(catalogue::WHISPER_TINY_EN).unwrap();
     let path = models::path_of(entry, &models::default_dir());
     for language in ["de", "xx", "English", "e\0n"] {
-        let error = Engine::load(
-            &path,
-            Config {
-                language: language.into(),
-                ..Config::default()
-            },
-        )
-        .unwrap_err();
+        let error = Engine::load(&path, Config { language: language.into(), ..Config::default() }).unwrap_err();
         assert!(matches!(error, Error::Language { .. }), "{error}");
     }
     let file = tempfile::NamedTempFile::new().unwrap();

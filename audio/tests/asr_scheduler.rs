@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use audio::asr::{
-    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Transcribe,
-    Transcription,
+    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Transcribe, Transcription,
 };
 
 /// Waits for a word per job: "go" answers, "panic" panics, and an abort ends it.
@@ -56,44 +55,21 @@ impl World {
         let started_to = Mutex::new(started_to);
         let make = move || {
             count.fetch_add(1, Ordering::Relaxed);
-            Ok(Fake {
-                started: started_to.lock().unwrap().clone(),
-                go: told.clone(),
-            })
+            Ok(Fake { started: started_to.lock().unwrap().clone(), go: told.clone() })
         };
-        let scheduler =
-            Scheduler::start_with(SchedulerConfig { workers, queue_max }, make).unwrap();
-        Self {
-            scheduler: Some(scheduler),
-            go,
-            started,
-            replies,
-            reply,
-            made,
-        }
+        let scheduler = Scheduler::start_with(SchedulerConfig { workers, queue_max }, make).unwrap();
+        Self { scheduler: Some(scheduler), go, started, replies, reply, made }
     }
 
     /// A job that is known by its number of samples.
     fn job(&self, id: usize, priority: Priority) -> Job {
         let reply = self.reply.clone();
-        let reply = move |report: Report| {
-            reply
-                .send((id, report.result.map(|heard| heard.text)))
-                .unwrap()
-        };
-        Job {
-            pcm: vec![0; id].into(),
-            options: Options::default(),
-            priority,
-            reply: Box::new(reply),
-        }
+        let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
+        Job { pcm: vec![0; id].into(), options: Options::default(), priority, reply: Box::new(reply) }
     }
 
     fn submit(&self, id: usize, priority: Priority) -> Result<audio::asr::Ticket, Busy> {
-        self.scheduler
-            .as_ref()
-            .unwrap()
-            .submit(self.job(id, priority))
+        self.scheduler.as_ref().unwrap().submit(self.job(id, priority))
     }
 
     /// Submits a job and waits until it is being decoded.
@@ -127,10 +103,7 @@ fn a_partial_needs_a_free_thread() {
     let world = World::new(2, 10);
     world.run(1, Priority::Final);
     world.run(2, Priority::Partial);
-    assert_eq!(
-        world.submit(3, Priority::Partial).unwrap_err(),
-        Busy::NoThreadFree
-    );
+    assert_eq!(world.submit(3, Priority::Partial).unwrap_err(), Busy::NoThreadFree);
     for _ in 0..2 {
         world.go.send("go").unwrap();
         world.replies.recv().unwrap().1.unwrap();
@@ -147,10 +120,7 @@ fn a_running_partial_gives_way() {
     world.submit(2, Priority::Final).unwrap();
     world.go.send("go").unwrap();
     let (id, result) = world.replies.recv().unwrap();
-    assert!(
-        id == 1 && matches!(result, Err(Error::Cancelled)),
-        "{id}: {result:?}"
-    );
+    assert!(id == 1 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
     world.go.send("go").unwrap();
     assert_eq!(world.replies.recv().unwrap().1.unwrap(), "2");
 }
@@ -161,22 +131,13 @@ fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
     world.run(1, Priority::Final);
     world.submit(2, Priority::Speculative).unwrap();
     world.submit(3, Priority::Speculative).unwrap();
-    assert_eq!(
-        world.submit(4, Priority::Speculative).unwrap_err(),
-        Busy::QueueFull
-    );
+    assert_eq!(world.submit(4, Priority::Speculative).unwrap_err(), Busy::QueueFull);
     world.submit(5, Priority::Final).unwrap();
     let (id, result) = world.replies.recv().unwrap();
-    assert!(
-        id == 3 && matches!(result, Err(Error::Cancelled)),
-        "{id}: {result:?}"
-    );
+    assert!(id == 3 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
     world.submit(6, Priority::Final).unwrap();
     assert_eq!(world.replies.recv().unwrap().0, 2);
-    assert_eq!(
-        world.submit(7, Priority::Final).unwrap_err(),
-        Busy::QueueFull
-    );
+    assert_eq!(world.submit(7, Priority::Final).unwrap_err(), Busy::QueueFull);
     assert_eq!(world.scheduler.as_ref().unwrap().load(), (2, 1));
     for expected in [1, 5, 6] {
         world.go.send("go").unwrap();
@@ -192,17 +153,11 @@ fn jobs_are_cancelled_waiting_and_running() {
     let scheduler = world.scheduler.as_ref().unwrap();
     scheduler.cancel(&waiting);
     let (id, result) = world.replies.recv().unwrap();
-    assert!(
-        id == 2 && matches!(result, Err(Error::Cancelled)),
-        "{id}: {result:?}"
-    );
+    assert!(id == 2 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
     scheduler.cancel(&running);
     world.go.send("go").unwrap();
     let (id, result) = world.replies.recv().unwrap();
-    assert!(
-        id == 1 && matches!(result, Err(Error::Cancelled)),
-        "{id}: {result:?}"
-    );
+    assert!(id == 1 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
     // Of no effect on what has ended, nor on what comes after.
     scheduler.cancel(&running);
     scheduler.cancel(&waiting);
@@ -216,10 +171,7 @@ fn a_panic_costs_one_job_and_its_decoder() {
     let world = World::new(1, 10);
     world.run(1, Priority::Final);
     world.go.send("panic").unwrap();
-    assert!(matches!(
-        world.replies.recv().unwrap(),
-        (1, Err(Error::Panicked))
-    ));
+    assert!(matches!(world.replies.recv().unwrap(), (1, Err(Error::Panicked))));
     // A receiver that panics harms nobody either.
     let mut job = world.job(2, Priority::Final);
     job.reply = Box::new(|_| panic!("as told"));
@@ -242,15 +194,9 @@ fn going_away_answers_everybody() {
     let closing = std::thread::spawn(move || drop(scheduler));
     let (first, second) = (world.replies.recv().unwrap(), world.replies.recv().unwrap());
     for (id, result) in [first, second] {
-        assert!(
-            id != 1 && matches!(result, Err(Error::ShuttingDown)),
-            "{id}: {result:?}"
-        );
+        assert!(id != 1 && matches!(result, Err(Error::ShuttingDown)), "{id}: {result:?}");
     }
     world.go.send("go").unwrap();
-    assert!(matches!(
-        world.replies.recv().unwrap(),
-        (1, Err(Error::Cancelled))
-    ));
+    assert!(matches!(world.replies.recv().unwrap(), (1, Err(Error::Cancelled))));
     closing.join().unwrap();
 }

@@ -3,9 +3,7 @@
 
 mod listener_clips;
 
-use audio::codec::{
-    Codec, Decoder, Encoder, Error, FRAME_DURATIONS_US, PACKET_BYTES_MAX, RATES_HZ,
-};
+use audio::codec::{Codec, Decoder, Encoder, Error, FRAME_DURATIONS_US, PACKET_BYTES_MAX, RATES_HZ};
 use audio::resample::Resampler;
 use proptest::prelude::*;
 
@@ -27,11 +25,8 @@ fn tone_and_rest(pcm: &[i16], hz: f64, rate_hz: u32) -> (f64, f64) {
         im += f64::from(*sample) * angle(n).sin();
     }
     let (re, im) = (2.0 * re / pcm.len() as f64, 2.0 * im / pcm.len() as f64);
-    let rest: f64 = pcm
-        .iter()
-        .enumerate()
-        .map(|(n, s)| (f64::from(*s) - re * angle(n).cos() - im * angle(n).sin()).powi(2))
-        .sum();
+    let rest: f64 =
+        pcm.iter().enumerate().map(|(n, s)| (f64::from(*s) - re * angle(n).cos() - im * angle(n).sin()).powi(2)).sum();
     (re.hypot(im), (rest / pcm.len() as f64).sqrt())
 }
 
@@ -43,10 +38,7 @@ fn pcm_round_trip_is_exact_at_every_rate_and_duration() {
             let mut pcm = tone(440.0, rate_hz, samples, 20_000.0);
             pcm[0] = i16::MIN;
             pcm[1] = i16::MAX;
-            let packet = Encoder::new(Codec::Pcm16, rate_hz, 0)
-                .unwrap()
-                .encode(&pcm)
-                .unwrap();
+            let packet = Encoder::new(Codec::Pcm16, rate_hz, 0).unwrap().encode(&pcm).unwrap();
             let mut out = vec![7];
             let mut decoder = Decoder::new(Codec::Pcm16, rate_hz).unwrap();
             assert_eq!(decoder.decode(&packet, &mut out), Ok(samples));
@@ -75,14 +67,8 @@ fn opus_round_trip_keeps_a_tone_at_every_rate_and_duration() {
             }
             let steady = &out[3_200..8_000];
             let (amplitude, rest) = tone_and_rest(steady, 500.0, 16_000);
-            assert!(
-                (amplitude / 8_000.0 - 1.0).abs() < 0.15,
-                "{rate_hz} {us}: {amplitude}"
-            );
-            assert!(
-                rest < amplitude * 0.2,
-                "{rate_hz} {us}: {rest} beside {amplitude}"
-            );
+            assert!((amplitude / 8_000.0 - 1.0).abs() < 0.15, "{rate_hz} {us}: {amplitude}");
+            assert!(rest < amplitude * 0.2, "{rate_hz} {us}: {rest} beside {amplitude}");
         }
     }
 }
@@ -94,20 +80,12 @@ fn a_lost_packet_is_stood_in_for_and_fades() {
         let mut encoder = Encoder::new(codec, 16_000, 24_000).unwrap();
         let mut decoder = Decoder::new(codec, 16_000).unwrap();
         let mut out = Vec::new();
-        assert_eq!(
-            decoder.conceal(&mut out),
-            320,
-            "20 ms before the first packet"
-        );
+        assert_eq!(decoder.conceal(&mut out), 320, "20 ms before the first packet");
         assert!(out.iter().all(|s| *s == 0), "and silent");
         for frame in pcm.chunks_exact(320) {
-            decoder
-                .decode(&encoder.encode(frame).unwrap(), &mut out)
-                .unwrap();
+            decoder.decode(&encoder.encode(frame).unwrap(), &mut out).unwrap();
         }
-        let level = |pcm: &[i16]| {
-            (pcm.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / pcm.len() as f64).sqrt()
-        };
+        let level = |pcm: &[i16]| (pcm.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / pcm.len() as f64).sqrt();
         let before = level(&out[out.len() - 320..]);
         let mut levels = Vec::new();
         for _ in 0..30 {
@@ -115,14 +93,8 @@ fn a_lost_packet_is_stood_in_for_and_fades() {
             assert_eq!(decoder.conceal(&mut out), 320);
             levels.push(level(&out));
         }
-        assert!(
-            levels[0] > before * 0.2,
-            "{codec:?}: the first one is no hole: {levels:?}"
-        );
-        assert!(
-            levels[29] < before * 0.05,
-            "{codec:?}: the last one is silence: {levels:?}"
-        );
+        assert!(levels[0] > before * 0.2, "{codec:?}: the first one is no hole: {levels:?}");
+        assert!(levels[29] < before * 0.05, "{codec:?}: the last one is silence: {levels:?}");
     }
 }
 
@@ -132,10 +104,7 @@ fn a_lost_packet_is_stood_in_for_and_fades() {
 fn a_lost_opus_packet_comes_back_from_the_next_one() {
     let pcm = listener_clips::clip(listener_clips::SPEECH[6]);
     let mut encoder = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap();
-    let packets: Vec<Vec<u8>> = pcm
-        .chunks_exact(320)
-        .map(|frame| encoder.encode(frame).unwrap())
-        .collect();
+    let packets: Vec<Vec<u8>> = pcm.chunks_exact(320).map(|frame| encoder.encode(frame).unwrap()).collect();
     let play = |lose: bool, copies: bool| {
         let mut decoder = Decoder::new(Codec::Opus, 16_000).unwrap();
         let mut out = Vec::new();
@@ -153,92 +122,44 @@ fn a_lost_opus_packet_comes_back_from_the_next_one() {
         out
     };
     let whole = play(false, false);
-    let error = |heard: &[i16]| -> f64 {
-        heard
-            .iter()
-            .zip(&whole)
-            .map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2))
-            .sum()
-    };
+    let error =
+        |heard: &[i16]| -> f64 { heard.iter().zip(&whole).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum() };
     let (guessed, copied) = (error(&play(true, false)), error(&play(true, true)));
-    eprintln!(
-        "error energy with copies: {:.2} of that without",
-        copied / guessed
-    );
+    eprintln!("error energy with copies: {:.2} of that without", copied / guessed);
     assert!(copied < guessed * 0.7, "{copied} against {guessed}");
     let mut decoder = Decoder::new(Codec::Opus, 16_000).unwrap();
     let mut out = Vec::new();
     for next in [&[][..], &[0xff; 40], &[0; PACKET_BYTES_MAX + 1]] {
-        assert_eq!(
-            decoder.recover(next, &mut out),
-            320,
-            "whatever comes next, time goes on"
-        );
+        assert_eq!(decoder.recover(next, &mut out), 320, "whatever comes next, time goes on");
     }
 }
 
 #[test]
 fn what_is_refused_says_why() {
-    assert_eq!(
-        Decoder::new(Codec::Pcm16, 44_100).err(),
-        Some(Error::Rate { rate_hz: 44_100 })
-    );
-    assert_eq!(
-        Encoder::new(Codec::Opus, 0, 24_000).err(),
-        Some(Error::Rate { rate_hz: 0 })
-    );
+    assert_eq!(Decoder::new(Codec::Pcm16, 44_100).err(), Some(Error::Rate { rate_hz: 44_100 }));
+    assert_eq!(Encoder::new(Codec::Opus, 0, 24_000).err(), Some(Error::Rate { rate_hz: 0 }));
     let bitrate = Encoder::new(Codec::Opus, 16_000, 1_000_000).err();
     assert_eq!(bitrate, Some(Error::Bitrate { bitrate: 1_000_000 }));
     let mut out = Vec::new();
     for codec in [Codec::Pcm16, Codec::Opus] {
         let mut decoder = Decoder::new(codec, 16_000).unwrap();
-        assert_eq!(
-            decoder.decode(&[], &mut out),
-            Err(Error::PacketLength { bytes: 0 })
-        );
+        assert_eq!(decoder.decode(&[], &mut out), Err(Error::PacketLength { bytes: 0 }));
         let long = vec![0; PACKET_BYTES_MAX + 1];
-        assert_eq!(
-            decoder.decode(&long, &mut out),
-            Err(Error::PacketLength { bytes: long.len() })
-        );
+        assert_eq!(decoder.decode(&long, &mut out), Err(Error::PacketLength { bytes: long.len() }));
     }
     let mut pcm = Decoder::new(Codec::Pcm16, 16_000).unwrap();
-    assert_eq!(
-        pcm.decode(&[0; 641], &mut out),
-        Err(Error::HalfSample { bytes: 641 })
-    );
+    assert_eq!(pcm.decode(&[0; 641], &mut out), Err(Error::HalfSample { bytes: 641 }));
     let short = pcm.decode(&[0; 642], &mut out);
-    assert_eq!(
-        short,
-        Err(Error::Duration {
-            samples: 321,
-            rate_hz: 16_000
-        })
-    );
+    assert_eq!(short, Err(Error::Duration { samples: 321, rate_hz: 16_000 }));
     // Opus, configuration 0 to 31: those of 2.5 and 5 ms, and several frames of 120 ms in all.
     let mut opus = Decoder::new(Codec::Opus, 16_000).unwrap();
     for (toc, samples) in [(16u8 << 3, 40), (17 << 3, 80), ((3 << 3) | 1, 1_920)] {
         let refused = opus.decode(&[toc, 0, 0, 0, 0], &mut out);
-        assert_eq!(
-            refused,
-            Err(Error::Duration {
-                samples,
-                rate_hz: 16_000
-            }),
-            "{toc}"
-        );
+        assert_eq!(refused, Err(Error::Duration { samples, rate_hz: 16_000 }), "{toc}");
     }
     assert!(out.is_empty());
-    let odd = Encoder::new(Codec::Opus, 16_000, 24_000)
-        .unwrap()
-        .encode(&[0; 319]);
-    assert_eq!(
-        odd,
-        Err(Error::Duration {
-            samples: 319,
-            rate_hz: 16_000
-        })
-    );
+    let odd = Encoder::new(Codec::Opus, 16_000, 24_000).unwrap().encode(&[0; 319]);
+    assert_eq!(odd, Err(Error::Duration { samples: 319, rate_hz: 16_000 }));
 }
 
 proptest! {
@@ -333,12 +254,7 @@ fn resampled_tones_are_true() {
         }
     }
     let db = |ratio: f64| 20.0 * ratio.log10();
-    eprintln!(
-        "level {:.3} dB, noise {:.1} dB, alias {:.1} dB",
-        worst.0,
-        db(worst.1),
-        db(worst.2)
-    );
+    eprintln!("level {:.3} dB, noise {:.1} dB, alias {:.1} dB", worst.0, db(worst.1), db(worst.2));
     assert!(worst.0 < 0.1, "level off by {} dB", worst.0);
     assert!(db(worst.1) < -65.0, "noise at {} dB", db(worst.1));
     assert!(db(worst.2) < -55.0, "alias at {} dB", db(worst.2));
@@ -358,31 +274,15 @@ fn the_told_delay_is_the_measured_one() {
             let mut out = Vec::new();
             resampler.push(&pcm, &mut out);
             let weight: f64 = out.iter().map(|s| f64::from(*s)).sum();
-            let middle: f64 = out
-                .iter()
-                .enumerate()
-                .map(|(n, s)| n as f64 * f64::from(*s))
-                .sum::<f64>()
-                / weight;
+            let middle: f64 = out.iter().enumerate().map(|(n, s)| n as f64 * f64::from(*s)).sum::<f64>() / weight;
             let delay_us = middle * 1e6 / f64::from(to_hz) - at as f64 * 1e6 / f64::from(from_hz);
             let told_us = resampler.delay_us() as f64;
-            assert!(
-                (delay_us - told_us).abs() < 12.0,
-                "{from_hz} to {to_hz}: {delay_us}, told {told_us}"
-            );
+            assert!((delay_us - told_us).abs() < 12.0, "{from_hz} to {to_hz}: {delay_us}, told {told_us}");
             assert!(told_us <= 3_000.0, "{from_hz} to {to_hz}: {told_us} us");
         }
     }
     assert!(Resampler::new(44_100, 48_000).is_ok());
-    for (from_hz, to_hz) in [
-        (0, 16_000),
-        (16_000, 7_999),
-        (48_001, 16_000),
-        (47_999, 16_000),
-    ] {
-        assert!(
-            Resampler::new(from_hz, to_hz).is_err(),
-            "{from_hz} to {to_hz}"
-        );
+    for (from_hz, to_hz) in [(0, 16_000), (16_000, 7_999), (48_001, 16_000), (47_999, 16_000)] {
+        assert!(Resampler::new(from_hz, to_hz).is_err(), "{from_hz} to {to_hz}");
     }
 }

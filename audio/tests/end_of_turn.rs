@@ -19,31 +19,11 @@ const REFERENCE: [(&str, usize, f32); 15] = [
     ("something.raw", 100, 0.9843),
     ("something.raw", 50, 0.0353),
     ("something.raw", 25, 0.9042),
-    (
-        "librivox/sense_and_sensibility_01_austen_64kb-0870.wav",
-        100,
-        0.9854,
-    ),
-    (
-        "librivox/sense_and_sensibility_01_austen_64kb-0870.wav",
-        50,
-        0.8341,
-    ),
-    (
-        "librivox/sense_and_sensibility_01_austen_64kb-0870.wav",
-        25,
-        0.3655,
-    ),
-    (
-        "librivox/sense_and_sensibility_01_austen_64kb-0930.wav",
-        100,
-        0.2209,
-    ),
-    (
-        "librivox/sense_and_sensibility_01_austen_64kb-0930.wav",
-        50,
-        0.0164,
-    ),
+    ("librivox/sense_and_sensibility_01_austen_64kb-0870.wav", 100, 0.9854),
+    ("librivox/sense_and_sensibility_01_austen_64kb-0870.wav", 50, 0.8341),
+    ("librivox/sense_and_sensibility_01_austen_64kb-0870.wav", 25, 0.3655),
+    ("librivox/sense_and_sensibility_01_austen_64kb-0930.wav", 100, 0.2209),
+    ("librivox/sense_and_sensibility_01_austen_64kb-0930.wav", 50, 0.0164),
 ];
 
 /// Two of those one after the other are longer than the 8 s that count.
@@ -69,11 +49,7 @@ fn scores_are_those_of_the_reference() {
     for (path, percent, expected) in REFERENCE {
         let pcm = sphinx(path);
         let score = model.score(&pcm[..pcm.len() * percent / 100]).unwrap();
-        assert_eq!(
-            score > 0.5,
-            expected > 0.5,
-            "{path} {percent} %: {score}, not {expected}"
-        );
+        assert_eq!(score > 0.5, expected > 0.5, "{path} {percent} %: {score}, not {expected}");
         differences.push((score - expected).abs());
     }
     let mut long = sphinx(REFERENCE[10].0);
@@ -81,22 +57,14 @@ fn scores_are_those_of_the_reference() {
     differences.push((model.score(&long).unwrap() - REFERENCE_LONG).abs());
     differences.sort_by(f32::total_cmp);
     eprintln!("differences {differences:?}");
-    assert!(
-        differences.iter().all(|difference| *difference < ROUNDING),
-        "{differences:?}"
-    );
-    assert!(
-        differences[differences.len() / 2] < 0.02,
-        "median of {differences:?}"
-    );
+    assert!(differences.iter().all(|difference| *difference < ROUNDING), "{differences:?}");
+    assert!(differences[differences.len() / 2] < 0.02, "median of {differences:?}");
 }
 
 #[test]
 fn any_sound_has_a_score() {
     let model = load();
-    let loud: Vec<i16> = (0..200_000)
-        .map(|n| if n % 2 == 0 { i16::MIN } else { i16::MAX })
-        .collect();
+    let loud: Vec<i16> = (0..200_000).map(|n| if n % 2 == 0 { i16::MIN } else { i16::MAX }).collect();
     for pcm in [&[][..], &[0], &[i16::MIN], &loud] {
         let score = model.score(pcm).unwrap();
         assert!((0.0..=1.0).contains(&score));
@@ -105,14 +73,10 @@ fn any_sound_has_a_score() {
 
 #[test]
 fn a_bad_model_file_is_an_error_that_says_what_to_do() {
-    let missing = Model::load(std::path::Path::new("/nowhere/model.onnx"))
-        .err()
-        .expect("no file");
+    let missing = Model::load(std::path::Path::new("/nowhere/model.onnx")).err().expect("no file");
     assert!(matches!(missing, Error::Load { .. }));
     assert!(missing.to_string().contains("cargo xtask fetch"));
     // A model of another kind loads, and is refused.
-    let other = Model::load(&model_path(audio::vad::silero::FILE_NAME))
-        .err()
-        .expect("not it");
+    let other = Model::load(&model_path(audio::vad::silero::FILE_NAME)).err().expect("not it");
     assert!(matches!(other, Error::Load { .. }), "{other}");
 }

@@ -42,32 +42,20 @@ fn in_order_packets_are_never_delayed_however_they_jitter() {
 fn a_gap_is_given_up_after_the_depth_and_not_before() {
     let mut buffer = JitterBuffer::new(Config::DATAGRAM);
     for seq in 0..10 {
-        buffer.push(
-            seq,
-            u64::from(seq) * FRAME_US,
-            seq,
-            u64::from(seq) * FRAME_US,
-        );
+        buffer.push(seq, u64::from(seq) * FRAME_US, seq, u64::from(seq) * FRAME_US);
         drain(&mut buffer, u64::from(seq) * FRAME_US);
     }
     let now_us = 12 * FRAME_US;
     buffer.push(12, now_us, 12, now_us);
     let due_us = now_us + buffer.depth_us();
-    assert_eq!(
-        buffer.depth_us(),
-        20_000,
-        "a quiet link waits for the least"
-    );
+    assert_eq!(buffer.depth_us(), 20_000, "a quiet link waits for the least");
     assert_eq!(buffer.next_wake_us(), Some(due_us));
     assert_eq!(drain(&mut buffer, due_us - 1), []);
     assert_eq!(drain(&mut buffer, due_us), [(10, 2), (12, 0)]);
     assert_eq!(buffer.push(11, 11 * FRAME_US, 11, due_us), Pushed::TooLate);
     assert_eq!(buffer.push(12, now_us, 12, due_us), Pushed::Duplicate);
     let stats = buffer.stats();
-    assert_eq!(
-        (stats.delivered, stats.lost, stats.late, stats.duplicate),
-        (11, 2, 1, 1)
-    );
+    assert_eq!((stats.delivered, stats.lost, stats.late, stats.duplicate), (11, 2, 1, 1));
 }
 
 #[test]
@@ -94,10 +82,7 @@ fn depth_follows_what_the_link_does_and_forgets_it() {
     let wide_us = buffer.depth_us();
     assert!((40_000..=120_000).contains(&wide_us), "{wide_us}");
     let before = buffer.stats();
-    assert!(
-        before.lost <= 2,
-        "only the first few are given up: {before:?}"
-    );
+    assert!(before.lost <= 2, "only the first few are given up: {before:?}");
     for seq in 200..2_000u32 {
         now_us += FRAME_US;
         buffer.push(seq, u64::from(seq) * FRAME_US, seq, now_us);
@@ -112,17 +97,11 @@ fn a_leap_is_one_slot_and_a_full_buffer_does_not_wait() {
     buffer.push(0, 0, 0, 0);
     drain(&mut buffer, 0);
     buffer.push(2_000_000_000, 0, 2_000_000_000, 10);
-    assert_eq!(
-        drain(&mut buffer, 200_000),
-        [(1, 1_999_999_999), (2_000_000_000, 0)]
-    );
+    assert_eq!(drain(&mut buffer, 200_000), [(1, 1_999_999_999), (2_000_000_000, 0)]);
     for seq in 2_000_000_002..2_000_000_002 + HELD_MAX as u32 {
         assert_eq!(buffer.push(seq, 0, seq, 200_000), Pushed::Accepted);
     }
-    assert_eq!(
-        buffer.push(2_000_000_100, 0, 2_000_000_100, 200_000),
-        Pushed::Full
-    );
+    assert_eq!(buffer.push(2_000_000_100, 0, 2_000_000_100, 200_000), Pushed::Full);
     assert_eq!(drain(&mut buffer, 200_000).len(), 1 + HELD_MAX);
     assert_eq!(buffer.stats().overflow, 1);
 }

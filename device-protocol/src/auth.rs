@@ -68,14 +68,7 @@ impl Handshake {
 
     /// What is hashed with SHA-256 for [`pairing_code`].
     pub fn pairing_transcript(&self, device_nonce: &[u8; 32]) -> [u8; PAIRING_BYTES] {
-        join(&[
-            PAIRING_LABEL,
-            &self.device_key,
-            &self.gateway_key,
-            &self.gateway_nonce,
-            device_nonce,
-            &self.binding,
-        ])
+        join(&[PAIRING_LABEL, &self.device_key, &self.gateway_key, &self.gateway_nonce, device_nonce, &self.binding])
     }
 }
 

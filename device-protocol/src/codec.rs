@@ -37,12 +37,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// A reader over `bytes`, which start at byte `base` of the frame.
     pub(crate) fn new(bytes: &'a [u8], base: usize) -> Self {
-        Self {
-            bytes,
-            at: 0,
-            base,
-            field: "body",
-        }
+        Self { bytes, at: 0, base, field: "body" }
     }
 
     /// Names the field read next, for errors.
@@ -79,9 +74,7 @@ impl<'a> Reader<'a> {
             DecodeError::UnexpectedEnd { .. } => Error::Truncated { field, offset },
             DecodeError::Utf8 { .. } => Error::NotText { field, offset },
             // A length beyond any frame: the rest of the body is certainly shorter.
-            DecodeError::LimitExceeded | DecodeError::OutsideUsizeRange(_) => {
-                Error::Truncated { field, offset }
-            }
+            DecodeError::LimitExceeded | DecodeError::OutsideUsizeRange(_) => Error::Truncated { field, offset },
             _ => Error::Malformed { field, offset },
         }
     }
@@ -102,12 +95,7 @@ impl<'a> Reader<'a> {
 
     fn check_length(&self, length: usize, max: usize, offset: usize) -> Result<(), Error> {
         if length > max {
-            return Err(Error::TooLong {
-                field: self.field,
-                offset,
-                length,
-                max,
-            });
+            return Err(Error::TooLong { field: self.field, offset, length, max });
         }
         Ok(())
     }
@@ -116,12 +104,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn block(&mut self) -> Result<Reader<'a>, Error> {
         let block: &'a [u8] = self.read()?;
         let base = self.offset() - block.len();
-        Ok(Reader {
-            bytes: block,
-            at: 0,
-            base,
-            field: self.field,
-        })
+        Ok(Reader { bytes: block, at: 0, base, field: self.field })
     }
 
     /// A nested record: its byte length, then its fields; bytes behind the known fields are ignored.
@@ -131,11 +114,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn option<T: Wire<'a>>(&mut self) -> Result<Option<T>, Error> {
         // One byte, 0 or 1, exactly like a boolean.
-        if self.read::<bool>()? {
-            self.record().map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.read::<bool>()? { self.record().map(Some) } else { Ok(None) }
     }
 
     pub(crate) fn list<T: Wire<'a> + Copy>(&mut self, max: usize) -> Result<List<'a, T>, Error> {
@@ -147,12 +126,7 @@ impl<'a> Reader<'a> {
             items.record::<T>()?;
             count += 1;
             if count > max {
-                return Err(Error::TooLong {
-                    field: block.field,
-                    offset,
-                    length: count,
-                    max,
-                });
+                return Err(Error::TooLong { field: block.field, offset, length: count, max });
             }
         }
         Ok(List::encoded(block.bytes, count))
@@ -183,22 +157,12 @@ impl Sink for Writer<'_> {
 
 impl<'b> Writer<'b> {
     pub(crate) fn new(buffer: &'b mut [u8]) -> Self {
-        Self {
-            buffer,
-            at: 0,
-            counting: false,
-            field: "body",
-        }
+        Self { buffer, at: 0, counting: false, field: "body" }
     }
 
     /// A writer that keeps nothing: for the lengths of nested records.
     pub(crate) fn counter() -> Writer<'static> {
-        Writer {
-            buffer: &mut [],
-            at: 0,
-            counting: true,
-            field: "body",
-        }
+        Writer { buffer: &mut [], at: 0, counting: true, field: "body" }
     }
 
     /// Bytes written, also those that found no room.
@@ -212,8 +176,7 @@ impl<'b> Writer<'b> {
 
     pub(crate) fn write_value<T: Encode>(&mut self, value: T) -> Result<(), Error> {
         let (field, offset) = (self.field, HEADER_BYTES + self.at);
-        bincode::encode_into_writer(value, self, CONFIG)
-            .map_err(|_| Error::Malformed { field, offset })
+        bincode::encode_into_writer(value, self, CONFIG).map_err(|_| Error::Malformed { field, offset })
     }
 
     pub(crate) fn text(&mut self, text: &str, max: usize) -> Result<(), Error> {
@@ -228,12 +191,7 @@ impl<'b> Writer<'b> {
 
     fn check_length(&self, length: usize, max: usize) -> Result<(), Error> {
         if length > max {
-            return Err(Error::TooLong {
-                field: self.field,
-                offset: HEADER_BYTES + self.at,
-                length,
-                max,
-            });
+            return Err(Error::TooLong { field: self.field, offset: HEADER_BYTES + self.at, length, max });
         }
         Ok(())
     }
@@ -253,11 +211,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    pub(crate) fn list<'a, T: Wire<'a> + Copy>(
-        &mut self,
-        list: &List<'a, T>,
-        max: usize,
-    ) -> Result<(), Error> {
+    pub(crate) fn list<'a, T: Wire<'a> + Copy>(&mut self, list: &List<'a, T>, max: usize) -> Result<(), Error> {
         self.check_length(list.len(), max)?;
         let mut counter = Self::counter();
         for item in list.iter() {

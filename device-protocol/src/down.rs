@@ -1,12 +1,10 @@
 //! From the gateway to the device.
 
 use crate::limits::{
-    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
-    NAME_BYTES_MAX, TEXT_BYTES_MAX,
+    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX,
+    TEXT_BYTES_MAX,
 };
-pub use crate::link::{
-    Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome,
-};
+pub use crate::link::{Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, RejectOwned, WelcomeOwned};
 use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View};
@@ -118,12 +116,7 @@ impl<'a> Content<'a> {
     pub const EMPTY: Self = Self::text_wall("");
 
     const fn new(layout: Layout, first: &'a str, second: &'a str) -> Self {
-        Self {
-            layout,
-            first,
-            second,
-            permille: 0,
-        }
+        Self { layout, first, second, permille: 0 }
     }
 
     /// One text that fills the view.
@@ -148,12 +141,7 @@ impl<'a> Content<'a> {
 
     /// A label and a bar of `permille` thousandths.
     pub const fn progress(label: &'a str, permille: u16) -> Self {
-        Self {
-            layout: Layout::Progress,
-            first: label,
-            second: "",
-            permille,
-        }
+        Self { layout: Layout::Progress, first: label, second: "", permille }
     }
 }
 

@@ -88,16 +88,9 @@ pub fn peek(bytes: &[u8]) -> Result<Option<Header>, Error> {
     };
     let length = u32::from_le_bytes([l0, l1, l2, l3]);
     if length as usize > BODY_BYTES_MAX {
-        return Err(Error::FrameTooLong {
-            length: length as usize,
-            max: BODY_BYTES_MAX,
-        });
+        return Err(Error::FrameTooLong { length: length as usize, max: BODY_BYTES_MAX });
     }
-    Ok(Some(Header {
-        flags,
-        kind: u16::from_le_bytes([k0, k1]),
-        length,
-    }))
+    Ok(Some(Header { flags, kind: u16::from_le_bytes([k0, k1]), length }))
 }
 
 /// The first whole envelope of a stream, or `None` while it is incomplete; the next one starts behind it.

@@ -13,10 +13,7 @@ pub enum Error {
         needed: usize,
     },
     /// The peer speaks another version of the envelope.
-    #[error(
-        "envelope version {found} is unknown, this side speaks version {}",
-        crate::VERSION
-    )]
+    #[error("envelope version {found} is unknown, this side speaks version {}", crate::VERSION)]
     UnknownVersion {
         /// Version byte of the envelope.
         found: u8,

@@ -20,11 +20,7 @@ pub struct Stamp {
 impl Stamp {
     /// The stamp of a link frame: not counted, of no turn.
     pub const fn link(time_us: u64) -> Self {
-        Self {
-            sequence: 0,
-            turn: 0,
-            time_us,
-        }
+        Self { sequence: 0, turn: 0, time_us }
     }
 }
 
@@ -40,11 +36,7 @@ impl<'a> Wire<'a> for Stamp {
         let turn = reader.read()?;
         reader.enter("time_us");
         let time_us = reader.read()?;
-        Ok(Self {
-            sequence,
-            turn,
-            time_us,
-        })
+        Ok(Self { sequence, turn, time_us })
     }
 }
 
@@ -103,31 +95,19 @@ pub trait Message<'a>: Sized {
 /// bytes are needed).
 pub fn encode<'a, M: Message<'a>>(frame: &Frame<M>, buffer: &mut [u8]) -> Result<usize, Error> {
     let size = buffer.len();
-    let (header, body) = buffer
-        .split_at_mut_checked(HEADER_BYTES)
-        .unwrap_or((&mut [], &mut []));
+    let (header, body) = buffer.split_at_mut_checked(HEADER_BYTES).unwrap_or((&mut [], &mut []));
     let mut writer = Writer::new(body);
     frame.stamp.put(&mut writer)?;
     frame.message.put_fields(&mut writer)?;
     let length = writer.written();
     if length > BODY_BYTES_MAX {
-        return Err(Error::FrameTooLong {
-            length,
-            max: BODY_BYTES_MAX,
-        });
+        return Err(Error::FrameTooLong { length, max: BODY_BYTES_MAX });
     }
     let needed = HEADER_BYTES + length;
     if needed > size {
         return Err(Error::BufferTooSmall { size, needed });
     }
-    header.copy_from_slice(
-        &Header {
-            flags: 0,
-            kind: frame.message.kind(),
-            length: length as u32,
-        }
-        .to_bytes(),
-    );
+    header.copy_from_slice(&Header { flags: 0, kind: frame.message.kind(), length: length as u32 }.to_bytes());
     Ok(needed)
 }
 
@@ -149,15 +129,10 @@ pub fn decode_down(bytes: &[u8]) -> Result<Decoded<Down<'_>>, Error> {
 
 fn decode<'a, M: Message<'a>>(bytes: &'a [u8]) -> Result<Decoded<M>, Error> {
     let found = bytes.len();
-    let header = peek(bytes)?.ok_or(Error::FrameTruncated {
-        found,
-        needed: HEADER_BYTES,
-    })?;
+    let header = peek(bytes)?.ok_or(Error::FrameTruncated { found, needed: HEADER_BYTES })?;
     let needed = header.frame_bytes();
     if found > needed {
-        return Err(Error::TrailingBytes {
-            count: found - needed,
-        });
+        return Err(Error::TrailingBytes { count: found - needed });
     }
     let body = match bytes.get(HEADER_BYTES..) {
         Some(body) if found == needed => body,

@@ -2,8 +2,7 @@
 
 use crate::limits::{LABEL_BYTES_MAX, LANGUAGE_BYTES_MAX, NAME_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::values::{
-    Buttons, Codec, Codecs, DisplayKind, GoodbyeReason, ListeningState, PairingMethod, RejectCode,
-    Sensors,
+    Buttons, Codec, Codecs, DisplayKind, GoodbyeReason, ListeningState, PairingMethod, RejectCode, Sensors,
 };
 
 message! {

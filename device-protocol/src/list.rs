@@ -23,15 +23,11 @@ enum Source<'a, T> {
 impl<'a, T: Wire<'a> + Copy> List<'a, T> {
     /// A list to send.
     pub const fn new(items: &'a [T]) -> Self {
-        Self {
-            source: Source::Items(items),
-        }
+        Self { source: Source::Items(items) }
     }
 
     pub(crate) const fn encoded(bytes: &'a [u8], count: usize) -> Self {
-        Self {
-            source: Source::Encoded { bytes, count },
-        }
+        Self { source: Source::Encoded { bytes, count } }
     }
 
     /// Number of items.
@@ -50,14 +46,8 @@ impl<'a, T: Wire<'a> + Copy> List<'a, T> {
     /// The items in order; received ones are decoded as they are asked for.
     pub fn iter(&self) -> Iter<'a, T> {
         match self.source {
-            Source::Items(items) => Iter {
-                items: items.iter(),
-                encoded: Reader::new(&[], 0),
-            },
-            Source::Encoded { bytes, .. } => Iter {
-                items: [].iter(),
-                encoded: Reader::new(bytes, 0),
-            },
+            Source::Items(items) => Iter { items: items.iter(), encoded: Reader::new(&[], 0) },
+            Source::Encoded { bytes, .. } => Iter { items: [].iter(), encoded: Reader::new(bytes, 0) },
         }
     }
 }

@@ -1,16 +1,13 @@
 //! From the device to the gateway.
 
 use crate::limits::{
-    AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, MIME_BYTES_MAX,
-    NAME_BYTES_MAX, PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX,
-    SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
+    AUDIO_PACKET_BYTES_MAX, CODE_BYTES_MAX, DATA_BYTES_MAX, DESCRIPTION_BYTES_MAX, MIME_BYTES_MAX, NAME_BYTES_MAX,
+    PHOTO_CHUNK_BYTES_MAX, PHRASES_BYTES_MAX, REPLY_TEMPLATE_BYTES_MAX, SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
 };
 pub use crate::link::{Ack, Capabilities, Goodbye, Heartbeat, Hello, Proof, Resume, Screen};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, HelloOwned, ResumeOwned};
-use crate::values::{
-    ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags,
-};
+use crate::values::{ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, MicEnd, PlayState, Posture, ToolFlags};
 
 direction! {
     /// Every message from the device to the gateway.

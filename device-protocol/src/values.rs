@@ -398,9 +398,5 @@ impl GoodbyeReason {
 }
 
 const fn close_code(base: u16, number: u16) -> u16 {
-    if number > CLOSE_NUMBER_MAX {
-        base + CLOSE_NUMBER_MAX
-    } else {
-        base + number
-    }
+    if number > CLOSE_NUMBER_MAX { base + CLOSE_NUMBER_MAX } else { base + number }
 }

@@ -6,21 +6,16 @@ use serde_json::Value;
 fn bytes(case: &Value, name: &str) -> Vec<u8> {
     let hex = case[name].as_str().unwrap_or_else(|| panic!("no {name}"));
     let pairs = hex.as_bytes().chunks(2);
-    pairs
-        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).expect("two digits"))
-        .collect()
+    pairs.map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).expect("two digits")).collect()
 }
 
 fn array<const N: usize>(case: &Value, name: &str) -> [u8; N] {
-    bytes(case, name)
-        .try_into()
-        .expect("the length of the field")
+    bytes(case, name).try_into().expect("the length of the field")
 }
 
 #[test]
 fn messages_and_codes_are_those_of_the_vectors() {
-    let cases: Vec<Value> =
-        serde_json::from_str(include_str!("../vectors/v1/handshake.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(include_str!("../vectors/v1/handshake.json")).unwrap();
     assert_eq!(cases.len(), 3);
     for case in &cases {
         let handshake = Handshake {
@@ -31,31 +26,14 @@ fn messages_and_codes_are_those_of_the_vectors() {
             binding: array(case, "binding"),
         };
         let nonce = array(case, "device_nonce");
-        assert_eq!(
-            handshake.gateway_proof()[..],
-            bytes(case, "gateway_message")
-        );
-        assert_eq!(
-            handshake.device_proof(&nonce)[..],
-            bytes(case, "device_message")
-        );
-        assert_eq!(
-            handshake.pairing_transcript(&nonce)[..],
-            bytes(case, "pairing_message")
-        );
+        assert_eq!(handshake.gateway_proof()[..], bytes(case, "gateway_message"));
+        assert_eq!(handshake.device_proof(&nonce)[..], bytes(case, "device_message"));
+        assert_eq!(handshake.pairing_transcript(&nonce)[..], bytes(case, "pairing_message"));
         let code = pairing_code(&array(case, "pairing_digest"));
-        assert_eq!(
-            str::from_utf8(&code).unwrap(),
-            case["pairing_code"].as_str().unwrap()
-        );
+        assert_eq!(str::from_utf8(&code).unwrap(), case["pairing_code"].as_str().unwrap());
     }
-    let leading_zero = cases
-        .iter()
-        .any(|case| case["pairing_code"].as_str().unwrap().starts_with('0'));
-    assert!(
-        leading_zero,
-        "no vector shows that the code keeps its zeros"
-    );
+    let leading_zero = cases.iter().any(|case| case["pairing_code"].as_str().unwrap().starts_with('0'));
+    assert!(leading_zero, "no vector shows that the code keeps its zeros");
     assert_eq!(array::<32>(&cases[0], "binding"), NO_BINDING);
 }
 
@@ -71,46 +49,21 @@ fn every_part_is_signed() {
     };
     let nonce = [6; 32];
     let others = [
-        Handshake {
-            device_key: [9; 32],
-            ..base
-        },
-        Handshake {
-            gateway_key: [9; 32],
-            ..base
-        },
-        Handshake {
-            nonce_commitment: [9; 32],
-            ..base
-        },
-        Handshake {
-            gateway_nonce: [9; 32],
-            ..base
-        },
-        Handshake {
-            binding: [9; 32],
-            ..base
-        },
-        Handshake {
-            device_key: [2; 32],
-            gateway_key: [1; 32],
-            ..base
-        },
+        Handshake { device_key: [9; 32], ..base },
+        Handshake { gateway_key: [9; 32], ..base },
+        Handshake { nonce_commitment: [9; 32], ..base },
+        Handshake { gateway_nonce: [9; 32], ..base },
+        Handshake { binding: [9; 32], ..base },
+        Handshake { device_key: [2; 32], gateway_key: [1; 32], ..base },
     ];
     for other in others {
         assert_ne!(other.gateway_proof(), base.gateway_proof());
         assert_ne!(other.device_proof(&nonce), base.device_proof(&nonce));
     }
     assert_ne!(base.device_proof(&[9; 32]), base.device_proof(&nonce));
-    assert_ne!(
-        base.pairing_transcript(&[9; 32]),
-        base.pairing_transcript(&nonce)
-    );
+    assert_ne!(base.pairing_transcript(&[9; 32]), base.pairing_transcript(&nonce));
     let gateway = base.gateway_proof();
-    assert!(
-        !base.device_proof(&nonce).starts_with(&gateway[..24]),
-        "one proof could pass for the other"
-    );
+    assert!(!base.device_proof(&nonce).starts_with(&gateway[..24]), "one proof could pass for the other");
 }
 
 #[test]

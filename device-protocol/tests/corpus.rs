@@ -9,10 +9,7 @@ use std::path::Path;
 #[test]
 fn the_corpus_holds() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/decode");
-    let paths: Vec<_> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
+    let paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(paths.len() >= 40, "{} inputs", paths.len());
     for path in paths {
         check::peer_bytes(&fs::read(&path).unwrap());

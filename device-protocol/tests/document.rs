@@ -18,12 +18,7 @@ fn tables(document: &str) -> BTreeMap<String, Vec<Vec<String>>> {
         let (heading, rest) = section.split_once('\n').expect("a heading");
         let own = rest.split("\n## ").next().unwrap_or_default();
         let rows = own.lines().filter(|line| line.starts_with('|')).skip(2);
-        let cells = |row: &str| {
-            row.trim_matches('|')
-                .split('|')
-                .map(|cell| cell.trim().to_owned())
-                .collect()
-        };
+        let cells = |row: &str| row.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
         tables.insert(heading.to_owned(), rows.map(cells).collect());
     }
     tables
@@ -34,11 +29,7 @@ fn check_fields(name: &str, rows: &[Vec<String>], fields: &[Field]) {
     let declared: Vec<_> = fields
         .iter()
         .map(|field| {
-            let max = if field.max == 0 {
-                String::new()
-            } else {
-                thousands(field.max)
-            };
+            let max = if field.max == 0 { String::new() } else { thousands(field.max) };
             vec![format!("`{}`", field.name), field.wire.to_owned(), max]
         })
         .collect();
@@ -50,83 +41,43 @@ fn check_fields(name: &str, rows: &[Vec<String>], fields: &[Field]) {
 
 fn thousands(number: usize) -> String {
     let digits = number.to_string();
-    let groups: Vec<_> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| str::from_utf8(group).unwrap())
-        .collect();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(|group| str::from_utf8(group).unwrap()).collect();
     groups.join(",")
 }
 
 #[test]
 fn every_table_is_the_declaration() {
     let mut tables = tables(&document());
-    let mut take = |heading: &str| {
-        tables
-            .remove(heading)
-            .unwrap_or_else(|| panic!("no heading `{heading}`"))
-    };
+    let mut take = |heading: &str| tables.remove(heading).unwrap_or_else(|| panic!("no heading `{heading}`"));
     for schema in Up::SCHEMA.iter().chain(Down::SCHEMA) {
-        check_fields(
-            schema.name,
-            &take(&format!("{:#06x} `{}`", schema.kind, schema.name)),
-            schema.fields,
-        );
+        check_fields(schema.name, &take(&format!("{:#06x} `{}`", schema.kind, schema.name)), schema.fields);
     }
     for (name, fields) in RECORDS {
         check_fields(name, &take(&format!("record {name}")), fields);
     }
     let mut check_values = |sort: &str, values: &ValueSchema| {
         let rows = take(&format!("{sort} {} ({})", values.name, values.wire));
-        let documented: Vec<_> = rows
-            .iter()
-            .map(|row| (row[0].clone(), row[1].clone()))
-            .collect();
-        let declared: Vec<_> = values
-            .names
-            .iter()
-            .map(|(number, name)| (number.to_string(), format!("`{name}`")))
-            .collect();
+        let documented: Vec<_> = rows.iter().map(|row| (row[0].clone(), row[1].clone())).collect();
+        let declared: Vec<_> =
+            values.names.iter().map(|(number, name)| (number.to_string(), format!("`{name}`"))).collect();
         assert_eq!(documented, declared, "table of {}", values.name);
     };
-    ENUMERATIONS
-        .iter()
-        .for_each(|values| check_values("enumeration", values));
+    ENUMERATIONS.iter().for_each(|values| check_values("enumeration", values));
     SETS.iter().for_each(|values| check_values("set", values));
-    assert!(
-        tables.is_empty(),
-        "the document has what the types have not: {:?}",
-        tables.keys()
-    );
+    assert!(tables.is_empty(), "the document has what the types have not: {:?}", tables.keys());
 }
 
 #[test]
 fn the_limits_are_the_constants() {
     let document = document();
     let lines = [
-        format!(
-            "| whole envelope | {} bytes |",
-            thousands(limits::FRAME_BYTES_MAX)
-        ),
+        format!("| whole envelope | {} bytes |", thousands(limits::FRAME_BYTES_MAX)),
         format!("| body | {} bytes |", thousands(limits::BODY_BYTES_MAX)),
-        format!(
-            "| whole envelope with sound | {} bytes |",
-            thousands(limits::AUDIO_FRAME_BYTES_MAX)
-        ),
-        format!(
-            "| sound in one packet | {} ms |",
-            limits::PACKET_DURATION_US_MAX / 1000
-        ),
-        format!(
-            "| JSON message | {} bytes |",
-            thousands(limits::JSON_BYTES_MAX)
-        ),
+        format!("| whole envelope with sound | {} bytes |", thousands(limits::AUDIO_FRAME_BYTES_MAX)),
+        format!("| sound in one packet | {} ms |", limits::PACKET_DURATION_US_MAX / 1000),
+        format!("| JSON message | {} bytes |", thousands(limits::JSON_BYTES_MAX)),
         format!("| whole photo | {} MiB |", limits::PHOTO_BYTES_MAX >> 20),
-        format!(
-            "| handshake without pairing | {} s |",
-            limits::HANDSHAKE_MS_MAX / 1000
-        ),
+        format!("| handshake without pairing | {} s |", limits::HANDSHAKE_MS_MAX / 1000),
         format!("| heartbeats missed | {} |", limits::HEARTBEATS_MISSED_MAX),
         format!(
             "{} control frames, {} audio\npackets, or {} MiB in one second",
@@ -141,47 +92,22 @@ fn the_limits_are_the_constants() {
             limits::ACK_EVERY_MS_MAX / 1000,
             limits::ACK_AUDIO_PACKETS_MAX
         ),
-        format!(
-            "`last_audio_sequence` for at most {} ms",
-            limits::LAST_SOUND_WAIT_MS_MAX
-        ),
-        format!(
-            "sends at most {} ms ahead of what is played",
-            limits::SPEECH_AHEAD_MS_MAX
-        ),
-        format!(
-            "sends `played` at least every {} ms",
-            limits::PLAYED_EVERY_MS_MAX
-        ),
-        format!(
-            "keeps chunks of an unknown speech for {} s",
-            limits::SPEECH_START_WAIT_MS_MAX / 1000
-        ),
-        format!(
-            "at least {} of these open at once",
-            limits::AUDIO_STREAMS_MAX
-        ),
+        format!("`last_audio_sequence` for at most {} ms", limits::LAST_SOUND_WAIT_MS_MAX),
+        format!("sends at most {} ms ahead of what is played", limits::SPEECH_AHEAD_MS_MAX),
+        format!("sends `played` at least every {} ms", limits::PLAYED_EVERY_MS_MAX),
+        format!("keeps chunks of an unknown speech for {} s", limits::SPEECH_START_WAIT_MS_MAX / 1000),
+        format!("at least {} of these open at once", limits::AUDIO_STREAMS_MAX),
         format!(
             "up to {} frames and {} KiB",
             limits::REPLAY_CONTROL_FRAMES_MAX,
             limits::REPLAY_CONTROL_BYTES_MAX >> 10
         ),
-        format!(
-            "up to the last {} s",
-            limits::REPLAY_AUDIO_US_MAX / 1_000_000
-        ),
+        format!("up to the last {} s", limits::REPLAY_AUDIO_US_MAX / 1_000_000),
         format!("ALPN `{}`", str::from_utf8(device_protocol::ALPN).unwrap()),
-        format!(
-            "Path `{}`, sub-protocol `{}`",
-            device_protocol::PATH,
-            device_protocol::SUBPROTOCOL
-        ),
+        format!("Path `{}`, sub-protocol `{}`", device_protocol::PATH, device_protocol::SUBPROTOCOL),
         format!("Sub-protocol `{}`", device_protocol::SUBPROTOCOL_JSON),
     ];
     for line in lines {
-        assert!(
-            document.contains(&line),
-            "the document does not say: {line}"
-        );
+        assert!(document.contains(&line), "the document does not say: {line}");
     }
 }

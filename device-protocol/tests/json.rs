@@ -4,9 +4,7 @@
 mod draw;
 
 use device_protocol::json::{self, DownOwned, JsonError, UpOwned, describe};
-use device_protocol::{
-    Decoded, Down, Error, Frame, Message, Stamp, Up, decode_down, decode_up, encode, limits, up,
-};
+use device_protocol::{Decoded, Down, Error, Frame, Message, Stamp, Up, decode_down, decode_up, encode, limits, up};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -99,54 +97,27 @@ const STAMP: &str = r#""sequence":1,"turn":0,"time_us":5"#;
 
 #[test]
 fn one_message_reads_as_documented() {
-    let frame = Frame::new(
-        Stamp {
-            sequence: 1,
-            turn: 0,
-            time_us: 5,
-        },
-        Up::Mute(up::Mute { muted: true }),
-    );
-    let text =
-        r#"{"kind":"mute","kind_number":4104,"sequence":1,"turn":0,"time_us":5,"muted":true}"#;
+    let frame = Frame::new(Stamp { sequence: 1, turn: 0, time_us: 5 }, Up::Mute(up::Mute { muted: true }));
+    let text = r#"{"kind":"mute","kind_number":4104,"sequence":1,"turn":0,"time_us":5,"muted":true}"#;
     assert_eq!(json::encode(&frame).unwrap(), text);
 }
 
 #[test]
 fn errors_name_the_field() {
     let cases = [
-        (
-            "{",
-            "not JSON: EOF while parsing an object at line 1 column 1",
-        ),
+        ("{", "not JSON: EOF while parsing an object at line 1 column 1"),
         ("[]", "`message` is not an object"),
-        (
-            r#"{"kind":"mute","sequence":1,"turn":0}"#,
-            "field `time_us` is missing",
-        ),
-        (
-            &format!(r#"{{"kind":"mute",{STAMP}}}"#),
-            "field `muted` is missing",
-        ),
-        (
-            &format!(r#"{{"kind":"mute",{STAMP},"muted":1}}"#),
-            "field `muted` is not true or false",
-        ),
+        (r#"{"kind":"mute","sequence":1,"turn":0}"#, "field `time_us` is missing"),
+        (&format!(r#"{{"kind":"mute",{STAMP}}}"#), "field `muted` is missing"),
+        (&format!(r#"{{"kind":"mute",{STAMP},"muted":1}}"#), "field `muted` is not true or false"),
         (
             &format!(r#"{{"kind":"proof",{STAMP},"nonce":"AAAA","signature":""}}"#),
             "field `nonce` is not 32 bytes in base64",
         ),
-        (
-            &format!(r#"{{"kind":"welcome","kind_number":32771,{STAMP}}}"#),
-            "kind 0x8003 belongs to the other direction",
-        ),
+        (&format!(r#"{{"kind":"welcome","kind_number":32771,{STAMP}}}"#), "kind 0x8003 belongs to the other direction"),
     ];
     for (text, expected) in cases {
-        assert_eq!(
-            json::decode_up(text).unwrap_err().to_string(),
-            expected,
-            "{text}"
-        );
+        assert_eq!(json::decode_up(text).unwrap_err().to_string(), expected, "{text}");
     }
 }
 
@@ -154,17 +125,11 @@ fn errors_name_the_field() {
 fn a_text_beyond_its_maximum_is_refused() {
     let long = "a".repeat(limits::TEXT_BYTES_MAX + 1);
     let text = format!(r#"{{"kind":"text_input",{STAMP},"text":"{long}"}}"#);
-    let expected = JsonError::TooLong {
-        field: "text",
-        length: limits::TEXT_BYTES_MAX + 1,
-        max: limits::TEXT_BYTES_MAX,
-    };
+    let expected =
+        JsonError::TooLong { field: "text", length: limits::TEXT_BYTES_MAX + 1, max: limits::TEXT_BYTES_MAX };
     assert_eq!(json::decode_up(&text), Err(expected));
     let text = " ".repeat(limits::JSON_BYTES_MAX + 1);
-    assert!(matches!(
-        json::decode_up(&text),
-        Err(JsonError::MessageTooLong { .. })
-    ));
+    assert!(matches!(json::decode_up(&text), Err(JsonError::MessageTooLong { .. })));
 }
 
 #[test]
@@ -172,70 +137,36 @@ fn names_and_kinds_of_later_versions_are_no_errors() {
     let text = format!(r#"{{"kind":"gaze","kind_number":4351,{STAMP},"x":1}}"#);
     assert_eq!(
         json::decode_up(&text),
-        Ok(Decoded::Skipped {
-            kind: 0x10ff,
-            stamp: Stamp {
-                sequence: 1,
-                turn: 0,
-                time_us: 5
-            }
-        })
+        Ok(Decoded::Skipped { kind: 0x10ff, stamp: Stamp { sequence: 1, turn: 0, time_us: 5 } })
     );
     let text = format!(r#"{{"kind":"touch",{STAMP},"gesture":"wink","pressure":3}}"#);
-    let Ok(Decoded::Frame(frame)) = json::decode_up(&text) else {
-        panic!("does not decode")
-    };
-    assert_eq!(
-        frame.message,
-        UpOwned::Touch(up::Touch {
-            gesture: device_protocol::Gesture::Other(255)
-        })
-    );
+    let Ok(Decoded::Frame(frame)) = json::decode_up(&text) else { panic!("does not decode") };
+    assert_eq!(frame.message, UpOwned::Touch(up::Touch { gesture: device_protocol::Gesture::Other(255) }));
 }
 
 #[test]
 fn bytes_are_described_for_a_person() {
-    let frame = Frame::new(
-        Stamp {
-            sequence: 1,
-            turn: 0,
-            time_us: 5,
-        },
-        Up::Mute(up::Mute { muted: true }),
-    );
+    let frame = Frame::new(Stamp { sequence: 1, turn: 0, time_us: 5 }, Up::Mute(up::Mute { muted: true }));
     let bytes = binary(&frame);
     let expected = "version   1\nflags     0x00\nkind      0x1008 mute\ndirection device to gateway\nclass     control\n\
                     length    4 (frame of 12 bytes)\n{\n  \"kind\": \"mute\",\n  \"kind_number\": 4104,\n  \"sequence\": 1,\n  \
                     \"turn\": 0,\n  \"time_us\": 5,\n  \"muted\": true\n}\n";
     assert_eq!(describe(&bytes), expected);
     let cut = describe(&bytes[..11]);
-    assert!(
-        cut.ends_with("error: frame ends after 11 bytes, its envelope needs 12\n"),
-        "{cut}"
-    );
+    assert!(cut.ends_with("error: frame ends after 11 bytes, its envelope needs 12\n"), "{cut}");
     let mut bad = bytes.clone();
     bad[11] = 2;
     let bad = describe(&bad);
-    assert!(
-        bad.ends_with("error: field `muted` at byte 11 has a value that its type does not have\n"),
-        "{bad}"
-    );
-    assert_eq!(
-        describe(&[]),
-        "error: 0 bytes are no envelope, its header alone has 8\n"
-    );
-    assert_eq!(
-        describe(&[9]),
-        "error: envelope version 9 is unknown, this side speaks version 1\n"
-    );
+    assert!(bad.ends_with("error: field `muted` at byte 11 has a value that its type does not have\n"), "{bad}");
+    assert_eq!(describe(&[]), "error: 0 bytes are no envelope, its header alone has 8\n");
+    assert_eq!(describe(&[9]), "error: envelope version 9 is unknown, this side speaks version 1\n");
 }
 
 #[test]
 fn no_field_hides_the_frame_fields() {
     for schema in Up::SCHEMA.iter().chain(Down::SCHEMA) {
         for field in schema.fields {
-            let taken =
-                ["kind", "kind_number", "sequence", "turn", "time_us"].contains(&field.name);
+            let taken = ["kind", "kind_number", "sequence", "turn", "time_us"].contains(&field.name);
             assert!(!taken, "{} of {}", field.name, schema.name);
         }
     }

@@ -14,40 +14,26 @@ use device_protocol::{Decoded, Down, Up, decode_down, decode_up, encode, limits,
 use serde_json::{Value, json};
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("vectors/v1")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors/v1").join(name)
 }
 
 fn files(folder_name: &str, extension: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder(folder_name))
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = entries
-        .filter(|path| path.extension().is_some_and(|found| found == extension))
-        .collect();
+    let entries = fs::read_dir(folder(folder_name)).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
     paths.sort();
     paths
 }
 
 /// The bytes of a `.hex` file: lines that start with `#` are notes.
 fn read_hex(path: &Path) -> Vec<u8> {
-    let text =
-        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let digits: String = text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .flat_map(str::split_whitespace)
-        .collect();
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let digits: String = text.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace).collect();
     let pairs = digits.as_bytes().chunks(2);
-    pairs
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).expect("two digits"))
-        .collect()
+    pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).expect("two digits")).collect()
 }
 
 fn read_json(path: &Path) -> Value {
-    let text =
-        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -57,14 +43,10 @@ fn to_bytes(frame: &Value) -> Result<Vec<u8>, JsonError> {
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let down = frame["kind_number"].as_u64().expect("kind_number") >= 0x8000;
     let length = if down {
-        let Decoded::Frame(frame) = json::decode_down(&text)? else {
-            panic!("an unknown kind: {text}")
-        };
+        let Decoded::Frame(frame) = json::decode_down(&text)? else { panic!("an unknown kind: {text}") };
         encode(&frame.to_borrowed(), &mut buffer)?
     } else {
-        let Decoded::Frame(frame) = json::decode_up(&text)? else {
-            panic!("an unknown kind: {text}")
-        };
+        let Decoded::Frame(frame) = json::decode_up(&text)? else { panic!("an unknown kind: {text}") };
         encode(&frame.to_borrowed(), &mut buffer)?
     };
     buffer.truncate(length);
@@ -99,33 +81,17 @@ fn frames_encode_to_and_decode_from_exactly_their_bytes() {
     for path in &paths {
         let frame = &read_json(path)["frame"];
         let bytes = read_hex(&path.with_extension("hex"));
-        assert_eq!(
-            to_bytes(frame).unwrap(),
-            bytes,
-            "encoding of {}",
-            path.display()
-        );
-        assert_eq!(
-            to_json(&bytes).unwrap(),
-            *frame,
-            "decoding of {}",
-            path.display()
-        );
+        assert_eq!(to_bytes(frame).unwrap(), bytes, "encoding of {}", path.display());
+        assert_eq!(to_json(&bytes).unwrap(), *frame, "decoding of {}", path.display());
     }
     assert_eq!(paths.len(), files("frames", "hex").len());
 }
 
 #[test]
 fn every_kind_has_a_vector() {
-    let seen: BTreeSet<u64> = files("frames", "json")
-        .iter()
-        .map(|path| read_json(path)["frame"]["kind_number"].as_u64().unwrap())
-        .collect();
-    let kinds: BTreeSet<u64> = Up::SCHEMA
-        .iter()
-        .chain(Down::SCHEMA)
-        .map(|schema| u64::from(schema.kind))
-        .collect();
+    let seen: BTreeSet<u64> =
+        files("frames", "json").iter().map(|path| read_json(path)["frame"]["kind_number"].as_u64().unwrap()).collect();
+    let kinds: BTreeSet<u64> = Up::SCHEMA.iter().chain(Down::SCHEMA).map(|schema| u64::from(schema.kind)).collect();
     assert_eq!(seen, kinds);
 }
 
@@ -135,12 +101,7 @@ fn frames_of_later_versions_decode() {
     assert!(!paths.is_empty());
     for path in paths {
         let frame = &read_json(&path.with_extension("json"))["frame"];
-        assert_eq!(
-            to_json(&read_hex(&path)).as_ref(),
-            Ok(frame),
-            "{}",
-            path.display()
-        );
+        assert_eq!(to_json(&read_hex(&path)).as_ref(), Ok(frame), "{}", path.display());
     }
 }
 
@@ -150,10 +111,7 @@ fn bad_frames_give_exactly_their_error() {
     assert!(!paths.is_empty());
     for path in paths {
         let text = fs::read_to_string(&path).unwrap();
-        let expected = text
-            .lines()
-            .find_map(|line| line.strip_prefix("# error: "))
-            .expect("a line `# error:`");
+        let expected = text.lines().find_map(|line| line.strip_prefix("# error: ")).expect("a line `# error:`");
         let error = to_json(&read_hex(&path)).unwrap_err();
         assert_eq!(error.to_string(), expected, "{}", path.display());
     }
@@ -165,20 +123,12 @@ fn every_truncation_is_an_error() {
     for path in files("frames", "hex") {
         let whole = read_hex(&path);
         for end in 0..whole.len() {
-            assert!(
-                to_json(&whole[..end]).is_err(),
-                "{} cut to {end} bytes",
-                path.display()
-            );
+            assert!(to_json(&whole[..end]).is_err(), "{} cut to {end} bytes", path.display());
             // The same with an envelope that knows about it.
             if end >= limits::HEADER_BYTES {
                 let mut bytes = whole[..end].to_vec();
                 bytes[4..8].copy_from_slice(&((end - limits::HEADER_BYTES) as u32).to_le_bytes());
-                assert!(
-                    to_json(&bytes).is_err(),
-                    "{} with a body of {end} bytes",
-                    path.display()
-                );
+                assert!(to_json(&bytes).is_err(), "{} with a body of {end} bytes", path.display());
             }
         }
     }
@@ -195,8 +145,7 @@ fn every_flipped_bit_is_survived() {
             if let Ok(frame) = to_json(&bytes)
                 && frame.get("kind").is_some()
             {
-                to_bytes(&frame)
-                    .unwrap_or_else(|error| panic!("{} bit {bit}: {error}", path.display()));
+                to_bytes(&frame).unwrap_or_else(|error| panic!("{} bit {bit}: {error}", path.display()));
             }
         }
     }
@@ -214,13 +163,7 @@ fn every_frame_has_its_bytes() {
         let value = read_json(&path);
         let bytes = to_bytes(&value["frame"]).unwrap();
         let (header, body) = bytes.split_at(limits::HEADER_BYTES);
-        let hex = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
         let mut text = format!(
             "# {}: {}\n{}\n",
             value["frame"]["kind"].as_str().unwrap(),

@@ -1,18 +1,14 @@
 //! What the wire form promises: exact bytes, exact errors, skipped kinds, maximums, nothing that panics.
 
 use device_protocol::limits::{
-    AUDIO_FRAME_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX,
-    SCHEMA_BYTES_MAX, TEXT_BYTES_MAX, TOOLS_MAX,
+    AUDIO_FRAME_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX, SCHEMA_BYTES_MAX, TEXT_BYTES_MAX,
+    TOOLS_MAX,
 };
 use device_protocol::*;
 use proptest::prelude::*;
 
 fn stamp(sequence: u32) -> Stamp {
-    Stamp {
-        sequence,
-        turn: 7,
-        time_us: 1_234_567,
-    }
+    Stamp { sequence, turn: 7, time_us: 1_234_567 }
 }
 
 fn try_bytes<'a, M: Message<'a>>(message: M) -> Result<Vec<u8>, Error> {
@@ -38,13 +34,7 @@ fn offer(name: &str) -> up::ToolOffer<'_> {
 }
 
 fn transcript(text: &str) -> Down<'_> {
-    Down::Transcript(down::Transcript {
-        utterance: 1,
-        revision: 2,
-        is_final: true,
-        addressed: false,
-        text,
-    })
+    Down::Transcript(down::Transcript { utterance: 1, revision: 2, is_final: true, addressed: false, text })
 }
 
 /// Kind, length and body as given.
@@ -58,12 +48,7 @@ fn envelope(kind: u16, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn audio_has_the_bytes_of_the_document() {
-    let audio = up::Audio {
-        codec: Codec::Opus,
-        rate_hz: 16_000,
-        duration_us: 20_000,
-        payload: &[0xaa, 0xbb],
-    };
+    let audio = up::Audio { codec: Codec::Opus, rate_hz: 16_000, duration_us: 20_000, payload: &[0xaa, 0xbb] };
     let expected = [
         1, 0, 0x01, 0x20, 17, 0, 0, 0, // version, flags, kind, length
         3, 7, 252, 0x87, 0xd6, 0x12, 0x00, // sequence, turn, time
@@ -75,25 +60,15 @@ fn audio_has_the_bytes_of_the_document() {
 #[test]
 fn a_list_is_read_where_it_lies() {
     let tools = [offer("brightness"), offer("volume")];
-    let message = Up::ToolList(up::ToolList {
-        revision: 1,
-        tools: List::new(&tools),
-    });
+    let message = Up::ToolList(up::ToolList { revision: 1, tools: List::new(&tools) });
     let bytes = bytes_of(message);
-    let Ok(Decoded::Frame(frame)) = decode_up(&bytes) else {
-        panic!("does not decode")
-    };
+    let Ok(Decoded::Frame(frame)) = decode_up(&bytes) else { panic!("does not decode") };
     assert_eq!(frame.message, message);
-    let Up::ToolList(list) = frame.message else {
-        panic!("another kind")
-    };
+    let Up::ToolList(list) = frame.message else { panic!("another kind") };
     assert_eq!(list.tools.len(), 2);
     let names: Vec<_> = list.tools.iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["brightness", "volume"]);
-    assert!(
-        bytes.as_ptr_range().contains(&names[0].as_ptr()),
-        "the name was copied"
-    );
+    assert!(bytes.as_ptr_range().contains(&names[0].as_ptr()), "the name was copied");
 }
 
 #[test]
@@ -101,18 +76,7 @@ fn one_tool_too_many_is_refused_both_ways() {
     let tools = [offer("a"); TOOLS_MAX + 1];
     let list = |tools| Up::ToolList(up::ToolList { revision: 1, tools });
     let error = try_bytes(list(List::new(&tools))).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::TooLong {
-                field: "tools",
-                length: 33,
-                max: 32,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TooLong { field: "tools", length: 33, max: 32, .. }), "{error}");
     let bytes = bytes_of(list(List::new(&tools[..TOOLS_MAX])));
     assert!(decode_up(&bytes).is_ok());
     // One more item of the same bytes behind the last.
@@ -122,15 +86,7 @@ fn one_tool_too_many_is_refused_both_ways() {
     let listed = u16::from_le_bytes([body[9], body[10]]) + (bytes.len() - item) as u16;
     body[9..11].copy_from_slice(&listed.to_le_bytes());
     let error = decode_up(&envelope(0x100a, &body)).unwrap_err();
-    assert_eq!(
-        error,
-        Error::TooLong {
-            field: "tools",
-            offset: 16,
-            length: 33,
-            max: 32
-        }
-    );
+    assert_eq!(error, Error::TooLong { field: "tools", offset: 16, length: 33, max: 32 });
 }
 
 #[test]
@@ -139,12 +95,7 @@ fn maximums_hold_both_ways() {
     let bytes = bytes_of(transcript(&longest));
     assert!(matches!(decode_down(&bytes), Ok(Decoded::Frame(_))));
     let over = "x".repeat(TEXT_BYTES_MAX + 1);
-    let expected = Error::TooLong {
-        field: "text",
-        offset: 19,
-        length: TEXT_BYTES_MAX + 1,
-        max: TEXT_BYTES_MAX,
-    };
+    let expected = Error::TooLong { field: "text", offset: 19, length: TEXT_BYTES_MAX + 1, max: TEXT_BYTES_MAX };
     assert_eq!(try_bytes(transcript(&over)), Err(expected));
     let mut body = bytes[8..].to_vec();
     body[12..14].copy_from_slice(&(TEXT_BYTES_MAX as u16 + 1).to_le_bytes());
@@ -162,11 +113,7 @@ fn the_longest_audio_fits_its_maximum() {
         duration_us: u32::MAX,
         payload: &payload,
     };
-    let stamp = Stamp {
-        sequence: u32::MAX,
-        turn: u32::MAX,
-        time_us: u64::MAX,
-    };
+    let stamp = Stamp { sequence: u32::MAX, turn: u32::MAX, time_us: u64::MAX };
     let mut buffer = [0; AUDIO_FRAME_BYTES_MAX];
     assert!(encode(&Frame::new(stamp, Down::from(message)), &mut buffer).is_ok());
 }
@@ -174,33 +121,11 @@ fn the_longest_audio_fits_its_maximum() {
 #[test]
 fn a_frame_beyond_the_largest_is_refused() {
     let schema = " ".repeat(SCHEMA_BYTES_MAX);
-    let tools = [up::ToolOffer {
-        schema: &schema,
-        ..offer("a")
-    }; TOOLS_MAX];
-    let error = try_bytes(Up::ToolList(up::ToolList {
-        revision: 1,
-        tools: List::new(&tools),
-    }))
-    .unwrap_err();
-    assert!(
-        matches!(
-            error,
-            Error::FrameTooLong {
-                max: BODY_BYTES_MAX,
-                ..
-            }
-        ),
-        "{error}"
-    );
+    let tools = [up::ToolOffer { schema: &schema, ..offer("a") }; TOOLS_MAX];
+    let error = try_bytes(Up::ToolList(up::ToolList { revision: 1, tools: List::new(&tools) })).unwrap_err();
+    assert!(matches!(error, Error::FrameTooLong { max: BODY_BYTES_MAX, .. }), "{error}");
     let header = [1, 0, 1, 0x10, 0xff, 0xff, 0xff, 0xff];
-    assert_eq!(
-        peek(&header),
-        Err(Error::FrameTooLong {
-            length: 0xffff_ffff,
-            max: BODY_BYTES_MAX
-        })
-    );
+    assert_eq!(peek(&header), Err(Error::FrameTooLong { length: 0xffff_ffff, max: BODY_BYTES_MAX }));
 }
 
 #[test]
@@ -209,10 +134,7 @@ fn a_small_buffer_is_told_what_is_needed() {
     let needed = bytes_of(frame.message).len();
     let mut buffer = [0; 64];
     for size in 0..needed {
-        assert_eq!(
-            encode(&frame, &mut buffer[..size]),
-            Err(Error::BufferTooSmall { size, needed })
-        );
+        assert_eq!(encode(&frame, &mut buffer[..size]), Err(Error::BufferTooSmall { size, needed }));
     }
     assert_eq!(encode(&frame, &mut buffer[..needed]), Ok(needed));
 }
@@ -223,45 +145,23 @@ fn a_length_that_lies_is_an_error_at_its_byte() {
     for length in [&[253, 0, 0, 0, 0, 0, 0, 0, 0x80][..], &[5, b'a']] {
         let mut body = vec![1, 0, 0];
         body.extend(length);
-        let expected = Error::Truncated {
-            field: "text",
-            offset: 11,
-        };
+        let expected = Error::Truncated { field: "text", offset: 11 };
         assert_eq!(decode_up(&envelope(0x100d, &body)), Err(expected));
     }
     let not_text = [1, 0, 0, 2, 0xc3, 0x28];
-    assert_eq!(
-        decode_up(&envelope(0x100d, &not_text)),
-        Err(Error::NotText {
-            field: "text",
-            offset: 11
-        })
-    );
+    assert_eq!(decode_up(&envelope(0x100d, &not_text)), Err(Error::NotText { field: "text", offset: 11 }));
     let not_u32 = [253, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
-    let expected = Error::Malformed {
-        field: "sequence",
-        offset: 8,
-    };
+    let expected = Error::Malformed { field: "sequence", offset: 8 };
     assert_eq!(decode_up(&envelope(0x100d, &not_u32)), Err(expected));
 }
 
 #[test]
 fn unknown_kinds_are_skipped_and_counted() {
-    for (kind, class) in [
-        (0x00ff, Class::Link),
-        (0x1fff, Class::Control),
-        (0x2fff, Class::Audio),
-        (0x7001, Class::Reserved),
-    ] {
+    for (kind, class) in
+        [(0x00ff, Class::Link), (0x1fff, Class::Control), (0x2fff, Class::Audio), (0x7001, Class::Reserved)]
+    {
         let bytes = envelope(kind, &[9, 4, 251, 0x00, 0x01, 1, 2, 3]);
-        let expected = Decoded::Skipped {
-            kind,
-            stamp: Stamp {
-                sequence: 9,
-                turn: 4,
-                time_us: 256,
-            },
-        };
+        let expected = Decoded::Skipped { kind, stamp: Stamp { sequence: 9, turn: 4, time_us: 256 } };
         assert_eq!(decode_up(&bytes), Ok(expected));
         assert_eq!(Class::of_kind(kind), class);
     }
@@ -269,15 +169,9 @@ fn unknown_kinds_are_skipped_and_counted() {
 
 #[test]
 fn the_other_direction_is_refused() {
-    assert_eq!(
-        decode_up(&bytes_of(transcript("a"))),
-        Err(Error::WrongDirection { kind: 0x9002 })
-    );
+    assert_eq!(decode_up(&bytes_of(transcript("a"))), Err(Error::WrongDirection { kind: 0x9002 }));
     let mute = bytes_of(Up::Mute(up::Mute { muted: true }));
-    assert_eq!(
-        decode_down(&mute),
-        Err(Error::WrongDirection { kind: 0x1008 })
-    );
+    assert_eq!(decode_down(&mute), Err(Error::WrongDirection { kind: 0x1008 }));
 }
 
 #[test]
@@ -302,19 +196,10 @@ fn envelopes_follow_each_other_in_a_stream() {
     let first = bytes_of(transcript("one"));
     let second = bytes_of(transcript("two, longer"));
     let stream = [first.clone(), second.clone()].concat();
-    assert_eq!(
-        decode_down(&stream),
-        Err(Error::TrailingBytes {
-            count: second.len()
-        })
-    );
+    assert_eq!(decode_down(&stream), Err(Error::TrailingBytes { count: second.len() }));
     for end in 0..stream.len() {
         let found = first_frame(&stream[..end]).unwrap();
-        assert_eq!(
-            found,
-            (end >= first.len()).then_some(&first[..]),
-            "{end} bytes"
-        );
+        assert_eq!(found, (end >= first.len()).then_some(&first[..]), "{end} bytes");
     }
     assert_eq!(first_frame(&stream[first.len()..]), Ok(Some(&second[..])));
 }
@@ -330,17 +215,7 @@ fn every_kind_says_its_class_and_direction() {
         assert_eq!(Down::kind_name(schema.kind), Some(schema.name));
     }
     let all: Vec<_> = Up::SCHEMA.iter().chain(Down::SCHEMA).collect();
-    let link = [
-        "hello",
-        "proof",
-        "challenge",
-        "pairing_code",
-        "welcome",
-        "reject",
-        "heartbeat",
-        "ack",
-        "goodbye",
-    ];
+    let link = ["hello", "proof", "challenge", "pairing_code", "welcome", "reject", "heartbeat", "ack", "goodbye"];
     for schema in &all {
         let expected = match schema.name {
             "audio" | "speech_chunk" => Class::Audio,
@@ -348,12 +223,7 @@ fn every_kind_says_its_class_and_direction() {
             _ => Class::Control,
         };
         assert_eq!(Class::of_kind(schema.kind), expected, "{}", schema.name);
-        assert_eq!(
-            all.iter().filter(|other| other.kind == schema.kind).count(),
-            1,
-            "{}",
-            schema.name
-        );
+        assert_eq!(all.iter().filter(|other| other.kind == schema.kind).count(), 1, "{}", schema.name);
     }
 }
 
@@ -361,18 +231,12 @@ fn every_kind_says_its_class_and_direction() {
 fn known_numbers_are_not_others() {
     for number in 0..=u8::MAX {
         assert_eq!(Gesture::from_number(number).number(), number);
-        assert_eq!(
-            matches!(Gesture::from_number(number), Gesture::Other(_)),
-            number > 6
-        );
+        assert_eq!(matches!(Gesture::from_number(number), Gesture::Other(_)), number > 6);
     }
     assert_eq!(Gesture::Other(1).name(), Some("double_tap"));
     assert!(Codecs::OPUS.with(Codecs::PCM16).has(Codec::Opus));
     assert!(!Codecs::PCM16.has(Codec::Opus));
-    assert!(
-        !Codecs(u16::MAX).has(Codec::Other(200)),
-        "a number beyond the mask has no bit"
-    );
+    assert!(!Codecs(u16::MAX).has(Codec::Other(200)), "a number beyond the mask has no bit");
 }
 
 fn never_panics(bytes: &[u8]) {

@@ -13,9 +13,7 @@ pub struct Clock {
 impl Clock {
     /// A clock that shows 0 now.
     pub fn start() -> Self {
-        Self {
-            origin: Instant::now(),
-        }
+        Self { origin: Instant::now() }
     }
 
     /// Microseconds since the start.

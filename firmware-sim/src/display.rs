@@ -98,14 +98,8 @@ impl Screen {
         if view.items.len() == CONTENTS_MAX {
             view.items.remove(0);
         }
-        let ends_us =
-            (frame.duration_ms > 0).then(|| now_us + u64::from(frame.duration_ms) * 1_000);
-        view.items.push(Item {
-            priority: frame.priority,
-            order,
-            ends_us,
-            text: Text::from(&frame.content),
-        });
+        let ends_us = (frame.duration_ms > 0).then(|| now_us + u64::from(frame.duration_ms) * 1_000);
+        view.items.push(Item { priority: frame.priority, order, ends_us, text: Text::from(&frame.content) });
         Outcome::Taken
     }
 
@@ -127,11 +121,7 @@ impl Screen {
             return String::new();
         };
         let parts = [text.first.as_str(), text.second.as_str()];
-        parts
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect::<Vec<_>>()
-            .join("\n")
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
     /// The view as exactly as many lines of exactly as many characters as the display has.
@@ -162,9 +152,7 @@ impl Screen {
                 let (first, second) = (wrap(&text.first, left), wrap(&text.second, columns - left));
                 let rows = first.len().max(second.len());
                 let at = |lines: &[String], row: usize| lines.get(row).cloned().unwrap_or_default();
-                (0..rows)
-                    .map(|row| format!("{:<left$}{}", at(&first, row), at(&second, row)))
-                    .collect()
+                (0..rows).map(|row| format!("{:<left$}{}", at(&first, row), at(&second, row))).collect()
             }
             Layout::Progress => {
                 let mut lines = wrap(&text.first, columns);
@@ -185,12 +173,7 @@ impl Screen {
             lines.truncate(self.rows);
             // The wearer sees that something is missing.
             if let Some(last) = lines.last_mut() {
-                *last = last
-                    .trim_end()
-                    .chars()
-                    .take(columns - 1)
-                    .collect::<String>()
-                    + "…";
+                *last = last.trim_end().chars().take(columns - 1).collect::<String>() + "…";
             }
         }
         lines
@@ -199,16 +182,12 @@ impl Screen {
 
 impl ViewState {
     fn visible(&self) -> Option<&Text> {
-        self.items
-            .iter()
-            .max_by_key(|item| (item.priority, item.order))
-            .map(|item| &item.text)
+        self.items.iter().max_by_key(|item| (item.priority, item.order)).map(|item| &item.text)
     }
 
     fn expire(&mut self, now_us: u64) -> bool {
         let before = self.items.len();
-        self.items
-            .retain(|item| item.ends_us.is_none_or(|ends| ends > now_us));
+        self.items.retain(|item| item.ends_us.is_none_or(|ends| ends > now_us));
         self.items.len() != before
     }
 }
@@ -226,9 +205,7 @@ impl From<&Content<'_>> for Text {
 
 /// Control characters but the line feed do not belong on a display, still less in a terminal.
 fn plain(text: &str) -> String {
-    text.chars()
-        .filter(|c| *c == '\n' || !c.is_control())
-        .collect()
+    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }
 
 /// Breaks at spaces, and inside words that are longer than a line.
@@ -261,21 +238,8 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn frame(
-        action: DisplayAction,
-        priority: u8,
-        duration_ms: u32,
-        revision: u32,
-        text: &str,
-    ) -> Display<'_> {
-        Display {
-            action,
-            view: View::Main,
-            priority,
-            duration_ms,
-            revision,
-            content: Content::text_wall(text),
-        }
+    fn frame(action: DisplayAction, priority: u8, duration_ms: u32, revision: u32, text: &str) -> Display<'_> {
+        Display { action, view: View::Main, priority, duration_ms, revision, content: Content::text_wall(text) }
     }
 
     fn screen() -> Screen {
@@ -285,10 +249,7 @@ mod tests {
     #[test]
     fn a_higher_priority_covers_and_what_was_there_comes_back() {
         let mut screen = screen();
-        assert_eq!(
-            screen.handle(0, &frame(DisplayAction::Show, 10, 0, 1, "answer")),
-            Outcome::Taken
-        );
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Show, 10, 0, 1, "answer")), Outcome::Taken);
         screen.handle(0, &frame(DisplayAction::Show, 200, 1_000, 2, "alarm"));
         screen.handle(0, &frame(DisplayAction::Show, 5, 0, 3, "beneath"));
         assert_eq!(screen.text(View::Main), "alarm");
@@ -331,28 +292,13 @@ mod tests {
     fn stale_revisions_are_ignored_for_each_view_by_itself() {
         let mut screen = screen();
         screen.handle(0, &frame(DisplayAction::Show, 10, 0, 5, "new"));
-        assert_eq!(
-            screen.handle(0, &frame(DisplayAction::Show, 200, 0, 4, "old")),
-            Outcome::Stale
-        );
-        assert_eq!(
-            screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 4, "")),
-            Outcome::Stale
-        );
-        let dashboard = Display {
-            view: View::Dashboard,
-            ..frame(DisplayAction::Show, 1, 0, 1, "12:00")
-        };
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Show, 200, 0, 4, "old")), Outcome::Stale);
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 4, "")), Outcome::Stale);
+        let dashboard = Display { view: View::Dashboard, ..frame(DisplayAction::Show, 1, 0, 1, "12:00") };
         assert_eq!(screen.handle(0, &dashboard), Outcome::Taken);
-        assert_eq!(
-            (screen.text(View::Main), screen.text(View::Dashboard)),
-            ("new".into(), "12:00".into())
-        );
+        assert_eq!((screen.text(View::Main), screen.text(View::Dashboard)), ("new".into(), "12:00".into()));
         // Equal is not lower: the same revision may come again.
-        assert_eq!(
-            screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 5, "")),
-            Outcome::Taken
-        );
+        assert_eq!(screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 5, "")), Outcome::Taken);
         assert_eq!(screen.text(View::Main), "");
     }
 
@@ -366,55 +312,19 @@ mod tests {
     #[test]
     fn text_is_wrapped_and_cut_to_the_grid() {
         let mut screen = screen();
-        screen.handle(
-            0,
-            &frame(
-                DisplayAction::Show,
-                1,
-                0,
-                1,
-                "Your timer is set for ten minutes now",
-            ),
-        );
-        assert_eq!(
-            screen.draw(View::Main),
-            ["Your timer", "is set for", "ten…      "]
-        );
-        screen.handle(
-            0,
-            &frame(
-                DisplayAction::Show,
-                1,
-                0,
-                2,
-                "a\u{1b}[2Jb\nincomprehensible",
-            ),
-        );
-        assert_eq!(
-            screen.draw(View::Main),
-            ["a[2Jb     ", "incomprehe", "nsible    "]
-        );
+        screen.handle(0, &frame(DisplayAction::Show, 1, 0, 1, "Your timer is set for ten minutes now"));
+        assert_eq!(screen.draw(View::Main), ["Your timer", "is set for", "ten…      "]);
+        screen.handle(0, &frame(DisplayAction::Show, 1, 0, 2, "a\u{1b}[2Jb\nincomprehensible"));
+        assert_eq!(screen.draw(View::Main), ["a[2Jb     ", "incomprehe", "nsible    "]);
     }
 
     #[test]
     fn layouts_have_their_own_drawing() {
         let mut screen = screen();
         for (revision, content, drawn) in [
-            (
-                1,
-                Content::dashboard("12:00", "80%"),
-                ["12:00  80%".replace("  ", "") + "  ", String::new()],
-            ),
-            (
-                2,
-                Content::progress("copy", 500),
-                ["copy      ".to_owned(), "█████░░░░░".to_owned()],
-            ),
-            (
-                3,
-                Content::reference_card("Title", "text"),
-                ["Title     ".to_owned(), "text      ".to_owned()],
-            ),
+            (1, Content::dashboard("12:00", "80%"), ["12:00  80%".replace("  ", "") + "  ", String::new()]),
+            (2, Content::progress("copy", 500), ["copy      ".to_owned(), "█████░░░░░".to_owned()]),
+            (3, Content::reference_card("Title", "text"), ["Title     ".to_owned(), "text      ".to_owned()]),
         ] {
             let show = frame(DisplayAction::Show, 1, 0, revision, "");
             screen.handle(0, &Display { content, ..show });

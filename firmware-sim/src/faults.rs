@@ -62,11 +62,7 @@ pub struct Faults {
 impl Faults {
     /// `direction` separates the random numbers of the two directions.
     pub fn new(options: FaultOptions, direction: u64) -> Self {
-        Self {
-            options,
-            random: Random::new(options.seed ^ direction.wrapping_mul(0xd6e8_feb8_6659_fd93)),
-            last_us: 0,
-        }
+        Self { options, random: Random::new(options.seed ^ direction.wrapping_mul(0xd6e8_feb8_6659_fd93)), last_us: 0 }
     }
 
     /// The fate of a frame sent at `now_us`. `unordered`: it may be lost and overtaken.
@@ -76,11 +72,7 @@ impl Faults {
         let lost = self.random.unit() < self.options.loss;
         let arrives = now_us + self.options.delay_us + jitter;
         if unordered {
-            return if lost {
-                Fate::Lost
-            } else {
-                Fate::Arrives(arrives)
-            };
+            return if lost { Fate::Lost } else { Fate::Arrives(arrives) };
         }
         let repaired = if lost { arrives + REPAIR_US } else { arrives };
         self.last_us = self.last_us.max(repaired);
@@ -94,39 +86,17 @@ pub fn spoil(link: Link, options: FaultOptions) -> Link {
         return link;
     }
     let opened = Instant::now();
-    let cut = options
-        .cut_after_us
-        .map(|after| opened + Duration::from_micros(after));
+    let cut = options.cut_after_us.map(|after| opened + Duration::from_micros(after));
     let may_lose = link.loses_sound;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     let up_faults = Faults::new(options, 1);
     let down_faults = Faults::new(options, 2);
-    tokio::spawn(carry(
-        up_queue,
-        link.up,
-        up_faults,
-        opened,
-        cut,
-        move |frame: &Bytes| may_lose && is_sound(frame),
-    ));
-    tokio::spawn(carry(
-        link.down,
-        down_queue,
-        down_faults,
-        opened,
-        cut,
-        move |inbound: &Inbound| {
-            may_lose && matches!(inbound, Inbound::Frame(frame) if is_sound(frame))
-        },
-    ));
-    Link {
-        up,
-        down,
-        binding: link.binding,
-        name: link.name,
-        loses_sound: may_lose,
-    }
+    tokio::spawn(carry(up_queue, link.up, up_faults, opened, cut, move |frame: &Bytes| may_lose && is_sound(frame)));
+    tokio::spawn(carry(link.down, down_queue, down_faults, opened, cut, move |inbound: &Inbound| {
+        may_lose && matches!(inbound, Inbound::Frame(frame) if is_sound(frame))
+    }));
+    Link { up, down, binding: link.binding, name: link.name, loses_sound: may_lose }
 }
 
 fn is_sound(frame: &Bytes) -> bool {
@@ -147,9 +117,7 @@ async fn carry<T>(
     let mut order = 0;
     let mut open = true;
     while open || !waiting.is_empty() {
-        let due = waiting
-            .peek()
-            .map(|Reverse(first)| opened + Duration::from_micros(first.at_us));
+        let due = waiting.peek().map(|Reverse(first)| opened + Duration::from_micros(first.at_us));
         tokio::select! {
             biased;
             () = sleep_or_never(cut) => return,
@@ -213,29 +181,19 @@ impl<T> Ord for InFlight<T> {
 mod tests {
     use super::*;
 
-    const ROUGH: FaultOptions = FaultOptions {
-        delay_us: 40_000,
-        jitter_us: 30_000,
-        loss: 0.1,
-        cut_after_us: None,
-        seed: 7,
-    };
+    const ROUGH: FaultOptions =
+        FaultOptions { delay_us: 40_000, jitter_us: 30_000, loss: 0.1, cut_after_us: None, seed: 7 };
 
     fn fates(options: FaultOptions, direction: u64, unordered: bool) -> Vec<Fate> {
         let mut faults = Faults::new(options, direction);
-        (0..1_000)
-            .map(|n| faults.judge(n * 20_000, unordered))
-            .collect()
+        (0..1_000).map(|n| faults.judge(n * 20_000, unordered)).collect()
     }
 
     #[test]
     fn one_seed_is_one_network() {
         assert_eq!(fates(ROUGH, 1, true), fates(ROUGH, 1, true));
         assert_ne!(fates(ROUGH, 1, true), fates(ROUGH, 2, true));
-        assert_ne!(
-            fates(ROUGH, 1, true),
-            fates(FaultOptions { seed: 8, ..ROUGH }, 1, true)
-        );
+        assert_ne!(fates(ROUGH, 1, true), fates(FaultOptions { seed: 8, ..ROUGH }, 1, true));
     }
 
     #[test]
@@ -256,9 +214,7 @@ mod tests {
         let mut last = 0;
         let mut repaired = 0;
         for (n, fate) in fates(ROUGH, 1, false).into_iter().enumerate() {
-            let Fate::Arrives(at) = fate else {
-                panic!("lost")
-            };
+            let Fate::Arrives(at) = fate else { panic!("lost") };
             assert!(at >= last);
             last = at;
             repaired += usize::from(at - n as u64 * 20_000 >= REPAIR_US);
@@ -269,36 +225,19 @@ mod tests {
     fn pair() -> (Link, mpsc::Receiver<Bytes>, mpsc::Sender<Inbound>) {
         let (up, far_up) = mpsc::channel(16);
         let (far_down, down) = mpsc::channel(16);
-        (
-            Link {
-                up,
-                down,
-                binding: [0; 32],
-                name: "test",
-                loses_sound: false,
-            },
-            far_up,
-            far_down,
-        )
+        (Link { up, down, binding: [0; 32], name: "test", loses_sound: false }, far_up, far_down)
     }
 
     #[tokio::test(start_paused = true)]
     async fn frames_arrive_late_and_the_link_is_cut_on_time() {
         let (link, mut far_up, far_down) = pair();
-        let options = FaultOptions {
-            delay_us: 50_000,
-            cut_after_us: Some(1_000_000),
-            ..FaultOptions::default()
-        };
+        let options = FaultOptions { delay_us: 50_000, cut_after_us: Some(1_000_000), ..FaultOptions::default() };
         let mut link = spoil(link, options);
         let opened = Instant::now();
         link.up.send(Bytes::from_static(b"up")).await.unwrap();
         assert_eq!(far_up.recv().await.unwrap(), "up");
         assert_eq!(opened.elapsed().as_millis(), 50);
-        far_down
-            .send(Inbound::Frame(Bytes::from_static(b"down")))
-            .await
-            .unwrap();
+        far_down.send(Inbound::Frame(Bytes::from_static(b"down"))).await.unwrap();
         assert!(matches!(link.down.recv().await, Some(Inbound::Frame(frame)) if frame == "down"));
         assert_eq!(opened.elapsed().as_millis(), 100);
         assert!(link.down.recv().await.is_none());

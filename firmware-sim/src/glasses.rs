@@ -147,26 +147,9 @@ impl Glasses {
         let (settled, first) = oneshot::channel();
         let (log, clock) = (Log::default(), Clock::start());
         let heard = Arc::default();
-        let driver = Driver::new(
-            options,
-            identity,
-            clock,
-            log.clone(),
-            Arc::clone(&heard),
-            queue,
-            settled,
-        );
+        let driver = Driver::new(options, identity, clock, log.clone(), Arc::clone(&heard), queue, settled);
         let task = tokio::spawn(driver.run());
-        Ok(Self {
-            commands,
-            log,
-            clock,
-            cursor: 0,
-            heard,
-            first: Some(first),
-            fingerprint,
-            task,
-        })
+        Ok(Self { commands, log, clock, cursor: 0, heard, first: Some(first), fingerprint, task })
     }
 
     /// Switches the glasses on and waits for the session.
@@ -209,11 +192,7 @@ impl Glasses {
     ///
     /// # Errors
     /// [`Error::TimedOut`].
-    pub async fn wait_for(
-        &mut self,
-        within: Duration,
-        wanted: impl FnMut(&Event) -> bool,
-    ) -> Result<Event, Error> {
+    pub async fn wait_for(&mut self, within: Duration, wanted: impl FnMut(&Event) -> bool) -> Result<Event, Error> {
         let found = timeout(within, self.log.find(self.cursor, wanted)).await;
         let (event, next) = found.map_err(|_| Error::TimedOut(within))?;
         self.cursor = next;
@@ -235,12 +214,7 @@ impl Glasses {
     ///
     /// # Errors
     /// The session is over, or there is no microphone.
-    pub async fn say_pcm(
-        &self,
-        label: &str,
-        pcm: &[i16],
-        voiced_us: Option<u64>,
-    ) -> Result<Said, Error> {
+    pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<Said, Error> {
         self.say(Clip::new(label, pcm, voiced_us)).await
     }
 
@@ -339,10 +313,7 @@ impl Glasses {
 
     /// What was heard so far, speech by speech.
     pub fn heard(&self) -> Vec<Heard> {
-        self.heard
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes what was heard to a WAV file; returns how many seconds that is.
@@ -370,9 +341,7 @@ impl Glasses {
     pub fn shown(&self) -> (String, Vec<String>) {
         let events = self.log.since(0);
         let latest = events.into_iter().rev().find_map(|event| match event.seen {
-            Seen::Display {
-                view, text, lines, ..
-            } if view == "main" => Some((text, lines)),
+            Seen::Display { view, text, lines, .. } if view == "main" => Some((text, lines)),
             _ => None,
         });
         latest.unwrap_or_default()

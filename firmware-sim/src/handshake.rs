@@ -5,9 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use device_protocol::auth::{Handshake, pairing_code};
 use device_protocol::down::Challenge;
-use device_protocol::{
-    Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up,
-};
+use device_protocol::{Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep_until};
@@ -41,9 +39,7 @@ pub enum Error {
         for_good: bool,
     },
     /// The signature of the gateway is wrong.
-    #[error(
-        "the gateway's signature is wrong: it does not hold the key that it shows, or somebody is in the middle"
-    )]
+    #[error("the gateway's signature is wrong: it does not hold the key that it shows, or somebody is in the middle")]
     BadSignature,
     /// Another gateway than the one that was pinned.
     #[error(
@@ -56,9 +52,7 @@ pub enum Error {
         pinned: String,
     },
     /// A welcome without pairing to glasses that know no gateway.
-    #[error(
-        "the gateway welcomed glasses that were never paired; revoke them at the gateway and pair anew"
-    )]
+    #[error("the gateway welcomed glasses that were never paired; revoke them at the gateway and pair anew")]
     UnaskedWelcome,
     /// The link ended.
     #[error("the link ended during the handshake: {0}")]
@@ -163,28 +157,14 @@ pub async fn shake(
     send(link, clock, Up::Proof(up::Proof { nonce, signature })).await?;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&nonce)).into();
     let code = String::from_utf8_lossy(&pairing_code(&digest)).into_owned();
-    await_welcome(
-        link,
-        identity,
-        challenge.gateway_key,
-        deadline,
-        &code,
-        clock,
-        log,
-    )
-    .await
+    await_welcome(link, identity, challenge.gateway_key, deadline, &code, clock, log).await
 }
 
 /// Whoever shows a key must hold it, and be the gateway that these glasses belong to.
-fn check_gateway(
-    identity: &Identity,
-    handshake: &Handshake,
-    challenge: &Challenge,
-) -> Result<(), Error> {
+fn check_gateway(identity: &Identity, handshake: &Handshake, challenge: &Challenge) -> Result<(), Error> {
     let key = VerifyingKey::from_bytes(&challenge.gateway_key).map_err(|_| Error::BadSignature)?;
     let signature = Signature::from_bytes(&challenge.signature);
-    key.verify_strict(&handshake.gateway_proof(), &signature)
-        .map_err(|_| Error::BadSignature)?;
+    key.verify_strict(&handshake.gateway_proof(), &signature).map_err(|_| Error::BadSignature)?;
     match identity.pinned() {
         Some(pinned) if pinned != challenge.gateway_key => Err(Error::WrongGateway {
             found: crate::identity::fingerprint(&challenge.gateway_key),
@@ -230,14 +210,12 @@ async fn await_welcome(
         match message {
             Down::PairingCode(pairing) => {
                 paired_now = true;
-                deadline =
-                    Instant::now() + Duration::from_secs(pairing.expires_s.into()) + PAIRING_GRACE;
+                deadline = Instant::now() + Duration::from_secs(pairing.expires_s.into()) + PAIRING_GRACE;
                 heartbeat_at.get_or_insert(Instant::now() + PAIRING_HEARTBEAT);
                 log.push(
                     clock.now_us(),
                     Seen::PairingCode {
-                        code: (pairing.method != PairingMethod::Fingerprint)
-                            .then(|| code.to_owned()),
+                        code: (pairing.method != PairingMethod::Fingerprint).then(|| code.to_owned()),
                         fingerprint: identity.fingerprint(),
                         expires_s: pairing.expires_s,
                         tries_left: pairing.tries_left,
@@ -252,17 +230,11 @@ async fn await_welcome(
                 return Ok(Welcome {
                     session: welcome.session,
                     token: welcome.resume_token.to_vec(),
-                    resumed: welcome
-                        .resumed
-                        .map(|resumed| (resumed.control_received, resumed.audio_received)),
+                    resumed: welcome.resumed.map(|resumed| (resumed.control_received, resumed.audio_received)),
                     gateway_name: welcome.gateway_name.to_owned(),
                     user_name: welcome.user_name.to_owned(),
                     heartbeat: Duration::from_millis(welcome.heartbeat_ms.max(1).into()),
-                    audio_up: (
-                        welcome.audio_up.codec,
-                        welcome.audio_up.rate_hz,
-                        welcome.audio_up.frame_ms,
-                    ),
+                    audio_up: (welcome.audio_up.codec, welcome.audio_up.rate_hz, welcome.audio_up.frame_ms),
                     audio_down: (welcome.audio_down.codec, welcome.audio_down.rate_hz),
                     listening: named(welcome.listening.name()),
                     gateway_key,
@@ -297,18 +269,11 @@ fn decode(frame: &Bytes) -> Result<Option<Down<'_>>, Error> {
 }
 
 async fn send(link: &Link, clock: Clock, message: Up<'_>) -> Result<(), Error> {
-    let stamp = Stamp {
-        sequence: 0,
-        turn: 0,
-        time_us: clock.now_us(),
-    };
+    let stamp = Stamp { sequence: 0, turn: 0, time_us: clock.now_us() };
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let length = encode(&Frame::new(stamp, message), &mut buffer).map_err(Error::Encode)?;
     buffer.truncate(length);
-    link.up
-        .send(buffer.into())
-        .await
-        .map_err(|_| Error::Closed("the transport ended".to_owned()))
+    link.up.send(buffer.into()).await.map_err(|_| Error::Closed("the transport ended".to_owned()))
 }
 
 async fn receive(link: &mut Link, deadline: Instant) -> Result<Bytes, Error> {
@@ -318,9 +283,7 @@ async fn receive(link: &mut Link, deadline: Instant) -> Result<Bytes, Error> {
     };
     match inbound {
         Some(Inbound::Frame(frame)) => Ok(frame),
-        Some(Inbound::Closed { code, reason }) => {
-            Err(Error::Closed(format!("closed with {code} {reason}")))
-        }
+        Some(Inbound::Closed { code, reason }) => Err(Error::Closed(format!("closed with {code} {reason}"))),
         None => Err(Error::Closed("the transport ended".to_owned())),
     }
 }

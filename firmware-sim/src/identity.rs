@@ -27,9 +27,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file does not hold 64 hexadecimal digits.
-    #[error(
-        "{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new"
-    )]
+    #[error("{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new")]
     NotAKey {
         /// The file.
         path: PathBuf,
@@ -63,11 +61,7 @@ impl Identity {
             }
         };
         let pinned = read_key(&folder.join(PIN_FILE))?;
-        Ok(Self {
-            folder: folder.to_path_buf(),
-            key: SigningKey::from_bytes(&seed),
-            pinned,
-        })
+        Ok(Self { folder: folder.to_path_buf(), key: SigningKey::from_bytes(&seed), pinned })
     }
 
     /// The public key: the identity.
@@ -104,9 +98,7 @@ impl Identity {
 
 /// 16 bytes of the SHA-256 of a public key in hexadecimal.
 pub fn fingerprint(public_key: &[u8; 32]) -> String {
-    hex(Sha256::digest(public_key)
-        .get(..FINGERPRINT_BYTES)
-        .unwrap_or_default())
+    hex(Sha256::digest(public_key).get(..FINGERPRINT_BYTES).unwrap_or_default())
 }
 
 /// Fresh random bytes from the system.
@@ -120,19 +112,14 @@ pub fn random_bytes() -> Result<[u8; 32], Error> {
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
-    move |source| Error::File {
-        path: path.to_path_buf(),
-        source,
-    }
+    move |source| Error::File { path: path.to_path_buf(), source }
 }
 
 fn read_key(path: &Path) -> Result<Option<[u8; 32]>, Error> {
     match fs::read_to_string(path) {
         Ok(text) => match unhex(text.trim()) {
             Some(key) => Ok(Some(key)),
-            None => Err(Error::NotAKey {
-                path: path.to_path_buf(),
-            }),
+            None => Err(Error::NotAKey { path: path.to_path_buf() }),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(at(path)(error)),
@@ -145,9 +132,7 @@ fn write_new_private(path: &Path, text: &str) -> Result<(), Error> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path).map_err(at(path))?;
-    file.write_all(text.as_bytes())
-        .and_then(|()| file.write_all(b"\n"))
-        .map_err(at(path))
+    file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n")).map_err(at(path))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -178,17 +163,11 @@ mod tests {
         assert_eq!(first.public_key(), again.public_key());
         assert_eq!(again.pinned(), None);
         again.pin([7; 32]).unwrap();
-        assert_eq!(
-            Identity::load_or_make(&state).unwrap().pinned(),
-            Some([7; 32])
-        );
+        assert_eq!(Identity::load_or_make(&state).unwrap().pinned(), Some([7; 32]));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::metadata(state.join(KEY_FILE))
-                .unwrap()
-                .permissions()
-                .mode();
+            let mode = fs::metadata(state.join(KEY_FILE)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
     }
@@ -199,10 +178,7 @@ mod tests {
         fs::write(folder.path().join(KEY_FILE), "zz").unwrap();
         let error = Identity::load_or_make(folder.path()).err().unwrap();
         assert!(error.to_string().contains(KEY_FILE), "{error}");
-        assert_eq!(
-            fs::read_to_string(folder.path().join(KEY_FILE)).unwrap(),
-            "zz"
-        );
+        assert_eq!(fs::read_to_string(folder.path().join(KEY_FILE)).unwrap(), "zz");
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! What the glasses do with each message from the gateway.
 
 use device_protocol::down::{ApprovalRequest, Display, ToolCall};
-use device_protocol::{
-    Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up,
-};
+use device_protocol::{Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up};
 
 use crate::display::Outcome;
 use crate::driver::{ANSWERS_MAX, Driver};
@@ -51,16 +49,10 @@ impl Driver {
             Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
             Down::Ack(ack) => self.books.handle_ack(ack.control, ack.audio),
             Down::Goodbye(goodbye) => {
-                self.see(Seen::Goodbye {
-                    reason: named(goodbye.reason.name()),
-                    message: goodbye.message.to_owned(),
-                });
+                self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
                 self.finish();
             }
-            Down::Listening(listening) => self.see(Seen::Listening {
-                turn,
-                state: named(listening.state.name()),
-            }),
+            Down::Listening(listening) => self.see(Seen::Listening { turn, state: named(listening.state.name()) }),
             Down::Transcript(transcript) => self.see(Seen::Transcript {
                 turn,
                 utterance: transcript.utterance,
@@ -71,11 +63,7 @@ impl Driver {
             }),
             Down::Display(display) => self.handle_display(now_us, turn, &display),
             Down::SpeechStart(start) => {
-                self.see(Seen::SpeechStart {
-                    turn,
-                    speech: start.speech,
-                    text: start.text.to_owned(),
-                });
+                self.see(Seen::SpeechStart { turn, speech: start.speech, text: start.text.to_owned() });
                 if let Err(what) = self.speaker.handle_start(now_us, turn, &start) {
                     self.violation(GoodbyeReason::BadFormat, what);
                 }
@@ -83,10 +71,7 @@ impl Driver {
             Down::SpeechChunk(chunk) => self.speaker.handle_chunk(now_us, stamp.sequence, &chunk),
             Down::SpeechEnd(end) => self.speaker.handle_end(now_us, &end),
             Down::Hush(hush) => {
-                self.see(Seen::Hush {
-                    speech: hush.speech,
-                    fade_ms: hush.fade_ms,
-                });
+                self.see(Seen::Hush { speech: hush.speech, fade_ms: hush.fade_ms });
                 self.speaker.handle_hush(now_us, hush.speech, hush.fade_ms);
             }
             Down::ToolActivity(activity) => self.see(Seen::ToolActivity {
@@ -99,17 +84,12 @@ impl Driver {
             Down::ApprovalSettled(settled) => {
                 self.approvals.retain(|(open, _)| *open != settled.approval);
                 let choice = named(settled.choice.name());
-                self.see(Seen::ApprovalSettled {
-                    approval: settled.approval,
-                    choice,
-                });
+                self.see(Seen::ApprovalSettled { approval: settled.approval, choice });
             }
             Down::ToolCall(call) => self.handle_tool_call(turn, &call),
             // Each tool here is done before a cancel could come; its result is under way.
             Down::ToolCancel(_) => {}
-            Down::Chime(chime) => self.see(Seen::Chime {
-                sound: named(chime.sound.name()),
-            }),
+            Down::Chime(chime) => self.see(Seen::Chime { sound: named(chime.sound.name()) }),
         }
     }
 
@@ -119,9 +99,7 @@ impl Driver {
         }
         match self.screen.handle(now_us, display) {
             Outcome::Taken => self.show(turn, display.view),
-            Outcome::Stale => self.see(Seen::DisplayStale {
-                revision: display.revision,
-            }),
+            Outcome::Stale => self.see(Seen::DisplayStale { revision: display.revision }),
             Outcome::Unknown => {}
         }
     }
@@ -133,22 +111,14 @@ impl Driver {
 
     fn show(&self, turn: u32, view: View) {
         let (text, lines) = (self.screen.text(view), self.screen.draw(view));
-        self.see(Seen::Display {
-            turn,
-            view: named(view.name()),
-            text,
-            lines,
-        });
+        self.see(Seen::Display { turn, view: named(view.name()), text, lines });
     }
 
     fn handle_approval(&mut self, now_us: u64, request: &ApprovalRequest<'_>) {
         if self.approvals.len() == APPROVALS_MAX {
             self.approvals.remove(0);
         }
-        self.approvals.push((
-            request.approval,
-            now_us + u64::from(request.expires_ms) * 1_000,
-        ));
+        self.approvals.push((request.approval, now_us + u64::from(request.expires_ms) * 1_000));
         self.see(Seen::ApprovalRequest {
             approval: request.approval,
             title: request.title.to_owned(),

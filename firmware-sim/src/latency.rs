@@ -31,15 +31,10 @@ impl Latency {
 
 /// Reads the latencies of the turn that `t0_us` belongs to out of the events from its beginning on.
 pub fn measure(events: &[Event], t0_us: u64) -> Latency {
-    let from_t0 = |at_us: u64| {
-        i64::try_from(at_us).unwrap_or(i64::MAX) - i64::try_from(t0_us).unwrap_or(i64::MAX)
-    };
+    let from_t0 = |at_us: u64| i64::try_from(at_us).unwrap_or(i64::MAX) - i64::try_from(t0_us).unwrap_or(i64::MAX);
     // Partial transcripts may come, and be shown, while the sentence is still said; an end cannot.
     let first = |wanted: &dyn Fn(&Seen) -> bool| {
-        events
-            .iter()
-            .find(|event| event.at_us >= t0_us && wanted(&event.seen))
-            .map(|event| from_t0(event.at_us))
+        events.iter().find(|event| event.at_us >= t0_us && wanted(&event.seen)).map(|event| from_t0(event.at_us))
     };
     let transcripts: Vec<&str> = events
         .iter()
@@ -73,31 +68,16 @@ mod tests {
     }
 
     fn transcript(text: &str, is_final: bool) -> Seen {
-        Seen::Transcript {
-            turn: 1,
-            utterance: 1,
-            revision: 1,
-            is_final,
-            addressed: true,
-            text: text.into(),
-        }
+        Seen::Transcript { turn: 1, utterance: 1, revision: 1, is_final, addressed: true, text: text.into() }
     }
 
     fn display(text: &str) -> Seen {
-        Seen::Display {
-            turn: 1,
-            view: "main".into(),
-            text: text.into(),
-            lines: Vec::new(),
-        }
+        Seen::Display { turn: 1, view: "main".into(), text: text.into(), lines: Vec::new() }
     }
 
     #[test]
     fn stages_are_read_from_the_events() {
-        let listening = |state: &str| Seen::Listening {
-            turn: 1,
-            state: state.into(),
-        };
+        let listening = |state: &str| Seen::Listening { turn: 1, state: state.into() };
         let events = [
             at(500, listening("listening")),
             at(600, transcript("set a", false)),
@@ -109,17 +89,11 @@ mod tests {
             at(1_600, Seen::FirstSound { turn: 1, speech: 1 }),
         ];
         let latency = measure(&events, 1_000);
-        assert_eq!(
-            latency.stages().map(|(_, us)| us),
-            [Some(450), Some(460), Some(470), Some(600)]
-        );
+        assert_eq!(latency.stages().map(|(_, us)| us), [Some(450), Some(460), Some(470), Some(600)]);
     }
 
     #[test]
     fn what_did_not_happen_has_no_time() {
-        assert_eq!(
-            measure(&[at(10, display("alarm"))], 1_000),
-            Latency::default()
-        );
+        assert_eq!(measure(&[at(10, display("alarm"))], 1_000), Latency::default());
     }
 }

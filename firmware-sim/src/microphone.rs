@@ -58,11 +58,7 @@ impl Clip {
     /// A clip of samples at [`CLIP_HZ`]; `voiced_us` comes from an annotation, else from the energy of the clip itself.
     pub fn new(label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Self {
         let voiced_us = voiced_us.unwrap_or_else(|| voiced_end_us(pcm));
-        Self {
-            label: label.to_owned(),
-            voiced_us,
-            sound: Sound::Pcm(pcm.into()),
-        }
+        Self { label: label.to_owned(), voiced_us, sound: Sound::Pcm(pcm.into()) }
     }
 }
 
@@ -72,10 +68,7 @@ pub fn voiced_end_us(pcm: &[i16]) -> u64 {
     let loudness: Vec<f64> = pcm.chunks(frame).map(rms).collect();
     let peak = loudness.iter().copied().fold(0.0, f64::max);
     let least = (peak * 10f64.powf(-VOICED_BELOW_PEAK_DB / 20.0)).max(VOICED_RMS_MIN);
-    let frames = loudness
-        .iter()
-        .rposition(|rms| *rms >= least)
-        .map_or(0, |last| last + 1);
+    let frames = loudness.iter().rposition(|rms| *rms >= least).map_or(0, |last| last + 1);
     let samples = (frames * frame).min(pcm.len());
     samples as u64 * 1_000_000 / u64::from(CLIP_HZ)
 }
@@ -219,14 +212,8 @@ impl Microphone {
                 let samples = (self.rate_hz as u64 * self.frame_us / 1_000_000) as usize;
                 let mut pcm = self.take_samples(samples);
                 self.add_background(&mut pcm, samples);
-                let encoder = self
-                    .encoder
-                    .as_mut()
-                    .ok_or("packets were given, and samples are to be said")?;
-                encoder
-                    .encode(&pcm)
-                    .map_err(|error| error.to_string())?
-                    .into()
+                let encoder = self.encoder.as_mut().ok_or("packets were given, and samples are to be said")?;
+                encoder.encode(&pcm).map_err(|error| error.to_string())?.into()
             }
         };
         let mut said = None;
@@ -235,11 +222,8 @@ impl Microphone {
             if speaking.t0_us <= ends_us
                 && let Some(done) = speaking.done.take()
             {
-                let times = Said {
-                    label: speaking.label.clone(),
-                    begins_us: speaking.begins_us,
-                    t0_us: speaking.t0_us,
-                };
+                let times =
+                    Said { label: speaking.label.clone(), begins_us: speaking.begins_us, t0_us: speaking.t0_us };
                 // Nobody may be waiting for it.
                 drop(done.send(times.clone()));
                 said = Some(times);
@@ -256,37 +240,20 @@ impl Microphone {
     }
 
     fn begin(&self, waiting: Waiting, begins_us: u64) -> Result<Speaking, String> {
-        let Clip {
-            label,
-            voiced_us,
-            sound,
-        } = waiting.clip;
+        let Clip { label, voiced_us, sound } = waiting.clip;
         let sound = match sound {
             Sound::Pcm(pcm) => {
-                let pcm =
-                    wav::convert(&pcm, CLIP_HZ, self.rate_hz).map_err(|error| error.to_string())?;
+                let pcm = wav::convert(&pcm, CLIP_HZ, self.rate_hz).map_err(|error| error.to_string())?;
                 Sound::Pcm(pcm.into())
             }
             packets @ Sound::Packets(_) => packets,
         };
-        Ok(Speaking {
-            label,
-            begins_us,
-            t0_us: begins_us + voiced_us,
-            sound,
-            at: 0,
-            done: Some(waiting.done),
-        })
+        Ok(Speaking { label, begins_us, t0_us: begins_us + voiced_us, sound, at: 0, done: Some(waiting.done) })
     }
 
     /// A packet of a clip that is already coded, or of coded silence.
     fn take_packet(&mut self) -> Option<Bytes> {
-        if let Some(Speaking {
-            sound: Sound::Packets(packets),
-            at,
-            ..
-        }) = &mut self.speaking
-        {
+        if let Some(Speaking { sound: Sound::Packets(packets), at, .. }) = &mut self.speaking {
             let packet = packets.get(*at).cloned();
             *at += 1;
             if packet.is_some() {
@@ -299,12 +266,7 @@ impl Microphone {
     }
 
     fn take_samples(&mut self, samples: usize) -> Vec<i16> {
-        let Some(Speaking {
-            sound: Sound::Pcm(pcm),
-            at,
-            ..
-        }) = &mut self.speaking
-        else {
+        let Some(Speaking { sound: Sound::Pcm(pcm), at, .. }) = &mut self.speaking else {
             return Vec::new();
         };
         let end = (*at + samples).min(pcm.len());
@@ -320,8 +282,7 @@ impl Microphone {
             let span = u64::from(amplitude) * 2 + 1;
             for sample in pcm {
                 let noise = self.random.below(span) as i64 - i64::from(amplitude);
-                *sample =
-                    (i64::from(*sample) + noise).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
+                *sample = (i64::from(*sample) + noise).clamp(i16::MIN.into(), i16::MAX.into()) as i16;
             }
         }
     }
@@ -331,23 +292,13 @@ impl Microphone {
 ///
 /// # Errors
 /// The coder failed.
-pub fn encode_all(
-    pcm: &[i16],
-    codec: Codec,
-    rate_hz: u32,
-    frame_us: u64,
-) -> Result<Arc<[Bytes]>, String> {
+pub fn encode_all(pcm: &[i16], codec: Codec, rate_hz: u32, frame_us: u64) -> Result<Arc<[Bytes]>, String> {
     let mut pcm = wav::convert(pcm, CLIP_HZ, rate_hz).map_err(|error| error.to_string())?;
     let samples = (u64::from(rate_hz) * frame_us / 1_000_000).max(1) as usize;
     pcm.resize(pcm.len().next_multiple_of(samples), 0);
     let mut encoder = Encoder::new(codec, rate_hz, BITRATE).map_err(|error| error.to_string())?;
     pcm.chunks_exact(samples)
-        .map(|frame| {
-            encoder
-                .encode(frame)
-                .map(Bytes::from)
-                .map_err(|error| error.to_string())
-        })
+        .map(|frame| encoder.encode(frame).map(Bytes::from).map_err(|error| error.to_string()))
         .collect()
 }
 
@@ -358,11 +309,7 @@ mod tests {
     const PCM: (device_protocol::Codec, u32, u16) = (device_protocol::Codec::Pcm16, 16_000, 20);
 
     fn samples(packet: &Packet) -> Vec<i16> {
-        packet
-            .payload
-            .chunks(2)
-            .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
-            .collect()
+        packet.payload.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect()
     }
 
     #[test]
@@ -383,11 +330,7 @@ mod tests {
     #[test]
     fn a_sentence_stands_at_its_place_in_an_endless_stream() {
         let mut microphone = Microphone::new(PCM, Background::Zeros, 1, None).unwrap();
-        assert!(
-            samples(&microphone.capture(0).unwrap())
-                .iter()
-                .all(|sample| *sample == 0)
-        );
+        assert!(samples(&microphone.capture(0).unwrap()).iter().all(|sample| *sample == 0));
         let (done, mut said) = oneshot::channel();
         microphone.say(Clip::new("x", &[1_000; 400], None), done);
         let first = microphone.capture(20_000).unwrap();
@@ -397,11 +340,7 @@ mod tests {
         assert_eq!(samples(&second)[..80], [1_000; 80]);
         assert_eq!(samples(&second)[80..], [0; 240]);
         // 400 samples at 16 kHz are 25 ms.
-        let times = Said {
-            label: "x".into(),
-            begins_us: 20_000,
-            t0_us: 45_000,
-        };
+        let times = Said { label: "x".into(), begins_us: 20_000, t0_us: 45_000 };
         assert_eq!(second.said.as_ref(), Some(&times));
         assert_eq!(said.try_recv().unwrap(), times);
         assert!(!microphone.is_speaking());
@@ -425,17 +364,8 @@ mod tests {
         let silence = encode_all(&[0; 320], Codec::Pcm16, 16_000, 20_000).unwrap();
         let mut microphone = Microphone::new(PCM, Background::Zeros, 1, Some(silence)).unwrap();
         let (done, _said) = oneshot::channel();
-        microphone.say(
-            Clip {
-                label: "x".into(),
-                voiced_us: 40_000,
-                sound: Sound::Packets(speech),
-            },
-            done,
-        );
-        let loud: Vec<bool> = (0..4)
-            .map(|n| samples(&microphone.capture(n * 20_000).unwrap())[0] != 0)
-            .collect();
+        microphone.say(Clip { label: "x".into(), voiced_us: 40_000, sound: Sound::Packets(speech) }, done);
+        let loud: Vec<bool> = (0..4).map(|n| samples(&microphone.capture(n * 20_000).unwrap())[0] != 0).collect();
         assert_eq!(loud, [true, true, false, false]);
     }
 }

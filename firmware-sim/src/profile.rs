@@ -53,11 +53,7 @@ impl Profile {
             audio_up_hz: self.microphone_hz,
             audio_down_hz: self.speaker_hz,
             display: Screen {
-                kind: if self.display.is_some() {
-                    DisplayKind::Text
-                } else {
-                    DisplayKind::None
-                },
+                kind: if self.display.is_some() { DisplayKind::Text } else { DisplayKind::None },
                 width_px: 0,
                 height_px: 0,
                 columns,

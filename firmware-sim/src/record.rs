@@ -26,10 +26,7 @@ pub fn join(heard: &[Heard]) -> Vec<i16> {
         };
         if let Some(last_us) = last_us {
             let pause_us = began_us.saturating_sub(last_us).min(PAUSE_US_MAX);
-            pcm.resize(
-                pcm.len() + (pause_us * u64::from(RATE_HZ) / 1_000_000) as usize,
-                0,
-            );
+            pcm.resize(pcm.len() + (pause_us * u64::from(RATE_HZ) / 1_000_000) as usize, 0);
         }
         pcm.extend(sound);
         last_us = Some(speech.ended_us);

@@ -223,10 +223,7 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self {
-            kept: Arc::default(),
-            count: watch::Sender::new(0),
-        }
+        Self { kept: Arc::default(), count: watch::Sender::new(0) }
     }
 }
 
@@ -286,9 +283,7 @@ mod tests {
     use super::*;
 
     fn lost(reason: &str) -> Seen {
-        Seen::LinkLost {
-            reason: reason.to_owned(),
-        }
+        Seen::LinkLost { reason: reason.to_owned() }
     }
 
     #[tokio::test]
@@ -310,13 +305,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_flat_json_object() {
-        let event = Event {
-            at_us: 5,
-            seen: lost("x"),
-        };
-        assert_eq!(
-            serde_json::to_string(&event).unwrap(),
-            r#"{"at_us":5,"event":"link_lost","reason":"x"}"#
-        );
+        let event = Event { at_us: 5, seen: lost("x") };
+        assert_eq!(serde_json::to_string(&event).unwrap(), r#"{"at_us":5,"event":"link_lost","reason":"x"}"#);
     }
 }

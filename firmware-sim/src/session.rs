@@ -63,8 +63,7 @@ impl Books {
     pub fn keep(&mut self, sequence: u32, bytes: Bytes) {
         self.kept_bytes += bytes.len();
         self.kept.push_back((sequence, bytes));
-        while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX
-            || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX
+        while self.kept.len() > limits::REPLAY_CONTROL_FRAMES_MAX || self.kept_bytes > limits::REPLAY_CONTROL_BYTES_MAX
         {
             if let Some((_, dropped)) = self.kept.pop_front() {
                 self.kept_bytes -= dropped.len();
@@ -75,36 +74,20 @@ impl Books {
 
     /// Keeps a sound frame captured at `time_us`, and drops what is older than five seconds.
     pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
-        self.kept_sound.push_back(KeptSound {
-            sequence,
-            time_us,
-            bytes,
-        });
-        while self
-            .kept_sound
-            .front()
-            .is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us)
-        {
+        self.kept_sound.push_back(KeptSound { sequence, time_us, bytes });
+        while self.kept_sound.front().is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us) {
             self.kept_sound.pop_front();
         }
     }
 
     /// The gateway has everything up to these.
     pub fn handle_ack(&mut self, control: u32, audio: u32) {
-        while self
-            .kept
-            .front()
-            .is_some_and(|(sequence, _)| *sequence <= control)
-        {
+        while self.kept.front().is_some_and(|(sequence, _)| *sequence <= control) {
             if let Some((_, bytes)) = self.kept.pop_front() {
                 self.kept_bytes -= bytes.len();
             }
         }
-        while self
-            .kept_sound
-            .front()
-            .is_some_and(|first| first.sequence <= audio)
-        {
+        while self.kept_sound.front().is_some_and(|first| first.sequence <= audio) {
             self.kept_sound.pop_front();
         }
     }
@@ -139,11 +122,7 @@ impl Books {
     pub fn ack_due(&self) -> Option<u64> {
         let at_once = self.unacknowledged_control >= limits::ACK_CONTROL_FRAMES_MAX
             || self.unacknowledged_audio >= limits::ACK_AUDIO_PACKETS_MAX;
-        let wait_us = if at_once {
-            0
-        } else {
-            u64::from(limits::ACK_EVERY_MS_MAX) * 1_000
-        };
+        let wait_us = if at_once { 0 } else { u64::from(limits::ACK_EVERY_MS_MAX) * 1_000 };
         self.since_us.map(|since| since + wait_us)
     }
 
@@ -163,10 +142,7 @@ impl Books {
     pub fn replay(&self, control: u32, audio: u32) -> (Vec<Bytes>, VecDeque<Bytes>) {
         let frames = self.kept.iter().filter(|(sequence, _)| *sequence > control);
         let sound = self.kept_sound.iter().filter(|kept| kept.sequence > audio);
-        (
-            frames.map(|(_, bytes)| bytes.clone()).collect(),
-            sound.map(|kept| kept.bytes.clone()).collect(),
-        )
+        (frames.map(|(_, bytes)| bytes.clone()).collect(), sound.map(|kept| kept.bytes.clone()).collect())
     }
 }
 
@@ -210,18 +186,11 @@ mod tests {
             let sequence = books.next_control();
             books.keep(sequence, Bytes::from(vec![sequence as u8]));
             let sequence = books.next_audio();
-            books.keep_sound(
-                sequence,
-                u64::from(sequence) * 2_000_000,
-                Bytes::from(vec![sequence as u8]),
-            );
+            books.keep_sound(sequence, u64::from(sequence) * 2_000_000, Bytes::from(vec![sequence as u8]));
         }
         books.handle_ack(1, 0);
         let (control, sound) = books.replay(2, 3);
-        assert_eq!(
-            control,
-            [Bytes::from_static(&[3]), Bytes::from_static(&[4])]
-        );
+        assert_eq!(control, [Bytes::from_static(&[3]), Bytes::from_static(&[4])]);
         assert_eq!(sound, [Bytes::from_static(&[4])]);
         // The first sound is six seconds older than the last: it is not kept.
         assert_eq!(books.replay(0, 0).1.len(), 3);

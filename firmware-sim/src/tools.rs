@@ -62,21 +62,11 @@ pub struct Answer {
 
 impl Answer {
     fn done(content: String, data: &Value) -> Self {
-        Self {
-            content,
-            data: data.to_string(),
-            error: "",
-            photo: None,
-        }
+        Self { content, data: data.to_string(), error: "", photo: None }
     }
 
     fn refused(error: &'static str, content: impl Into<String>) -> Self {
-        Self {
-            content: content.into(),
-            data: String::new(),
-            error,
-            photo: None,
-        }
+        Self { content: content.into(), data: String::new(), error, photo: None }
     }
 }
 
@@ -92,11 +82,7 @@ pub struct Controls {
 
 impl Default for Controls {
     fn default() -> Self {
-        Self {
-            brightness: 60,
-            volume: 80,
-            photos: 0,
-        }
+        Self { brightness: 60, volume: 80, photos: 0 }
     }
 }
 
@@ -113,24 +99,15 @@ impl Controls {
             "camera.photo" => {
                 self.photos += 1;
                 let data = json!({ "photo": self.photos });
-                Answer {
-                    photo: Some(self.photos),
-                    ..Answer::done("A photo was taken.".to_owned(), &data)
-                }
+                Answer { photo: Some(self.photos), ..Answer::done("A photo was taken.".to_owned(), &data) }
             }
-            _ => Answer::refused(
-                "unknown_tool",
-                format!("these glasses have no tool '{name}'"),
-            ),
+            _ => Answer::refused("unknown_tool", format!("these glasses have no tool '{name}'")),
         }
     }
 }
 
 fn set_level(level: &mut u8, what: &str, arguments: &Value) -> Answer {
-    let wanted = match (
-        arguments.get("level"),
-        arguments.get("change").and_then(Value::as_str),
-    ) {
+    let wanted = match (arguments.get("level"), arguments.get("change").and_then(Value::as_str)) {
         (Some(wanted), None) => match wanted.as_u64() {
             Some(wanted @ 0..=100) => wanted as u8,
             _ => return Answer::refused("invalid_arguments", "'level' must be 0 to 100"),
@@ -138,17 +115,11 @@ fn set_level(level: &mut u8, what: &str, arguments: &Value) -> Answer {
         (None, Some("up")) => level.saturating_add(STEP_PERCENT).min(100),
         (None, Some("down")) => level.saturating_sub(STEP_PERCENT),
         _ => {
-            return Answer::refused(
-                "invalid_arguments",
-                "give either 'level' or 'change' as up or down",
-            );
+            return Answer::refused("invalid_arguments", "give either 'level' or 'change' as up or down");
         }
     };
     *level = wanted;
-    Answer::done(
-        format!("{what} is {wanted} percent."),
-        &json!({ "level": wanted }),
-    )
+    Answer::done(format!("{what} is {wanted} percent."), &json!({ "level": wanted }))
 }
 
 #[cfg(test)]
@@ -161,11 +132,7 @@ mod tests {
             let schema: Value = serde_json::from_str(offer.schema).unwrap();
             assert_eq!(schema["type"], "object", "{}", offer.name);
             let phrases: Value = serde_json::from_str(offer.phrases).unwrap();
-            assert!(
-                phrases["en"].as_array().unwrap().len() >= 3,
-                "{}",
-                offer.name
-            );
+            assert!(phrases["en"].as_array().unwrap().len() >= 3, "{}", offer.name);
             assert!(offer.phrases.len() <= device_protocol::limits::PHRASES_BYTES_MAX);
         }
     }
@@ -173,39 +140,17 @@ mod tests {
     #[test]
     fn levels_and_steps() {
         let mut controls = Controls::default();
-        assert_eq!(
-            controls.call("display.brightness", r#"{"level":40}"#).data,
-            r#"{"level":40}"#
-        );
-        assert_eq!(
-            controls
-                .call("display.brightness", r#"{"change":"down"}"#)
-                .data,
-            r#"{"level":20}"#
-        );
-        assert_eq!(
-            controls.call("audio.volume", r#"{"change":"up"}"#).content,
-            "Volume is 100 percent."
-        );
+        assert_eq!(controls.call("display.brightness", r#"{"level":40}"#).data, r#"{"level":40}"#);
+        assert_eq!(controls.call("display.brightness", r#"{"change":"down"}"#).data, r#"{"level":20}"#);
+        assert_eq!(controls.call("audio.volume", r#"{"change":"up"}"#).content, "Volume is 100 percent.");
         assert_eq!((controls.brightness, controls.volume), (20, 100));
     }
 
     #[test]
     fn nonsense_changes_nothing() {
         let mut controls = Controls::default();
-        for arguments in [
-            "",
-            "[]",
-            "{}",
-            r#"{"level":101}"#,
-            r#"{"level":"x"}"#,
-            r#"{"level":1,"change":"up"}"#,
-        ] {
-            assert_eq!(
-                controls.call("audio.volume", arguments).error,
-                "invalid_arguments",
-                "{arguments}"
-            );
+        for arguments in ["", "[]", "{}", r#"{"level":101}"#, r#"{"level":"x"}"#, r#"{"level":1,"change":"up"}"#] {
+            assert_eq!(controls.call("audio.volume", arguments).error, "invalid_arguments", "{arguments}");
         }
         assert_eq!(controls.call("self.destruct", "{}").error, "unknown_tool");
         assert_eq!(controls.volume, Controls::default().volume);
@@ -216,9 +161,6 @@ mod tests {
         let mut controls = Controls::default();
         controls.call("camera.photo", "{}");
         let answer = controls.call("camera.photo", "{}");
-        assert_eq!(
-            (answer.photo, answer.data.as_str()),
-            (Some(2), r#"{"photo":2}"#)
-        );
+        assert_eq!((answer.photo, answer.data.as_str()), (Some(2), r#"{"photo":2}"#));
     }
 }

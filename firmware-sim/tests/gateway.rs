@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use device_protocol::auth::{self, Handshake, pairing_code};
 use device_protocol::{
-    Decoded, Down, Frame, ListeningState, Message as _, PairingMethod, RejectCode, SUBPROTOCOL,
-    Stamp, Up, decode_up, down, encode, limits,
+    Decoded, Down, Frame, ListeningState, Message as _, PairingMethod, RejectCode, SUBPROTOCOL, Stamp, Up, decode_up,
+    down, encode, limits,
 };
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use firmware_sim::glasses::Error;
@@ -46,20 +46,13 @@ struct Peer {
 impl Peer {
     #[allow(clippy::result_large_err)] // the callback's type is the library's
     async fn accept(stream: Box<dyn Wire>) -> Self {
-        let check =
-            |request: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
-                assert_eq!(request.uri().path(), device_protocol::PATH);
-                assert_eq!(request.headers()["sec-websocket-protocol"], SUBPROTOCOL);
-                response
-                    .headers_mut()
-                    .insert("sec-websocket-protocol", SUBPROTOCOL.parse().unwrap());
-                Ok(response)
-            };
-        Self {
-            socket: accept_hdr_async(stream, check).await.unwrap(),
-            control: 0,
-            audio: 0,
-        }
+        let check = |request: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
+            assert_eq!(request.uri().path(), device_protocol::PATH);
+            assert_eq!(request.headers()["sec-websocket-protocol"], SUBPROTOCOL);
+            response.headers_mut().insert("sec-websocket-protocol", SUBPROTOCOL.parse().unwrap());
+            Ok(response)
+        };
+        Self { socket: accept_hdr_async(stream, check).await.unwrap(), control: 0, audio: 0 }
     }
 
     async fn send(&mut self, message: impl Into<Down<'_>>) {
@@ -70,23 +63,12 @@ impl Peer {
             _ => &mut 0,
         };
         *sequence += 1;
-        let sequence = if message.class() == device_protocol::Class::Link {
-            0
-        } else {
-            *sequence
-        };
+        let sequence = if message.class() == device_protocol::Class::Link { 0 } else { *sequence };
         let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
-        let stamp = Stamp {
-            sequence,
-            turn: 3,
-            time_us: 1,
-        };
+        let stamp = Stamp { sequence, turn: 3, time_us: 1 };
         let length = encode(&Frame::new(stamp, message), &mut buffer).unwrap();
         buffer.truncate(length);
-        self.socket
-            .send(Message::Binary(buffer.into()))
-            .await
-            .unwrap();
+        self.socket.send(Message::Binary(buffer.into())).await.unwrap();
     }
 
     /// The next frame, or none at the end.
@@ -104,9 +86,7 @@ impl Peer {
     async fn until<T>(&mut self, mut pick: impl FnMut(&Stamp, &Up<'_>) -> Option<T>) -> T {
         loop {
             let bytes = self.receive().await.expect("the glasses went away");
-            let Ok(Decoded::Frame(frame)) = decode_up(&bytes) else {
-                panic!("not decodable")
-            };
+            let Ok(Decoded::Frame(frame)) = decode_up(&bytes) else { panic!("not decodable") };
             if let Some(found) = pick(&frame.stamp, &frame.message) {
                 return found;
             }
@@ -114,12 +94,7 @@ impl Peer {
     }
 
     /// The gateway's side of the handshake; the code that an operator would type, if the glasses got so far.
-    async fn shake(
-        &mut self,
-        key: &SigningKey,
-        binding: [u8; 32],
-        conduct: Conduct,
-    ) -> Option<String> {
+    async fn shake(&mut self, key: &SigningKey, binding: [u8; 32], conduct: Conduct) -> Option<String> {
         let (device_key, nonce_commitment) = self
             .until(|_, up| match up {
                 Up::Hello(hello) => Some((hello.device_key, hello.nonce_commitment)),
@@ -131,61 +106,31 @@ impl Peer {
             gateway_key: key.verifying_key().to_bytes(),
             nonce_commitment,
             gateway_nonce: [9; 32],
-            binding: if conduct == Conduct::OtherBinding {
-                [1; 32]
-            } else {
-                binding
-            },
+            binding: if conduct == Conduct::OtherBinding { [1; 32] } else { binding },
         };
         let signed = match conduct {
             Conduct::WrongSignature => key.sign(b"something else"),
             _ => key.sign(&handshake.gateway_proof()),
         };
-        self.send(down::Challenge {
-            nonce: [9; 32],
-            gateway_key: handshake.gateway_key,
-            signature: signed.to_bytes(),
-        })
-        .await;
+        self.send(down::Challenge { nonce: [9; 32], gateway_key: handshake.gateway_key, signature: signed.to_bytes() })
+            .await;
         let proof = self.receive().await?;
-        let Ok(Decoded::Frame(Frame {
-            message: Up::Proof(proof),
-            ..
-        })) = decode_up(&proof)
-        else {
-            panic!("no proof")
-        };
-        assert_eq!(
-            <[u8; 32]>::from(Sha256::digest(proof.nonce)),
-            nonce_commitment
-        );
+        let Ok(Decoded::Frame(Frame { message: Up::Proof(proof), .. })) = decode_up(&proof) else { panic!("no proof") };
+        assert_eq!(<[u8; 32]>::from(Sha256::digest(proof.nonce)), nonce_commitment);
         VerifyingKey::from_bytes(&device_key)
             .unwrap()
-            .verify_strict(
-                &handshake.device_proof(&proof.nonce),
-                &Signature::from_bytes(&proof.signature),
-            )
+            .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
             .unwrap();
         let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(&proof.nonce)).into();
         let code = String::from_utf8(pairing_code(&digest).to_vec()).unwrap();
         match conduct {
             Conduct::Refuses => {
-                self.send(down::Reject {
-                    code: RejectCode::Revoked,
-                    message: "no more",
-                    retry_after_ms: 0,
-                })
-                .await;
+                self.send(down::Reject { code: RejectCode::Revoked, message: "no more", retry_after_ms: 0 }).await;
                 return Some(code);
             }
             Conduct::NoPairing => {}
             _ => {
-                self.send(down::PairingCode {
-                    method: PairingMethod::Code,
-                    expires_s: 60,
-                    tries_left: 5,
-                })
-                .await;
+                self.send(down::PairingCode { method: PairingMethod::Code, expires_s: 60, tries_left: 5 }).await;
             }
         }
         self.welcome().await;
@@ -193,11 +138,7 @@ impl Peer {
     }
 
     async fn welcome(&mut self) {
-        let format = |rate_hz| down::AudioFormat {
-            codec: device_protocol::Codec::Pcm16,
-            rate_hz,
-            frame_ms: 20,
-        };
+        let format = |rate_hz| down::AudioFormat { codec: device_protocol::Codec::Pcm16, rate_hz, frame_ms: 20 };
         self.send(down::Welcome {
             session: 1,
             resume_token: b"token",
@@ -233,11 +174,7 @@ fn options(address: &str, state: &std::path::Path) -> Options {
 }
 
 /// One meeting over plain WebSocket; both sides' outcomes.
-async fn meet(
-    state: &std::path::Path,
-    seed: u8,
-    conduct: Conduct,
-) -> (Result<Glasses, Error>, Option<String>, Peer) {
+async fn meet(state: &std::path::Path, seed: u8, conduct: Conduct) -> (Result<Glasses, Error>, Option<String>, Peer) {
     let (listener, address) = listener().await;
     let gateway = async {
         let (stream, _) = listener.accept().await.unwrap();
@@ -261,23 +198,16 @@ async fn pairing_shows_the_gateways_code_and_pins_its_key() {
     let state = tempfile::tempdir().unwrap();
     let (glasses, code, _peer) = meet(state.path(), 1, Conduct::Honest).await;
     let glasses = glasses.unwrap();
-    let shown = glasses
-        .log()
-        .since(0)
-        .into_iter()
-        .find_map(|event| match event.seen {
-            Seen::PairingCode { code, .. } => Some(code),
-            _ => None,
-        });
+    let shown = glasses.log().since(0).into_iter().find_map(|event| match event.seen {
+        Seen::PairingCode { code, .. } => Some(code),
+        _ => None,
+    });
     assert_eq!(shown.unwrap(), code);
     // The same gateway needs no pairing any more.
     assert!(meet(state.path(), 1, Conduct::NoPairing).await.0.is_ok());
     // Another one does not get so far as a proof.
     let (outcome, code, _peer) = meet(state.path(), 2, Conduct::Honest).await;
-    assert!(matches!(
-        handshake_error(outcome),
-        handshake::Error::WrongGateway { .. }
-    ));
+    assert!(matches!(handshake_error(outcome), handshake::Error::WrongGateway { .. }));
     assert_eq!(code, None);
 }
 
@@ -286,10 +216,7 @@ async fn who_cannot_sign_gets_no_proof() {
     for conduct in [Conduct::WrongSignature, Conduct::OtherBinding] {
         let state = tempfile::tempdir().unwrap();
         let (outcome, code, _peer) = meet(state.path(), 1, conduct).await;
-        assert!(matches!(
-            handshake_error(outcome),
-            handshake::Error::BadSignature
-        ));
+        assert!(matches!(handshake_error(outcome), handshake::Error::BadSignature));
         assert_eq!(code, None, "the glasses revealed their nonce");
     }
 }
@@ -298,10 +225,7 @@ async fn who_cannot_sign_gets_no_proof() {
 async fn an_unasked_welcome_is_refused() {
     let state = tempfile::tempdir().unwrap();
     let (outcome, ..) = meet(state.path(), 1, Conduct::NoPairing).await;
-    assert!(matches!(
-        handshake_error(outcome),
-        handshake::Error::UnaskedWelcome
-    ));
+    assert!(matches!(handshake_error(outcome), handshake::Error::UnaskedWelcome));
 }
 
 #[tokio::test]
@@ -309,10 +233,7 @@ async fn a_refusal_is_told_in_words() {
     let state = tempfile::tempdir().unwrap();
     let (outcome, ..) = meet(state.path(), 1, Conduct::Refuses).await;
     let error = outcome.err().unwrap().to_string();
-    assert!(
-        error.contains("revoked") && error.contains("no more"),
-        "{error}"
-    );
+    assert!(error.contains("revoked") && error.contains("no more"), "{error}");
 }
 
 #[tokio::test]
@@ -335,17 +256,14 @@ async fn over_tls_the_binding_is_the_exporter() {
             let (stream, _) = listener.accept().await.unwrap();
             let stream = acceptor.accept(stream).await.unwrap();
             let connection = stream.get_ref().1;
-            let binding = connection
-                .export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[]))
-                .unwrap();
+            let binding = connection.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).unwrap();
             assert_ne!(binding, auth::NO_BINDING);
             let mut peer = Peer::accept(Box::new(stream)).await;
             let code = peer.shake(&key(1), binding, conduct).await;
             (code, peer)
         };
         let address = address.replace("ws://", "wss://");
-        let (outcome, _gateway) =
-            tokio::join!(Glasses::connect(options(&address, state.path())), gateway);
+        let (outcome, _gateway) = tokio::join!(Glasses::connect(options(&address, state.path())), gateway);
         assert_eq!(outcome.is_ok(), works);
     }
 }
@@ -365,12 +283,7 @@ async fn glasses_introduce_themselves_and_answer_calls_once() {
     })
     .await;
     assert_eq!(kinds, ["tool_list", "battery", "connection"]);
-    let call = down::ToolCall {
-        call: 5,
-        name: "camera.photo",
-        arguments: "{}",
-        deadline_ms: 1_000,
-    };
+    let call = down::ToolCall { call: 5, name: "camera.photo", arguments: "{}", deadline_ms: 1_000 };
     peer.send(call).await;
     peer.send(call).await;
     let (mut bytes, mut results) = (0, Vec::new());
@@ -386,14 +299,10 @@ async fn glasses_introduce_themselves_and_answer_calls_once() {
         (results.len() == 2).then_some(())
     })
     .await;
-    assert!(
-        bytes > 16 * 1024,
-        "more than one piece, so that their order matters"
-    );
+    assert!(bytes > 16 * 1024, "more than one piece, so that their order matters");
     assert_eq!(results, vec![(true, r#"{"photo":1}"#.to_owned()); 2]);
     drop(glasses);
-    peer.until(|_, up| matches!(up, Up::Goodbye(_)).then_some(()))
-        .await;
+    peer.until(|_, up| matches!(up, Up::Goodbye(_)).then_some(())).await;
 }
 
 #[tokio::test]
@@ -402,19 +311,13 @@ async fn a_gap_in_the_sequences_ends_the_session() {
     let (glasses, _, mut peer) = meet(state.path(), 1, Conduct::Honest).await;
     let glasses = glasses.unwrap();
     peer.control = 4;
-    peer.send(down::Listening {
-        state: ListeningState::Wake,
-    })
-    .await;
+    peer.send(down::Listening { state: ListeningState::Wake }).await;
     let reason = peer.until(|_, up| match up {
         Up::Goodbye(goodbye) => Some(goodbye.reason),
         _ => None,
     });
     assert_eq!(reason.await, device_protocol::GoodbyeReason::BadSequence);
-    let (event, _) = glasses
-        .log()
-        .find(0, |event| matches!(event.seen, Seen::Violation { .. }))
-        .await;
+    let (event, _) = glasses.log().find(0, |event| matches!(event.seen, Seen::Violation { .. })).await;
     assert!(matches!(event.seen, Seen::Violation { what } if what.contains('5')));
 }
 
@@ -431,16 +334,10 @@ async fn a_spoken_clip_arrives_whole_and_in_order() {
         peer.until(|stamp, up| {
             let Up::Audio(audio) = up else { return None };
             if let Some((sequence, time_us)) = last {
-                assert_eq!(
-                    (stamp.sequence, stamp.time_us),
-                    (sequence + 1, time_us + 20_000)
-                );
+                assert_eq!((stamp.sequence, stamp.time_us), (sequence + 1, time_us + 20_000));
             }
             last = Some((stamp.sequence, stamp.time_us));
-            let decoded = audio
-                .payload
-                .chunks(2)
-                .map(|pair| i16::from_le_bytes([pair[0], pair[1]]));
+            let decoded = audio.payload.chunks(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]]));
             samples.extend(decoded.filter(|sample| *sample > 100));
             (samples.len() >= 3_200).then_some(())
         })
@@ -449,12 +346,7 @@ async fn a_spoken_clip_arrives_whole_and_in_order() {
     };
     let (said, samples) = tokio::join!(glasses.say_pcm("count", &clip, None), listening);
     // The background noise of up to 8 lies under the voice.
-    assert!(
-        samples
-            .iter()
-            .zip(&expected)
-            .all(|(heard, said)| (heard - said).abs() <= 8)
-    );
+    assert!(samples.iter().zip(&expected).all(|(heard, said)| (heard - said).abs() <= 8));
     let said = said.unwrap();
     assert_eq!(said.t0_us - said.begins_us, 200_000);
 }
@@ -468,35 +360,20 @@ async fn a_new_session_after_a_cut_counts_from_one() {
         let mut peer = Peer::accept(Box::new(stream)).await;
         peer.shake(&key(1), auth::NO_BINDING, Conduct::Honest).await;
         // A speech is under way when the link breaks.
-        peer.send(down::SpeechStart {
-            speech: 1,
-            codec: device_protocol::Codec::Pcm16,
-            rate_hz: 16_000,
-            text: "",
-        })
-        .await;
+        peer.send(down::SpeechStart { speech: 1, codec: device_protocol::Codec::Pcm16, rate_hz: 16_000, text: "" })
+            .await;
         for n in 0..5 {
             let payload = [0; 640];
             let (position_us, duration_us) = (n * 20_000, 20_000);
-            peer.send(down::SpeechChunk {
-                speech: 1,
-                clause: 0,
-                position_us,
-                duration_us,
-                payload: &payload,
-            })
-            .await;
+            peer.send(down::SpeechChunk { speech: 1, clause: 0, position_us, duration_us, payload: &payload }).await;
         }
-        peer.until(|_, up| matches!(up, Up::Played(_)).then_some(()))
-            .await;
+        peer.until(|_, up| matches!(up, Up::Played(_)).then_some(())).await;
         drop(peer);
         let (stream, _) = listener.accept().await.unwrap();
         let mut peer = Peer::accept(Box::new(stream)).await;
-        peer.shake(&key(1), auth::NO_BINDING, Conduct::NoPairing)
-            .await;
-        let first = peer.until(|stamp, up| {
-            (up.class() == device_protocol::Class::Control).then(|| (stamp.sequence, up.name()))
-        });
+        peer.shake(&key(1), auth::NO_BINDING, Conduct::NoPairing).await;
+        let first = peer
+            .until(|stamp, up| (up.class() == device_protocol::Class::Control).then(|| (stamp.sequence, up.name())));
         assert_eq!(first.await, (1, "tool_list"));
     };
     let mut options = options(&address, state.path());

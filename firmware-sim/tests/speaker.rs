@@ -15,20 +15,11 @@ struct Ear {
 
 impl Ear {
     fn new() -> Self {
-        Self {
-            speaker: Speaker::new(true),
-            now_us: 1_000_000,
-            reports: Vec::new(),
-        }
+        Self { speaker: Speaker::new(true), now_us: 1_000_000, reports: Vec::new() }
     }
 
     fn start(&mut self, speech: u32) {
-        let start = SpeechStart {
-            speech,
-            codec: Codec::Pcm16,
-            rate_hz: RATE_HZ,
-            text: "caption",
-        };
+        let start = SpeechStart { speech, codec: Codec::Pcm16, rate_hz: RATE_HZ, text: "caption" };
         self.speaker.handle_start(self.now_us, 7, &start).unwrap();
         self.take();
     }
@@ -36,23 +27,13 @@ impl Ear {
     /// 20 ms of `sample` as chunk number `n` of the speech, counted from 0.
     fn chunk(&mut self, speech: u32, n: u64, clause: u16, sample: i16) {
         let payload: Vec<u8> = sample.to_le_bytes().repeat(320);
-        let chunk = SpeechChunk {
-            speech,
-            clause,
-            position_us: n * 20_000,
-            duration_us: 20_000,
-            payload: &payload,
-        };
+        let chunk = SpeechChunk { speech, clause, position_us: n * 20_000, duration_us: 20_000, payload: &payload };
         self.speaker.handle_chunk(self.now_us, n as u32 + 1, &chunk);
         self.take();
     }
 
     fn end(&mut self, speech: u32, chunks: u64) {
-        let end = SpeechEnd {
-            speech,
-            last_audio_sequence: chunks as u32,
-            duration_us: chunks * 20_000,
-        };
+        let end = SpeechEnd { speech, last_audio_sequence: chunks as u32, duration_us: chunks * 20_000 };
         self.speaker.handle_end(self.now_us, &end);
         self.take();
     }
@@ -66,17 +47,9 @@ impl Ear {
     fn pass(&mut self, us: u64) {
         let until_us = self.now_us + us;
         let mut wakes = 0;
-        while let Some(at_us) = self
-            .speaker
-            .poll_timeout()
-            .filter(|at_us| *at_us <= until_us)
-        {
+        while let Some(at_us) = self.speaker.poll_timeout().filter(|at_us| *at_us <= until_us) {
             wakes += 1;
-            assert!(
-                wakes < 10_000,
-                "woken again and again for {at_us} at {}",
-                self.now_us
-            );
+            assert!(wakes < 10_000, "woken again and again for {at_us} at {}", self.now_us);
             self.now_us = self.now_us.max(at_us);
             self.speaker.poll(self.now_us);
             self.take();
@@ -95,12 +68,7 @@ impl Ear {
     /// State, microseconds played and time of every report to the gateway.
     fn played(&self) -> Vec<(PlayState, u64, u64)> {
         let played = self.reports.iter().filter_map(|report| match report {
-            Report::Played {
-                played_us,
-                at_us,
-                state,
-                ..
-            } => Some((*state, *played_us, *at_us)),
+            Report::Played { played_us, at_us, state, .. } => Some((*state, *played_us, *at_us)),
             _ => None,
         });
         played.collect()
@@ -127,30 +95,14 @@ fn a_whole_speech_is_heard_and_counted() {
     let played = ear.played();
     assert_eq!(played[0], (PlayState::Playing, 0, 1_000_000));
     // The second clause begins half way through.
-    assert!(
-        played.contains(&(PlayState::Playing, 500_000, 1_500_000)),
-        "{played:?}"
-    );
-    assert_eq!(
-        played.last(),
-        Some(&(PlayState::Finished, 1_000_000, 2_000_000))
-    );
+    assert!(played.contains(&(PlayState::Playing, 500_000, 1_500_000)), "{played:?}");
+    assert_eq!(played.last(), Some(&(PlayState::Finished, 1_000_000, 2_000_000)));
     for pair in played.windows(2) {
-        assert!(
-            pair[1].2 - pair[0].2 <= 200_000,
-            "silent for too long: {pair:?}"
-        );
-        assert_eq!(
-            pair[1].1 - pair[0].1,
-            pair[1].2 - pair[0].2,
-            "sound and time go together"
-        );
+        assert!(pair[1].2 - pair[0].2 <= 200_000, "silent for too long: {pair:?}");
+        assert_eq!(pair[1].1 - pair[0].1, pair[1].2 - pair[0].2, "sound and time go together");
     }
     let heard = ear.heard();
-    assert_eq!(
-        (heard.len(), heard[0].complete, heard[0].played_us),
-        (1, true, 1_000_000)
-    );
+    assert_eq!((heard.len(), heard[0].complete, heard[0].played_us), (1, true, 1_000_000));
     assert_eq!(heard[0].pcm, vec![1_000; 16_000]);
     assert_eq!((heard[0].turn, heard[0].text.as_str()), (7, "caption"));
 }
@@ -171,10 +123,7 @@ fn playing_begins_after_60_ms_or_at_the_end() {
     short.chunk(1, 0, 0, 1);
     short.end(1, 1);
     short.pass(20_000);
-    assert_eq!(
-        short.played().last(),
-        Some(&(PlayState::Finished, 20_000, 1_020_000))
-    );
+    assert_eq!(short.played().last(), Some(&(PlayState::Finished, 20_000, 1_020_000)));
 }
 
 #[test]
@@ -188,24 +137,14 @@ fn a_hush_fades_and_cuts_what_was_heard() {
     ear.hush(1, 40);
     ear.chunk(1, 50, 0, 10_000);
     ear.pass(1_000_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Stopped, 350_000, 1_350_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Stopped, 350_000, 1_350_000)));
     let heard = ear.heard();
-    assert_eq!(
-        (heard.len(), heard[0].complete, heard[0].played_us),
-        (1, false, 350_000)
-    );
+    assert_eq!((heard.len(), heard[0].complete, heard[0].played_us), (1, false, 350_000));
     let pcm = &heard[0].pcm;
     assert_eq!(pcm.len(), 350 * 16);
     assert_eq!(pcm[308 * 16], 10_000);
     // Half way through the fade it is half as loud, at its end silent.
-    assert!(
-        (4_900..=5_100).contains(&pcm[330 * 16]),
-        "{}",
-        pcm[330 * 16]
-    );
+    assert!((4_900..=5_100).contains(&pcm[330 * 16]), "{}", pcm[330 * 16]);
     assert!(pcm[pcm.len() - 1] < 100, "{}", pcm[pcm.len() - 1]);
     assert!(!ear.speaker.is_busy());
 }
@@ -221,18 +160,8 @@ fn a_hush_without_fade_stops_at_once_and_zero_means_all() {
     }
     ear.pass(105_000);
     ear.hush(0, 0);
-    let ends: Vec<_> = ear
-        .played()
-        .into_iter()
-        .filter(|(state, ..)| *state == PlayState::Stopped)
-        .collect();
-    assert_eq!(
-        ends,
-        [
-            (PlayState::Stopped, 105_000, 1_105_000),
-            (PlayState::Stopped, 0, 1_105_000)
-        ]
-    );
+    let ends: Vec<_> = ear.played().into_iter().filter(|(state, ..)| *state == PlayState::Stopped).collect();
+    assert_eq!(ends, [(PlayState::Stopped, 105_000, 1_105_000), (PlayState::Stopped, 0, 1_105_000)]);
     // A later speech is not meant.
     ear.start(3);
     ear.chunk(3, 0, 0, 1);
@@ -249,19 +178,13 @@ fn late_chunks_starve_the_speech_and_silence_does_not_count() {
         ear.chunk(1, n, 0, 9);
     }
     ear.pass(250_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Starved, 100_000, 1_100_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Starved, 100_000, 1_100_000)));
     for n in 5..10 {
         ear.chunk(1, n, 0, 9);
     }
     ear.end(1, 10);
     ear.pass(500_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Finished, 200_000, 1_350_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Finished, 200_000, 1_350_000)));
     let pcm = &ear.heard()[0].pcm;
     assert_eq!(pcm.len(), 350 * 16);
     assert_eq!((pcm[99 * 16], pcm[101 * 16], pcm[251 * 16]), (9, 0, 9));
@@ -276,10 +199,7 @@ fn a_lost_chunk_is_concealed_and_not_counted() {
     }
     ear.end(1, 6);
     ear.pass(1_000_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Finished, 100_000, 1_120_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Finished, 100_000, 1_120_000)));
     assert_eq!(ear.heard()[0].pcm.len(), 120 * 16);
 }
 
@@ -318,10 +238,7 @@ fn the_end_waits_200_ms_for_the_last_chunk() {
     }
     ear.end(1, 4);
     ear.pass(1_000_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Finished, 60_000, 1_060_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Finished, 60_000, 1_060_000)));
     let over = ear.heard()[0].ended_us;
     assert_eq!(over, 1_060_000);
     assert!(!ear.speaker.is_busy());
@@ -334,34 +251,15 @@ fn a_damaged_packet_is_heard_as_concealment() {
     for n in 0..3 {
         ear.chunk(1, n, 0, 1);
     }
-    let chunk = SpeechChunk {
-        speech: 1,
-        clause: 0,
-        position_us: 60_000,
-        duration_us: 20_000,
-        payload: &[1, 2, 3],
-    };
+    let chunk = SpeechChunk { speech: 1, clause: 0, position_us: 60_000, duration_us: 20_000, payload: &[1, 2, 3] };
     ear.speaker.handle_chunk(ear.now_us, 4, &chunk);
     ear.end(1, 4);
     ear.pass(1_000_000);
-    assert_eq!(
-        ear.played().last(),
-        Some(&(PlayState::Finished, 60_000, 1_080_000))
-    );
+    assert_eq!(ear.played().last(), Some(&(PlayState::Finished, 60_000, 1_080_000)));
 }
 
 #[test]
 fn an_unknown_codec_is_refused() {
-    let start = SpeechStart {
-        speech: 1,
-        codec: Codec::Other(9),
-        rate_hz: RATE_HZ,
-        text: "",
-    };
-    assert!(
-        Speaker::new(true)
-            .handle_start(0, 1, &start)
-            .unwrap_err()
-            .contains('9')
-    );
+    let start = SpeechStart { speech: 1, codec: Codec::Other(9), rate_hz: RATE_HZ, text: "" };
+    assert!(Speaker::new(true).handle_start(0, 1, &start).unwrap_err().contains('9'));
 }

@@ -33,19 +33,12 @@ pub fn zone() -> TimeZone {
 /// All readings together.
 pub fn now() -> Timestamp {
     let wall_ms = wall_ms();
-    let offset_s = jiff::Timestamp::from_millisecond(wall_ms)
-        .map_or(0, |moment| zone().to_offset(moment).seconds());
-    Timestamp {
-        mono_us: mono_us(),
-        wall_ms,
-        offset_s,
-    }
+    let offset_s = jiff::Timestamp::from_millisecond(wall_ms).map_or(0, |moment| zone().to_offset(moment).seconds());
+    Timestamp { mono_us: mono_us(), wall_ms, offset_s }
 }
 
 /// The instant that a reading of [`mono_us`] stands for, to sleep until it.
 #[allow(clippy::disallowed_methods)] // the one place
 pub fn instant_at(mono_us: u64) -> tokio::time::Instant {
-    tokio::time::Instant::from_std(
-        *START.get_or_init(Instant::now) + std::time::Duration::from_micros(mono_us),
-    )
+    tokio::time::Instant::from_std(*START.get_or_init(Instant::now) + std::time::Duration::from_micros(mono_us))
 }

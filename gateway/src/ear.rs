@@ -45,11 +45,7 @@ impl Ear {
         scheduler: Arc<Scheduler>,
         wake_phrases: Arc<[String]>,
     ) -> Result<Self, listener::Error> {
-        let config = listener::Config {
-            codec,
-            rate_hz,
-            ..listener::Config::default()
-        };
+        let config = listener::Config { codec, rate_hz, ..listener::Config::default() };
         Ok(Self {
             listener: Listener::new(config, silero)?,
             scheduler,
@@ -64,22 +60,13 @@ impl Ear {
     ///
     /// # Errors
     /// The packet does not decode; it counts as lost.
-    pub fn push(
-        &mut self,
-        sequence: u32,
-        capture_us: u64,
-        packet: &[u8],
-        now_us: u64,
-    ) -> Result<(), listener::Error> {
+    pub fn push(&mut self, sequence: u32, capture_us: u64, packet: &[u8], now_us: u64) -> Result<(), listener::Error> {
         self.note_time(capture_us, now_us);
-        self.listener
-            .push_packet(sequence, capture_us, packet, now_us, &mut self.facts)
+        self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts)
     }
 
     fn note_time(&mut self, capture_us: u64, now_us: u64) {
-        let us = i64::try_from(now_us)
-            .unwrap_or(i64::MAX)
-            .saturating_sub_unsigned(capture_us);
+        let us = i64::try_from(now_us).unwrap_or(i64::MAX).saturating_sub_unsigned(capture_us);
         let known = self.offset.map(|offset| {
             let drift_us = now_us.saturating_sub(offset.at_us) / 1_000_000 * DRIFT_US_PER_S;
             offset.us.saturating_add_unsigned(drift_us)
@@ -107,9 +94,7 @@ impl Ear {
 
     /// The next fact, in the core's words.
     pub fn next_fact(&mut self) -> Option<VoiceFact> {
-        (!self.facts.is_empty())
-            .then(|| self.facts.remove(0))
-            .map(fact_of)
+        (!self.facts.is_empty()).then(|| self.facts.remove(0)).map(fact_of)
     }
 
     /// Switches the microphone.
@@ -123,35 +108,21 @@ impl Ear {
     }
 
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
-    pub fn transcribe(
-        &mut self,
-        utterance: u32,
-        revision: u16,
-        kind: TranscriptKind,
-        mail: &Address,
-    ) -> bool {
+    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, mail: &Address) -> bool {
         let Some(pcm) = self.listener.utterance_pcm(utterance) else {
             return false;
         };
         let mail = mail.clone();
         let job = Job {
             pcm: Arc::from(pcm),
-            options: Options {
-                wake_phrases: self.wake_phrases.clone(),
-                ..Options::default()
-            },
+            options: Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() },
             priority: match kind {
                 TranscriptKind::Partial => Priority::Partial,
                 TranscriptKind::Speculative => Priority::Speculative,
                 TranscriptKind::Final => Priority::Final,
             },
             reply: Box::new(move |report| {
-                let transcribed = Transcribed {
-                    utterance,
-                    revision,
-                    kind,
-                    report,
-                };
+                let transcribed = Transcribed { utterance, revision, kind, report };
                 if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
                     tracing::debug!(utterance, "nobody waits for this transcript any more");
                 }
@@ -199,27 +170,11 @@ impl Drop for Ear {
 fn fact_of(fact: Fact) -> VoiceFact {
     match fact {
         Fact::SpeechStarted { utterance, at_us } => VoiceFact::SpeechStarted { utterance, at_us },
-        Fact::Paused {
-            utterance,
-            at_us,
-            silence_us,
-        } => VoiceFact::Paused {
-            utterance,
-            at_us,
-            silence_us,
-        },
+        Fact::Paused { utterance, at_us, silence_us } => VoiceFact::Paused { utterance, at_us, silence_us },
         Fact::Resumed { utterance, at_us } => VoiceFact::Resumed { utterance, at_us },
-        Fact::Silence {
-            utterance,
-            at_us,
-            silence_us,
-            score,
-        } => VoiceFact::Silence {
-            utterance,
-            at_us,
-            silence_us,
-            score,
-        },
+        Fact::Silence { utterance, at_us, silence_us, score } => {
+            VoiceFact::Silence { utterance, at_us, silence_us, score }
+        }
         Fact::TooLong { utterance } => VoiceFact::TooLong { utterance },
     }
 }

@@ -17,13 +17,7 @@ use crate::config::Model;
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
 pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
-    let Model::ChatCompletions {
-        base_url,
-        model,
-        key_env,
-        key_file,
-    } = model
-    else {
+    let Model::ChatCompletions { base_url, model, key_env, key_file } = model else {
         return Ok(Arc::new(intents::Engine::new()));
     };
     // Only the first call in a process counts.
@@ -34,8 +28,5 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
         (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
         (None, None) => None,
     };
-    Ok(Arc::new(ChatCompletions::new(
-        endpoint,
-        Options::new(model),
-    )?))
+    Ok(Arc::new(ChatCompletions::new(endpoint, Options::new(model))?))
 }

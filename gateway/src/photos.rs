@@ -16,14 +16,9 @@ const KEPT_MAX: usize = 500;
 pub fn keep(data_dir: &Path, user: &str, mime: &str, bytes: &[u8]) -> Result<()> {
     let folder = data_dir.join("photos").join(file_name(user));
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let mut names: Vec<_> = fs::read_dir(&folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .collect();
+    let mut names: Vec<_> = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     names.sort();
-    for old in names
-        .iter()
-        .take((names.len() + 1).saturating_sub(KEPT_MAX))
-    {
+    for old in names.iter().take((names.len() + 1).saturating_sub(KEPT_MAX)) {
         fs::remove_file(old)?;
     }
     let extension = match mime {
@@ -37,13 +32,5 @@ pub fn keep(data_dir: &Path, user: &str, mime: &str, bytes: &[u8]) -> Result<()>
 
 /// A user's name as a file name: what could leave the folder is replaced.
 fn file_name(user: &str) -> String {
-    user.chars()
-        .map(|c| {
-            if c.is_alphanumeric() || c == '-' || c == '_' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    user.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }

@@ -49,9 +49,7 @@ impl Roster {
     /// Takes a device out; `false` when a newer session has its place.
     pub fn leave(&self, id: &str, session: u32) -> bool {
         self.with(|devices| {
-            let ours = devices
-                .get(id)
-                .is_some_and(|present| present.session == session);
+            let ours = devices.get(id).is_some_and(|present| present.session == session);
             if ours {
                 devices.remove(id);
             }
@@ -66,12 +64,7 @@ impl Roster {
 
     /// All of them.
     pub fn all(&self) -> Vec<(String, Present)> {
-        self.with(|devices| {
-            devices
-                .iter()
-                .map(|(id, present)| (id.clone(), present.clone()))
-                .collect()
-        })
+        self.with(|devices| devices.iter().map(|(id, present)| (id.clone(), present.clone())).collect())
     }
 
     /// Ends a device's session; answers whether there was one.
@@ -86,9 +79,6 @@ impl Roster {
 fn tell(present: &Present, reason: GoodbyeReason, message: &'static str) {
     if present.mail.try_send(Mail::Close(reason, message)).is_err() {
         // A task whose box is full is stuck or gone: its link watches over it.
-        tracing::warn!(
-            session = present.session,
-            "could not tell a session to close"
-        );
+        tracing::warn!(session = present.session, "could not tell a session to close");
     }
 }

@@ -71,18 +71,10 @@ pub async fn start(config: Checked) -> Result<Running> {
     make_private_dir(&config.data_dir)?;
     let control_socket = control::server::bind(&config.data_dir)?;
     let key = GatewayKey::load_or_make(&config.data_dir)?;
-    let names = vec![
-        "localhost".to_owned(),
-        "127.0.0.1".to_owned(),
-        "lorgnette.local".to_owned(),
-    ];
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
     let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
-    let listen = Listen {
-        web: config.web,
-        quic: config.quic,
-        plain_everywhere: config.plain,
-    };
+    let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
     let bound = Bound::bind(&listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
@@ -91,9 +83,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let questions = Arc::new(Questions::new(roster.clone()));
-    let registry = Arc::new(
-        Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?,
-    );
+    let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
@@ -108,8 +98,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         stop: stop.clone(),
         open: TaskTracker::new(),
         executor: Executor::new(registry.clone(), ports),
-        compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX)
-            .context("starting the synthesis thread")?,
+        compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
         key,
         store,
         pairings: Pairings::default(),
@@ -127,20 +116,10 @@ pub async fn start(config: Checked) -> Result<Running> {
     });
     users.wake_all()?;
     let tasks = vec![
-        spawn(
-            "control",
-            control::server::serve(control_socket, gate.clone(), stop.clone()),
-        ),
+        spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
-    Ok(Running {
-        web,
-        quic,
-        public_key,
-        gate,
-        stop,
-        tasks,
-    })
+    Ok(Running { web, quic, public_key, gate, stop, tasks })
 }
 
 impl Running {
@@ -153,16 +132,11 @@ impl Running {
     pub async fn stop(self) {
         self.stop.cancel();
         for (id, _) in self.gate.roster.all() {
-            self.gate
-                .roster
-                .dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
+            self.gate.roster.dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
         }
         self.gate.open.close();
         let wait = Duration::from_millis(GOODBYE_MS_MAX);
-        if tokio::time::timeout(wait, self.gate.open.wait())
-            .await
-            .is_err()
-        {
+        if tokio::time::timeout(wait, self.gate.open.wait()).await.is_err() {
             tracing::warn!("some devices did not take their goodbye");
         }
         for task in self.tasks {
@@ -185,26 +159,18 @@ impl Engines {
         let asr = spawn_blocking(move || -> Result<Scheduler> {
             let engine = asr::Engine::load(&whisper, asr::Config::default())
                 .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
-            let pool = SchedulerConfig {
-                workers,
-                queue_max: workers * RECOGNITION_WAITING_PER_WORKER,
-            };
+            let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
             Ok(Scheduler::start(&engine, pool)?)
         });
         let path = config.models_dir.join(silero::FILE_NAME);
         let vad = spawn_blocking(move || {
-            silero::Model::load(&path)
-                .with_context(|| format!("loading {}; {missing}", path.display()))
+            silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
         let path = config.models_dir.join("hibari");
         let voice = spawn_blocking(move || {
             Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
-        Ok(Self {
-            asr: Arc::new(asr.await??),
-            silero: vad.await??,
-            voice: Arc::new(voice.await??),
-        })
+        Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })
     }
 }
 
@@ -215,9 +181,7 @@ fn make_private_dir(path: &Path) -> Result<()> {
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .with_context(|| {
-                format!("making the data folder {}; set `data_dir`", path.display())
-            })?;
+            .with_context(|| format!("making the data folder {}; set `data_dir`", path.display()))?;
     }
     Ok(())
 }

@@ -81,9 +81,7 @@ impl TurnRecord {
             TurnOutcome::Interrupted => "interrupted",
             TurnOutcome::Failed => "failed",
         };
-        let since = |later: Option<u64>, earlier: Option<u64>| {
-            Some((later?.saturating_sub(earlier?)) / 1000)
-        };
+        let since = |later: Option<u64>, earlier: Option<u64>| Some((later?.saturating_sub(earlier?)) / 1000);
         tracing::info!(
             target: "turn",
             device = self.device,
@@ -120,23 +118,14 @@ impl Turns {
     /// The last `count`, oldest first.
     pub fn last(&self, count: usize) -> Vec<TurnRecord> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter()
-            .skip(kept.len().saturating_sub(count))
-            .cloned()
-            .collect()
+        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
     }
 }
 
 /// Sends the log to standard error, as text or JSON lines; `RUST_LOG` overrides the level.
 pub fn start(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start (tests in one process) keeps the first.
-    drop(if json {
-        builder.json().try_init()
-    } else {
-        builder.try_init()
-    });
+    drop(if json { builder.json().try_init() } else { builder.try_init() });
 }

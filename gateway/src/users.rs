@@ -33,21 +33,11 @@ pub enum UserMail {
     /// Something happened.
     Input(UserInput),
     /// Keep an entry; answered when it is stored.
-    Add {
-        due: Due,
-        kind: ScheduleKind,
-        text: String,
-        reply: oneshot::Sender<Result<ScheduleEntry, String>>,
-    },
+    Add { due: Due, kind: ScheduleKind, text: String, reply: oneshot::Sender<Result<ScheduleEntry, String>> },
     /// Drop an entry; answered when that is stored.
-    Remove {
-        id: u64,
-        reply: oneshot::Sender<Result<Option<ScheduleEntry>, String>>,
-    },
+    Remove { id: u64, reply: oneshot::Sender<Result<Option<ScheduleEntry>, String>> },
     /// All entries that are not done, with what is left of countdowns in milliseconds.
-    List {
-        reply: oneshot::Sender<Vec<(ScheduleEntry, Option<u64>)>>,
-    },
+    List { reply: oneshot::Sender<Vec<(ScheduleEntry, Option<u64>)>> },
 }
 
 /// All users' tasks, started when first needed.
@@ -60,11 +50,7 @@ pub struct Users {
 impl Users {
     /// No task runs yet.
     pub fn new(store: Store, roster: Arc<Roster>) -> Self {
-        Self {
-            store,
-            roster,
-            tasks: Mutex::default(),
-        }
+        Self { store, roster, tasks: Mutex::default() }
     }
 
     /// Starts the tasks of all users that have paired a device, so that what is due is told even
@@ -123,21 +109,13 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
         .into_iter()
         .map(|(id, entry)| ScheduleEntry {
             id,
-            kind: if entry.reminder {
-                ScheduleKind::Reminder
-            } else {
-                ScheduleKind::Timer
-            },
+            kind: if entry.reminder { ScheduleKind::Reminder } else { ScheduleKind::Timer },
             text: entry.text,
             due_wall_ms: entry.due_wall_ms,
             duration_ms: entry.duration_ms,
         })
         .collect();
-    Ok(UserInput::Restored {
-        history,
-        schedule,
-        next_id,
-    })
+    Ok(UserInput::Restored { history, schedule, next_id })
 }
 
 struct Task {
@@ -155,10 +133,7 @@ impl Task {
     async fn run(mut self, mut mail: mpsc::Receiver<UserMail>, restored: UserInput) {
         self.input(restored);
         loop {
-            let wake = self
-                .machine
-                .poll_timeout()
-                .map(|(at_us, _)| clock::instant_at(at_us));
+            let wake = self.machine.poll_timeout().map(|(at_us, _)| clock::instant_at(at_us));
             tokio::select! {
                 letter = mail.recv() => match letter {
                     Some(letter) => self.open(letter),
@@ -176,20 +151,10 @@ impl Task {
         let request = self.next_request;
         match letter {
             UserMail::Input(input) => self.input(input),
-            UserMail::Add {
-                due,
-                kind,
-                text,
-                reply,
-            } => {
+            UserMail::Add { due, kind, text, reply } => {
                 self.next_request += 1;
                 self.added.insert(request, reply);
-                self.input(UserInput::ScheduleAdd {
-                    request,
-                    due,
-                    kind,
-                    text,
-                });
+                self.input(UserInput::ScheduleAdd { request, due, kind, text });
             }
             UserMail::Remove { id, reply } => {
                 self.next_request += 1;
@@ -215,15 +180,8 @@ impl Task {
 
     fn carry_out(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant {
-                device,
-                turn,
-                history,
-            } => self.tell(&device, Input::Granted { turn, history }),
-            UserOutput::Announce {
-                device,
-                announcement,
-            } => self.tell(&device, Input::Announce(announcement)),
+            UserOutput::Grant { device, turn, history } => self.tell(&device, Input::Granted { turn, history }),
+            UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
             UserOutput::Scheduled { request, entry } => {
                 if let Some(reply) = self.added.remove(&request) {
                     drop(reply.send(Ok(entry)));
@@ -246,10 +204,7 @@ impl Task {
     }
 
     fn tell(&self, device: &str, input: Input) {
-        let told = self
-            .roster
-            .get(device)
-            .is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok());
+        let told = self.roster.get(device).is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok());
         if !told {
             tracing::debug!(device, "a device of this user is gone");
         }
@@ -261,19 +216,13 @@ impl Task {
         let reply = move |result: Result<u64, store::Error>| {
             let input = match result {
                 Ok(_) => UserInput::Persisted { ticket },
-                Err(error) => UserInput::PersistFailed {
-                    ticket,
-                    reason: error.to_string(),
-                },
+                Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
             };
             // On the store's thread, which may wait: the user's task never waits for it.
             drop(address.blocking_send(UserMail::Input(input)));
         };
         if let Err(error) = self.store.submit(write, reply) {
-            let input = UserInput::PersistFailed {
-                ticket,
-                reason: error.to_string(),
-            };
+            let input = UserInput::PersistFailed { ticket, reason: error.to_string() };
             drop(self.address.try_send(UserMail::Input(input)));
         }
     }

@@ -32,17 +32,11 @@ struct House {
 
 async fn house(more: &str) -> House {
     let data = tempfile::tempdir().unwrap();
-    let config = format!(
-        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n",
-        data.path().join("gateway")
-    );
+    let config =
+        format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"\"\n{more}\n", data.path().join("gateway"));
     let config = gateway::config::check(&config, "test").unwrap();
     let running = serve::start(config).await.unwrap();
-    House {
-        port: running.web.port(),
-        running,
-        _data: data,
-    }
+    House { port: running.web.port(), running, _data: data }
 }
 
 /// Sends one request as it is; answers status line, headers and body.
@@ -93,51 +87,33 @@ async fn a_newcomer_talks_to_the_page() {
 
     browser.look(1000, 900, "light").await;
     browser.open(&page).await;
-    browser
-        .until("document.querySelector('#rows')?.childElementCount === 5")
-        .await;
+    browser.until("document.querySelector('#rows')?.childElementCount === 5").await;
     browser.shot("1-idle-light").await;
     browser.look(1000, 900, "dark").await;
     browser.shot("1-idle-dark").await;
 
     // Spoken: heard, understood, done, shown, said.
     browser.open(&format!("{page}?auto=1")).await;
+    browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
     browser
-        .until("document.querySelector('#status')?.dataset.state === 'open'")
-        .await;
-    browser
-        .until("document.querySelector('#caption').dataset.final === 'false' || glasses.dataset.listening === 'listening'")
+        .until(
+            "document.querySelector('#caption').dataset.final === 'false' || glasses.dataset.listening === 'listening'",
+        )
         .await;
     browser.shot("2-listening").await;
     let confirmed = "document.querySelector('#display-text').textContent";
-    browser
-        .until(&format!(
-            "/timer/i.test({confirmed}) && /10|ten/.test({confirmed})"
-        ))
-        .await;
+    browser.until(&format!("/timer/i.test({confirmed}) && /10|ten/.test({confirmed})")).await;
     browser.until("+glasses.dataset.playedMs > 0").await;
     browser.shot("3-answer").await;
-    browser
-        .until("glasses.dataset.playState === 'finished'")
-        .await;
+    browser.until("glasses.dataset.playState === 'finished'").await;
     let played_ms = browser.value("+glasses.dataset.playedMs").await;
     assert!(played_ms.as_u64().unwrap() > 500, "{played_ms}");
-    let drawn = browser
-        .value(
-            "[...document.querySelectorAll('#rows text')].map((row) => row.textContent).join(' ')",
-        )
-        .await;
+    let drawn =
+        browser.value("[...document.querySelectorAll('#rows text')].map((row) => row.textContent).join(' ')").await;
     assert!(drawn.as_str().unwrap().contains("imer"), "{drawn}");
-    let heard = browser
-        .value("document.querySelector('#caption').textContent")
-        .await;
-    assert!(
-        heard.as_str().unwrap().to_lowercase().contains("timer"),
-        "{heard}"
-    );
-    let waits = browser
-        .value("document.querySelector('#latency').textContent")
-        .await;
+    let heard = browser.value("document.querySelector('#caption').textContent").await;
+    assert!(heard.as_str().unwrap().to_lowercase().contains("timer"), "{heard}");
+    let waits = browser.value("document.querySelector('#latency').textContent").await;
     for stage in ["understood", "display", "first sound played"] {
         assert!(waits.as_str().unwrap().contains(stage), "{waits}");
     }
@@ -145,25 +121,14 @@ async fn a_newcomer_talks_to_the_page() {
     // Typed: a device tool acts on the drawn display.
     let before: f64 = opacity(&mut browser).await;
     type_in(&mut browser, "set the display brightness to thirty percent").await;
-    browser
-        .until("document.querySelector('#brightness').textContent === '30'")
-        .await;
+    browser.until("document.querySelector('#brightness').textContent === '30'").await;
     assert!(opacity(&mut browser).await < before);
-    browser
-        .until("/30/.test(document.querySelector('#display-text').textContent)")
-        .await;
+    browser.until("/30/.test(document.querySelector('#display-text').textContent)").await;
     browser.look(360, 800, "light").await;
     browser.shot("4-small").await;
-    let overflow = browser
-        .value("document.documentElement.scrollWidth - innerWidth")
-        .await;
-    assert!(
-        overflow.as_i64().unwrap() <= 0,
-        "the page is wider than a small screen: {overflow}"
-    );
-    browser
-        .value("document.querySelector('#look').click()")
-        .await;
+    let overflow = browser.value("document.documentElement.scrollWidth - innerWidth").await;
+    assert!(overflow.as_i64().unwrap() <= 0, "the page is wider than a small screen: {overflow}");
+    browser.value("document.querySelector('#look').click()").await;
     browser.look(1000, 900, "dark").await;
     browser.shot("5-dashboard").await;
 
@@ -171,22 +136,15 @@ async fn a_newcomer_talks_to_the_page() {
     let devices = house.running.gate().store.disk().devices().unwrap().len();
     assert_eq!(devices, 1);
     browser.open(&format!("{page}?auto=1")).await;
-    browser
-        .until("document.querySelector('#status')?.dataset.state === 'open'")
-        .await;
-    assert_eq!(
-        house.running.gate().store.disk().devices().unwrap().len(),
-        1
-    );
+    browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
+    assert_eq!(house.running.gate().store.disk().devices().unwrap().len(), 1);
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
     house.running.stop().await;
 }
 
 async fn opacity(browser: &mut Browser) -> f64 {
-    let style = browser
-        .value("+getComputedStyle(document.querySelector('#lens')).opacity")
-        .await;
+    let style = browser.value("+getComputedStyle(document.querySelector('#lens')).opacity").await;
     style.as_f64().unwrap()
 }
 
@@ -237,13 +195,7 @@ async fn the_doors_of_the_page() {
     let good = format!("{own}{script}");
     let proxied = format!("{good}X-Forwarded-For: 203.0.113.9\r\n");
     for (why, host, headers, body, expected) in [
-        (
-            "foreign origin",
-            host.as_str(),
-            elsewhere.as_str(),
-            KEY_DIGITS,
-            403,
-        ),
+        ("foreign origin", host.as_str(), elsewhere.as_str(), KEY_DIGITS, 403),
         ("another port", &host, &other_port, KEY_DIGITS, 403),
         ("sealed frame", &host, &sealed, KEY_DIGITS, 403),
         ("no origin", &host, script, KEY_DIGITS, 403),

@@ -21,12 +21,7 @@ pub struct Refusal {
 impl Refusal {
     /// The arguments do not make sense; `say` asks for what is missing.
     pub fn arguments(message: impl Into<String>, say: impl Into<String>) -> Self {
-        Self {
-            code: ErrorCode::InvalidArguments,
-            message: message.into(),
-            say: say.into(),
-            retryable: false,
-        }
+        Self { code: ErrorCode::InvalidArguments, message: message.into(), say: say.into(), retryable: false }
     }
 
     /// As a result.
@@ -41,28 +36,11 @@ impl From<PortError> for Refusal {
     fn from(error: PortError) -> Self {
         let message = cut(&error.to_string(), crate::limits::MESSAGE_BYTES_MAX);
         let (code, say, retryable) = match error {
-            PortError::Full(_) => (
-                ErrorCode::ExecutionError,
-                "I couldn't save that: the storage is full.",
-                false,
-            ),
-            PortError::Unavailable(_) => (
-                ErrorCode::AppNotAvailable,
-                "I can't get at that right now.",
-                true,
-            ),
-            PortError::Failed(_) => (
-                ErrorCode::ExecutionError,
-                "Sorry, that didn't work. Nothing was changed.",
-                false,
-            ),
+            PortError::Full(_) => (ErrorCode::ExecutionError, "I couldn't save that: the storage is full.", false),
+            PortError::Unavailable(_) => (ErrorCode::AppNotAvailable, "I can't get at that right now.", true),
+            PortError::Failed(_) => (ErrorCode::ExecutionError, "Sorry, that didn't work. Nothing was changed.", false),
         };
-        Self {
-            code,
-            message: format!("Nothing was changed: {message}"),
-            say: say.to_owned(),
-            retryable,
-        }
+        Self { code, message: format!("Nothing was changed: {message}"), say: say.to_owned(), retryable }
     }
 }
 
@@ -79,28 +57,16 @@ impl<'a> Arguments<'a> {
     }
 
     /// A text that must be there and have at most `chars_max` characters.
-    pub fn text_required(
-        &self,
-        property: &str,
-        chars_max: usize,
-        ask: &str,
-    ) -> Result<String, Refusal> {
-        let text = self.text(property).ok_or_else(|| {
-            Refusal::arguments(
-                format!("'{property}' is missing or empty. Ask the wearer."),
-                ask,
-            )
-        })?;
+    pub fn text_required(&self, property: &str, chars_max: usize, ask: &str) -> Result<String, Refusal> {
+        let text = self
+            .text(property)
+            .ok_or_else(|| Refusal::arguments(format!("'{property}' is missing or empty. Ask the wearer."), ask))?;
         within(&text, property, chars_max)?;
         Ok(text)
     }
 
     /// A text that may be there and has at most `chars_max` characters.
-    pub fn text_optional(
-        &self,
-        property: &str,
-        chars_max: usize,
-    ) -> Result<Option<String>, Refusal> {
+    pub fn text_optional(&self, property: &str, chars_max: usize) -> Result<Option<String>, Refusal> {
         let text = self.text(property);
         if let Some(text) = &text {
             within(text, property, chars_max)?;
@@ -120,10 +86,7 @@ impl<'a> Arguments<'a> {
 
     /// A truth value; false when absent.
     pub fn flag(&self, property: &str) -> bool {
-        self.0
-            .get(property)
-            .and_then(Value::as_bool)
-            .unwrap_or(false)
+        self.0.get(property).and_then(Value::as_bool).unwrap_or(false)
     }
 }
 
@@ -140,11 +103,6 @@ fn within(text: &str, property: &str, chars_max: usize) -> Result<(), Refusal> {
 
 /// One line of text: white space runs become one space, other control characters go.
 pub fn clean(text: &str) -> String {
-    let words = text
-        .split_whitespace()
-        .map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
-    words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

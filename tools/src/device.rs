@@ -13,8 +13,8 @@ use thiserror::Error;
 
 use crate::{
     limits::{
-        DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX, SCHEMA_BYTES_MAX,
-        TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_PER_DEVICE_MAX,
+        DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX, SCHEMA_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
+        TOOLS_PER_DEVICE_MAX,
     },
     registry::{self, RegisterError, Registry, Scope, Source},
     reply::cut,
@@ -55,11 +55,7 @@ const DEVICE_MS_MAX: u32 = 30_000;
 
 /// Offers the device's tools to its own sessions, in place of what it offered before. What is
 /// wrong with single tools is told and does not keep the others out.
-pub fn register(
-    registry: &Registry,
-    device: &str,
-    offers: Vec<Offer>,
-) -> Result<(u64, Vec<LeftOut>), RegisterError> {
+pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result<(u64, Vec<LeftOut>), RegisterError> {
     let mut left_out = Vec::new();
     let mut specs = Vec::new();
     let mut names = BTreeSet::new();
@@ -68,9 +64,7 @@ pub fn register(
     for (at, offer) in offers.into_iter().enumerate() {
         let tool = cut(&offer.name, NAME_BYTES_MAX);
         let checked = if at >= TOOLS_PER_DEVICE_MAX {
-            Err(format!(
-                "only {TOOLS_PER_DEVICE_MAX} tools are taken of one device"
-            ))
+            Err(format!("only {TOOLS_PER_DEVICE_MAX} tools are taken of one device"))
         } else if taken.find(&offer.name).is_some() {
             Err("the name belongs to a tool that everybody is offered".to_owned())
         } else if !names.insert(offer.name.clone()) {
@@ -87,19 +81,14 @@ pub fn register(
         Source::Device(device.to_owned()),
         Scope::Device(device.to_owned()),
         specs,
-        Arc::new(DeviceRunner {
-            device: device.to_owned(),
-        }),
+        Arc::new(DeviceRunner { device: device.to_owned() }),
     )?;
     Ok((revision, left_out))
 }
 
 /// Takes back the device's tools, as when its session ends.
 pub fn unregister(registry: &Registry, device: &str) -> Option<u64> {
-    registry.unregister(
-        &Source::Device(device.to_owned()),
-        &Scope::Device(device.to_owned()),
-    )
+    registry.unregister(&Source::Device(device.to_owned()), &Scope::Device(device.to_owned()))
 }
 
 /// Turns an offer into a definition.
@@ -107,11 +96,7 @@ pub fn spec(offer: Offer) -> Result<ToolSpec, String> {
     for (what, text, max) in [
         ("description", &offer.description, DESCRIPTION_BYTES_MAX),
         ("schema", &offer.schema_json, SCHEMA_BYTES_MAX),
-        (
-            "phrases",
-            &offer.phrases_json,
-            TEMPLATES_MAX * TEMPLATE_BYTES_MAX,
-        ),
+        ("phrases", &offer.phrases_json, TEMPLATES_MAX * TEMPLATE_BYTES_MAX),
         ("reply", &offer.reply, REPLY_BYTES_MAX),
     ] {
         if text.len() > max {
@@ -127,19 +112,13 @@ pub fn spec(offer: Offer) -> Result<ToolSpec, String> {
         phrases: phrases(&offer.phrases_json)?,
         reply: (!reply.is_empty()).then_some(reply),
         guidance: None,
-        flags: ToolFlags {
-            always: true,
-            persistent: false,
-            ..offer.flags
-        },
+        flags: ToolFlags { always: true, persistent: false, ..offer.flags },
         timeout_ms: (offer.timeout_ms > 0).then_some(offer.timeout_ms.min(DEVICE_MS_MAX)),
         name: offer.name,
     };
     match registry::check(&spec) {
         Ok(_) => Ok(spec),
-        Err(RegisterError::Invalid {
-            pointer, reason, ..
-        }) => Err(format!("at '{pointer}': {reason}")),
+        Err(RegisterError::Invalid { pointer, reason, .. }) => Err(format!("at '{pointer}': {reason}")),
         Err(other) => Err(other.to_string()),
     }
 }
@@ -158,18 +137,10 @@ fn phrases(json: &str) -> Result<Vec<Phrases>, String> {
     if json.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let value: Value =
-        serde_json::from_str(json).map_err(|error| format!("phrases: not JSON: {error}"))?;
-    let by_language = BTreeMap::<String, Vec<String>>::deserialize(&value).map_err(|error| {
-        format!("phrases: a language tag and its templates are needed: {error}")
-    })?;
-    Ok(by_language
-        .into_iter()
-        .map(|(language, templates)| Phrases {
-            language,
-            templates,
-        })
-        .collect())
+    let value: Value = serde_json::from_str(json).map_err(|error| format!("phrases: not JSON: {error}"))?;
+    let by_language = BTreeMap::<String, Vec<String>>::deserialize(&value)
+        .map_err(|error| format!("phrases: a language tag and its templates are needed: {error}"))?;
+    Ok(by_language.into_iter().map(|(language, templates)| Phrases { language, templates }).collect())
 }
 
 struct DeviceRunner {
@@ -179,17 +150,7 @@ struct DeviceRunner {
 #[async_trait]
 impl Runner for DeviceRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
-        context
-            .ports
-            .device
-            .call(
-                &self.device,
-                &call.name,
-                call.arguments,
-                context.deadline,
-                context.cancel,
-            )
-            .await
+        context.ports.device.call(&self.device, &call.name, call.arguments, context.deadline, context.cancel).await
     }
 }
 

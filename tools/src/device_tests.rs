@@ -57,9 +57,7 @@ async fn device_tools_come_are_called_and_go() {
     let dim = || call("display.brightness", json!({"level": 30}));
     let result = executor.call(context(), dim()).await;
     assert_eq!(result.say.as_deref(), Some("Brightness is 30 percent."));
-    let result = executor
-        .call(context(), call("camera.photo", json!({})))
-        .await;
+    let result = executor.call(context(), call("camera.photo", json!({}))).await;
     assert!(!result.is_error(), "{result:?}");
     let calls = world.device_calls.lock().unwrap().clone();
     assert_eq!(calls[0].0, "glasses");
@@ -69,25 +67,17 @@ async fn device_tools_come_are_called_and_go() {
 
     // What does not fit never reaches the device.
     for arguments in [json!({"level": 101}), json!({}), json!({"level": "x"})] {
-        let result = executor
-            .call(context(), call("display.brightness", arguments))
-            .await;
+        let result = executor.call(context(), call("display.brightness", arguments)).await;
         assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
     }
-    let result = executor
-        .call(context(), call("camera.photo", json!({"x": 1})))
-        .await;
+    let result = executor.call(context(), call("camera.photo", json!({"x": 1}))).await;
     assert_eq!(result.error.unwrap().code, ErrorCode::InvalidArguments);
     assert_eq!(world.device_calls.lock().unwrap().len(), 2);
 
     // Help knows them while they are there.
     let help = executor.call(context(), call("help.show", json!({}))).await;
     assert!(help.content.contains("take a photo"), "{}", help.content);
-    assert!(
-        help.content.contains("set brightness to 50"),
-        "{}",
-        help.content
-    );
+    assert!(help.content.contains("set brightness to 50"), "{}", help.content);
 
     // A new list takes the place of the old one.
     register(registry, "glasses", vec![photo()]).unwrap();
@@ -105,9 +95,7 @@ async fn a_device_that_is_gone_is_told() {
     let (world, executor) = house();
     register(executor.registry(), "glasses", vec![photo()]).unwrap();
     *world.status.lock().unwrap() = None;
-    let result = executor
-        .call(context(), call("camera.photo", json!({})))
-        .await;
+    let result = executor.call(context(), call("camera.photo", json!({}))).await;
     assert_eq!(result.error.unwrap().code, ErrorCode::AppNotAvailable);
     assert!(result.say.is_some());
 }
@@ -135,62 +123,24 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
         offer
     };
     let table = [
-        (
-            change(&|offer| offer.name = "timer.set".into()),
-            "everybody",
-        ),
+        (change(&|offer| offer.name = "timer.set".into()), "everybody"),
         (change(&|offer| offer.name = "camera.photo".into()), "twice"),
         (change(&|offer| offer.name.clear()), "/name"),
         (change(&|offer| offer.name = "x".repeat(10_000)), "/name"),
         (change(&|offer| offer.name = "a b\n".into()), "/name"),
         (change(&|offer| offer.description.clear()), "/description"),
-        (
-            change(&|offer| offer.description = "\u{0}\u{7} \n".into()),
-            "/description",
-        ),
-        (
-            change(&|offer| offer.description = "x".repeat(100_000)),
-            "description:",
-        ),
-        (
-            change(&|offer| offer.schema_json = "{".into()),
-            "schema: not JSON",
-        ),
-        (
-            change(&|offer| offer.schema_json = "[]".into()),
-            "/input_schema",
-        ),
-        (
-            change(&|offer| offer.schema_json = "[".repeat(30_000)),
-            "schema: not JSON",
-        ),
-        (
-            change(&|offer| offer.schema_json = " ".repeat(100_000)),
-            "schema:",
-        ),
-        (
-            change(&|offer| {
-                offer.schema_json = r#"{"type":"object","$ref":"http://x.test/"}"#.into()
-            }),
-            "/input_schema",
-        ),
+        (change(&|offer| offer.description = "\u{0}\u{7} \n".into()), "/description"),
+        (change(&|offer| offer.description = "x".repeat(100_000)), "description:"),
+        (change(&|offer| offer.schema_json = "{".into()), "schema: not JSON"),
+        (change(&|offer| offer.schema_json = "[]".into()), "/input_schema"),
+        (change(&|offer| offer.schema_json = "[".repeat(30_000)), "schema: not JSON"),
+        (change(&|offer| offer.schema_json = " ".repeat(100_000)), "schema:"),
+        (change(&|offer| offer.schema_json = r#"{"type":"object","$ref":"http://x.test/"}"#.into()), "/input_schema"),
         (change(&|offer| offer.phrases_json = "3".into()), "phrases:"),
-        (
-            change(&|offer| offer.phrases_json = "[1]".into()),
-            "phrases:",
-        ),
-        (
-            change(&|offer| offer.phrases_json = r#"{"en": ["dim (it"]}"#.into()),
-            "/phrases/0/templates/0",
-        ),
-        (
-            change(&|offer| offer.phrases_json = r#"{"en": ["say {other}"]}"#.into()),
-            "no property 'other'",
-        ),
-        (
-            change(&|offer| offer.phrases_json = r#"{"en": ["{level=3}"]}"#.into()),
-            "only slots",
-        ),
+        (change(&|offer| offer.phrases_json = "[1]".into()), "phrases:"),
+        (change(&|offer| offer.phrases_json = r#"{"en": ["dim (it"]}"#.into()), "/phrases/0/templates/0"),
+        (change(&|offer| offer.phrases_json = r#"{"en": ["say {other}"]}"#.into()), "no property 'other'"),
+        (change(&|offer| offer.phrases_json = r#"{"en": ["{level=3}"]}"#.into()), "only slots"),
         (change(&|offer| offer.reply = "x".repeat(2_000)), "reply:"),
     ];
     for (offer, reason) in table {
@@ -213,10 +163,7 @@ fn a_device_offers_only_so_many_and_decides_only_about_itself() {
     let registry = executor.registry();
     let many = (0..100).map(|n| Offer {
         name: format!("tool{n}"),
-        flags: ToolFlags {
-            persistent: true,
-            ..ToolFlags::default()
-        },
+        flags: ToolFlags { persistent: true, ..ToolFlags::default() },
         timeout_ms: u32::MAX,
         ..photo()
     });

@@ -59,10 +59,7 @@ impl Executor {
         let Some(tool) = offered.find(&call.name).cloned() else {
             let name = reply::cut(&call.name, NAME_BYTES_MAX);
             let message = format!("No tool named '{name}' is offered.");
-            return reply::finish(
-                ToolResult::failed(ErrorCode::ToolNotFound, message, false),
-                None,
-            );
+            return reply::finish(ToolResult::failed(ErrorCode::ToolNotFound, message, false), None);
         };
         let result = match self.prepare(&context, &tool, &call).await {
             Ok(()) => self.run(context, offered, &tool, call).await,
@@ -72,12 +69,7 @@ impl Executor {
     }
 
     /// Everything before the side effect.
-    async fn prepare(
-        &self,
-        context: &CallContext,
-        tool: &Registered,
-        call: &ToolCall,
-    ) -> Result<(), Box<ToolResult>> {
+    async fn prepare(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Result<(), Box<ToolResult>> {
         check_arguments(tool, &call.arguments)?;
         if tool.spec.flags.requires_approval {
             self.ask(context, tool, call).await?;
@@ -88,12 +80,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn ask(
-        &self,
-        context: &CallContext,
-        tool: &Registered,
-        call: &ToolCall,
-    ) -> Result<(), Box<ToolResult>> {
+    async fn ask(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Result<(), Box<ToolResult>> {
         let request = ConsentRequest {
             user: context.user.clone(),
             device: context.device.clone(),
@@ -119,35 +106,22 @@ impl Executor {
         let (code, message) = match outcome {
             ApprovalOutcome::Approved => return Ok(()),
             ApprovalOutcome::Denied => (ErrorCode::ApprovalDenied, "The wearer said no."),
-            ApprovalOutcome::Expired => (
-                ErrorCode::ApprovalExpired,
-                "The wearer did not answer in time; nothing was done.",
-            ),
+            ApprovalOutcome::Expired => {
+                (ErrorCode::ApprovalExpired, "The wearer did not answer in time; nothing was done.")
+            }
             ApprovalOutcome::Cancelled => return Err(Box::new(cancelled())),
         };
         Err(Box::new(ToolResult::failed(code, message, false)))
     }
 
-    async fn run(
-        &self,
-        context: CallContext,
-        offered: Arc<Snapshot>,
-        tool: &Registered,
-        call: ToolCall,
-    ) -> ToolResult {
+    async fn run(&self, context: CallContext, offered: Arc<Snapshot>, tool: &Registered, call: ToolCall) -> ToolResult {
         let flags = tool.spec.flags;
         let deadline = tool
             .spec
             .timeout_ms
-            .map_or(context.default_timeout, |ms| {
-                Duration::from_millis(u64::from(ms))
-            })
+            .map_or(context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
             .min(Duration::from_millis(CALL_MS_MAX));
-        let cancel = if flags.read_only {
-            context.cancel.clone()
-        } else {
-            CancellationToken::new()
-        };
+        let cancel = if flags.read_only { context.cancel.clone() } else { CancellationToken::new() };
         let run = RunContext {
             user: context.user,
             device: context.device,
@@ -192,22 +166,15 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), Box<ToolR
     }
     let bytes = arguments.to_string().len();
     if bytes > ARGUMENTS_BYTES_MAX {
-        return refuse(format!(
-            "The arguments have {bytes} bytes; at most {ARGUMENTS_BYTES_MAX} are accepted."
-        ));
+        return refuse(format!("The arguments have {bytes} bytes; at most {ARGUMENTS_BYTES_MAX} are accepted."));
     }
     Ok(())
 }
 
 fn question(tool: &Registered) -> String {
     let description = tool.spec.description.trim();
-    let first = description
-        .split_once(". ")
-        .map_or(description, |(first, _)| first);
-    let first = reply::cut(
-        first.trim_end_matches('.'),
-        crate::limits::MESSAGE_BYTES_MAX,
-    );
+    let first = description.split_once(". ").map_or(description, |(first, _)| first);
+    let first = reply::cut(first.trim_end_matches('.'), crate::limits::MESSAGE_BYTES_MAX);
     format!("May I use {}? {first}.", tool.spec.name)
 }
 
@@ -221,15 +188,8 @@ fn cancelled() -> ToolResult {
 pub fn arguments_hash(tool: &str, arguments: &Value) -> u64 {
     let mut canonical = String::new();
     write_canonical(arguments, &mut canonical);
-    let digest = Sha256::new()
-        .chain_update(tool)
-        .chain_update([0])
-        .chain_update(canonical)
-        .finalize();
-    digest
-        .iter()
-        .take(8)
-        .fold(0, |hash, byte| hash << 8 | u64::from(*byte))
+    let digest = Sha256::new().chain_update(tool).chain_update([0]).chain_update(canonical).finalize();
+    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
 /// Sorted keys whatever the map behind `Value` is. Depth was limited before.

@@ -72,31 +72,16 @@ const CHANGING: ToolFlags = ToolFlags {
     persistent: false,
     requires_display: false,
 };
-const READING: ToolFlags = ToolFlags {
-    read_only: true,
-    ..CHANGING
-};
-const ASKING: ToolFlags = ToolFlags {
-    requires_approval: true,
-    ..CHANGING
-};
+const READING: ToolFlags = ToolFlags { read_only: true, ..CHANGING };
+const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
 
 fn house(flags: ToolFlags, act: Act) -> (Arc<World>, Arc<Scripted>, Executor) {
     let world = World::usual();
-    let runner = Arc::new(Scripted {
-        act,
-        started: AtomicU32::new(0),
-        ended: AtomicU32::new(0),
-        deadlines: Mutex::default(),
-    });
+    let runner =
+        Arc::new(Scripted { act, started: AtomicU32::new(0), ended: AtomicU32::new(0), deadlines: Mutex::default() });
     let registry = Registry::new();
     registry
-        .register(
-            Source::App("test".into()),
-            Scope::Global,
-            vec![spec(flags)],
-            Arc::clone(&runner) as Arc<dyn Runner>,
-        )
+        .register(Source::App("test".into()), Scope::Global, vec![spec(flags)], Arc::clone(&runner) as Arc<dyn Runner>)
         .unwrap();
     let executor = Executor::new(Arc::new(registry), world.ports());
     (world, runner, executor)
@@ -151,10 +136,7 @@ async fn arguments_are_checked_before_the_tool_runs() {
 
 #[tokio::test]
 async fn a_result_without_words_is_said_by_the_reply_template() {
-    let answer = |data| ToolResult {
-        data,
-        ..ToolResult::default()
-    };
+    let answer = |data| ToolResult { data, ..ToolResult::default() };
     for (data, say) in [
         (Some(json!({"n": 3})), Some("It is 3.")),
         (Some(json!({"n": "three"})), Some("It is three.")),
@@ -201,10 +183,7 @@ async fn the_deadline_ends_a_call() {
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
         assert_eq!(result.error.unwrap().retryable, retryable);
         assert_eq!(before.elapsed(), Duration::from_millis(1_000));
-        assert_eq!(
-            *runner.deadlines.lock().unwrap(),
-            [Duration::from_millis(1_000)]
-        );
+        assert_eq!(*runner.deadlines.lock().unwrap(), [Duration::from_millis(1_000)]);
     }
     let (_, _, executor) = house(READING, Act::Sleep(Duration::from_millis(999)));
     assert_eq!(code(&executor.call(context(), good()).await), None);
@@ -221,10 +200,8 @@ async fn a_panic_is_a_result() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_stops_only_what_changes_nothing() {
-    for (flags, wanted, ended, elapsed_ms) in [
-        (READING, Some(ErrorCode::Cancelled), 0, 100),
-        (CHANGING, None, 1, 800),
-    ] {
+    for (flags, wanted, ended, elapsed_ms) in [(READING, Some(ErrorCode::Cancelled), 0, 100), (CHANGING, None, 1, 800)]
+    {
         let (_, runner, executor) = house(flags, Act::Sleep(Duration::from_millis(800)));
         let context = context();
         let cancel = context.cancel.clone();
@@ -257,11 +234,7 @@ async fn consent_comes_first_and_the_deadline_stands_still() {
     for (outcome, wanted, started) in [
         (ApprovalOutcome::Approved, None, 1),
         (ApprovalOutcome::Denied, Some(ErrorCode::ApprovalDenied), 0),
-        (
-            ApprovalOutcome::Expired,
-            Some(ErrorCode::ApprovalExpired),
-            0,
-        ),
+        (ApprovalOutcome::Expired, Some(ErrorCode::ApprovalExpired), 0),
         (ApprovalOutcome::Cancelled, Some(ErrorCode::Cancelled), 0),
     ] {
         let (world, runner, executor) = house(ASKING, Act::Sleep(Duration::from_millis(900)));
@@ -276,10 +249,7 @@ async fn consent_comes_first_and_the_deadline_stands_still() {
             panic!("{asked:?}");
         };
         assert_eq!(request.arguments, json!({"n": 3}));
-        assert_eq!(
-            request.arguments_hash,
-            arguments_hash("test.tool", &json!({"n": 3}))
-        );
+        assert_eq!(request.arguments_hash, arguments_hash("test.tool", &json!({"n": 3})));
         assert_eq!(request.turn, context().turn);
         assert!(request.question.contains("test.tool"));
     }
@@ -297,9 +267,7 @@ async fn a_question_that_nobody_settles_expires() {
 #[tokio::test]
 async fn bad_arguments_are_not_asked_about() {
     let (world, _, executor) = house(ASKING, Act::Answer(ToolResult::said("x")));
-    let result = executor
-        .call(context(), call("test.tool", json!({"n": 9})))
-        .await;
+    let result = executor.call(context(), call("test.tool", json!({"n": 9}))).await;
     assert_eq!(code(&result), Some(ErrorCode::InvalidArguments));
     assert!(world.asked.lock().unwrap().is_empty());
 }
@@ -308,10 +276,7 @@ async fn bad_arguments_are_not_asked_about() {
 fn the_hash_binds_tool_and_arguments() {
     let hash = |tool: &str, arguments| arguments_hash(tool, &arguments);
     let one = hash("a", json!({"x": 1, "y": {"b": 1, "a": [2, "3"]}}));
-    assert_eq!(
-        one,
-        hash("a", json!({"y": {"a": [2, "3"], "b": 1}, "x": 1}))
-    );
+    assert_eq!(one, hash("a", json!({"y": {"a": [2, "3"], "b": 1}, "x": 1})));
     for other in [
         hash("b", json!({"x": 1, "y": {"b": 1, "a": [2, "3"]}})),
         hash("a", json!({"x": 1, "y": {"b": 1, "a": ["3", 2]}})),

@@ -9,9 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{
-    ApprovalOutcome, DisplaySize, ErrorCode, Timestamp, ToolCall, ToolResult, Turn,
-};
+use gateway_core::vocab::{ApprovalOutcome, DisplaySize, ErrorCode, Timestamp, ToolCall, ToolResult, Turn};
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -20,8 +18,8 @@ use crate::{
     executor::{CallContext, Executor},
     matching,
     ports::{
-        Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note,
-        Notes, PortError, Ports, Schedule, Style,
+        Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Ports,
+        Schedule, Style,
     },
     registry::Registry,
 };
@@ -47,11 +45,7 @@ impl World {
     pub(crate) fn at(local: &str, zone: &str) -> Arc<Self> {
         let zone = TimeZone::get(zone).expect("zone");
         let civil: DateTime = local.parse().expect("date and time");
-        let wall_ms = civil
-            .to_zoned(zone.clone())
-            .expect("zoned")
-            .timestamp()
-            .as_millisecond();
+        let wall_ms = civil.to_zoned(zone.clone()).expect("zoned").timestamp().as_millisecond();
         Arc::new(Self {
             wall_ms: AtomicI64::new(wall_ms),
             mono_us: AtomicU64::new(0),
@@ -67,10 +61,7 @@ impl World {
                 battery_percent: Some(80),
                 charging: Some(false),
                 connection: "Wi-Fi".into(),
-                display: Some(DisplaySize {
-                    columns: 40,
-                    rows: 5,
-                }),
+                display: Some(DisplaySize { columns: 40, rows: 5 }),
                 muted: false,
             })),
             consent: Mutex::new(ApprovalOutcome::Approved),
@@ -104,8 +95,7 @@ impl World {
 
     /// Both clocks go on.
     pub(crate) fn pass(&self, seconds: u64) {
-        self.mono_us
-            .fetch_add(seconds * 1_000_000, Ordering::Relaxed);
+        self.mono_us.fetch_add(seconds * 1_000_000, Ordering::Relaxed);
         let ms = i64::try_from(seconds * 1_000).expect("small");
         self.wall_ms.fetch_add(ms, Ordering::Relaxed);
     }
@@ -133,36 +123,19 @@ pub(crate) fn context() -> CallContext {
 }
 
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
-    ToolCall {
-        id: "call-1".into(),
-        name: name.into(),
-        arguments,
-    }
+    ToolCall { id: "call-1".into(), name: name.into(), arguments }
 }
 
 #[async_trait]
 impl Schedule for World {
-    async fn add(
-        &self,
-        user: &str,
-        due: Due,
-        kind: EntryKind,
-        text: &str,
-    ) -> Result<Entry, PortError> {
+    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError> {
         self.check()?;
         let now = self.wall_ms.load(Ordering::Relaxed);
         let (due_wall_ms, duration_ms) = match due {
             Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), duration_ms),
             Due::At { wall_ms } => (wall_ms, 0),
         };
-        let entry = Entry {
-            id: self.id(),
-            kind,
-            text: text.into(),
-            due_wall_ms,
-            duration_ms,
-            remaining_ms: None,
-        };
+        let entry = Entry { id: self.id(), kind, text: text.into(), due_wall_ms, duration_ms, remaining_ms: None };
         let mut entries = self.entries.lock().unwrap();
         entries.push((user.into(), entry.clone()));
         Ok(entry)
@@ -178,9 +151,7 @@ impl Schedule for World {
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
         self.check()?;
         let mut entries = self.entries.lock().unwrap();
-        let at = entries
-            .iter()
-            .position(|(owner, entry)| owner == user && entry.id == id);
+        let at = entries.iter().position(|(owner, entry)| owner == user && entry.id == id);
         Ok(at.map(|at| entries.remove(at).1))
     }
 }
@@ -189,11 +160,7 @@ impl Schedule for World {
 impl Notes for World {
     async fn add(&self, user: &str, text: &str) -> Result<Note, PortError> {
         self.check()?;
-        let note = Note {
-            id: self.id(),
-            text: text.into(),
-            created_wall_ms: self.wall_ms.load(Ordering::Relaxed),
-        };
+        let note = Note { id: self.id(), text: text.into(), created_wall_ms: self.wall_ms.load(Ordering::Relaxed) };
         self.notes.lock().unwrap().push((user.into(), note.clone()));
         Ok(note)
     }
@@ -215,9 +182,7 @@ impl Notes for World {
     async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError> {
         self.check()?;
         let mut notes = self.notes.lock().unwrap();
-        let at = notes
-            .iter()
-            .position(|(owner, note)| owner == user && note.id == id);
+        let at = notes.iter().position(|(owner, note)| owner == user && note.id == id);
         Ok(at.map(|at| notes.remove(at).1))
     }
 }
@@ -237,10 +202,7 @@ impl DeviceCall for World {
         }
         let call = (device.into(), name.into(), arguments.clone(), deadline);
         self.device_calls.lock().unwrap().push(call);
-        ToolResult {
-            data: Some(arguments),
-            ..ToolResult::default()
-        }
+        ToolResult { data: Some(arguments), ..ToolResult::default() }
     }
 
     fn status(&self, _device: &str) -> Option<DeviceStatus> {

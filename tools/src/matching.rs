@@ -4,39 +4,23 @@
 /// The words of a text, in small letters, without punctuation and articles.
 pub fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace(['\'', '’'], "");
-    let all: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(ToOwned::to_owned)
-        .collect();
-    let meaningful: Vec<String> = all
-        .iter()
-        .filter(|word| !STOP_WORDS.contains(&word.as_str()))
-        .cloned()
-        .collect();
+    let all: Vec<String> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect();
+    let meaningful: Vec<String> = all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
     // "The The" is still something to look for.
-    if meaningful.is_empty() {
-        all
-    } else {
-        meaningful
-    }
+    if meaningful.is_empty() { all } else { meaningful }
 }
 
 /// Words that tell nothing apart.
-const STOP_WORDS: [&str; 16] = [
-    "a", "an", "the", "my", "our", "your", "to", "of", "for", "about", "on", "in", "at", "and",
-    "with", "from",
-];
+const STOP_WORDS: [&str; 16] =
+    ["a", "an", "the", "my", "our", "your", "to", "of", "for", "about", "on", "in", "at", "and", "with", "from"];
 
 /// Whether every word of the query begins a word of the text or is one but for a plural's s.
 /// An empty query matches nothing.
 pub fn matches(text: &str, query: &str) -> bool {
     let query = words(query);
     let text = words(text);
-    !query.is_empty()
-        && query
-            .iter()
-            .all(|wanted| text.iter().any(|word| is_like(word, wanted)))
+    !query.is_empty() && query.iter().all(|wanted| text.iter().any(|word| is_like(word, wanted)))
 }
 
 /// Whether both consist of the same words.
@@ -69,17 +53,9 @@ pub enum Choice<T> {
 
 /// Chooses by name: the only one with exactly these words, else the only one that matches.
 pub fn choose<T>(items: Vec<T>, query: &str, text: impl Fn(&T) -> &str) -> Choice<T> {
-    let mut matching: Vec<T> = items
-        .into_iter()
-        .filter(|item| matches(text(item), query))
-        .collect();
-    let exact: Vec<usize> = (0..matching.len())
-        .filter(|at| {
-            matching
-                .get(*at)
-                .is_some_and(|item| same(text(item), query))
-        })
-        .collect();
+    let mut matching: Vec<T> = items.into_iter().filter(|item| matches(text(item), query)).collect();
+    let exact: Vec<usize> =
+        (0..matching.len()).filter(|at| matching.get(*at).is_some_and(|item| same(text(item), query))).collect();
     match (exact.as_slice(), matching.len()) {
         (_, 0) => Choice::None,
         ([at], _) => Choice::One(matching.swap_remove(*at)),
@@ -121,22 +97,10 @@ mod tests {
         fn text<'a>(item: &'a &'static str) -> &'a str {
             item
         }
-        assert_eq!(
-            choose(vec!["pasta", "pasta sauce"], "pasta", text),
-            Choice::One("pasta")
-        );
-        assert_eq!(
-            choose(vec!["pasta sauce", "egg"], "sauce", text),
-            Choice::One("pasta sauce")
-        );
+        assert_eq!(choose(vec!["pasta", "pasta sauce"], "pasta", text), Choice::One("pasta"));
+        assert_eq!(choose(vec!["pasta sauce", "egg"], "sauce", text), Choice::One("pasta sauce"));
         assert_eq!(choose(vec!["egg"], "tea", text), Choice::None);
-        assert_eq!(
-            choose(vec!["red tea", "green tea"], "tea", text),
-            Choice::Several(vec!["red tea", "green tea"])
-        );
-        assert_eq!(
-            choose(vec!["tea", "tea"], "tea", text),
-            Choice::Several(vec!["tea", "tea"])
-        );
+        assert_eq!(choose(vec!["red tea", "green tea"], "tea", text), Choice::Several(vec!["red tea", "green tea"]));
+        assert_eq!(choose(vec!["tea", "tea"], "tea", text), Choice::Several(vec!["tea", "tea"]));
     }
 }

@@ -9,16 +9,7 @@ use serde_json::Value;
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
 /// Types of slots; `expression` is a sum in words or signs.
-const TYPES: [&str; 8] = [
-    "expression",
-    "text",
-    "number",
-    "duration",
-    "time",
-    "date",
-    "when",
-    "choice",
-];
+const TYPES: [&str; 8] = ["expression", "text", "number", "duration", "time", "date", "when", "choice"];
 
 /// Checks brackets and slots against the tool's schema. The error says what is wrong.
 pub fn check(template: &str, schema: &Value) -> Result<(), String> {
@@ -56,11 +47,7 @@ pub fn check(template: &str, schema: &Value) -> Result<(), String> {
         return Err(format!("'{c}' is not closed"));
     }
     if !words {
-        let what = if slots > 0 {
-            "only slots that set"
-        } else {
-            "no"
-        };
+        let what = if slots > 0 { "only slots that set" } else { "no" };
         return Err(format!("{what} words to match"));
     }
     Ok(())
@@ -76,11 +63,7 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
         Some((property, kind)) => (property, Some(kind)),
         None => (property, None),
     };
-    if schema
-        .get("properties")
-        .and_then(|all| all.get(property))
-        .is_none()
-    {
+    if schema.get("properties").and_then(|all| all.get(property)).is_none() {
         return Err(format!("the schema has no property '{property}'"));
     }
     if let Some(kind) = kind
@@ -97,10 +80,7 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
 /// A sentence that calls the tool: its first template in the language, optional parts left out,
 /// first alternatives taken, slots filled with the schema's own examples.
 pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
-    let templates = spec
-        .phrases
-        .iter()
-        .find(|phrases| phrases.language == language)?;
+    let templates = spec.phrases.iter().find(|phrases| phrases.language == language)?;
     let template = templates.templates.first()?;
     let mut out = String::new();
     // For every open bracket whether what it holds is kept.
@@ -208,24 +188,15 @@ mod tests {
             name: "a.b".into(),
             description: "d".into(),
             input_schema: schema(),
-            phrases: vec![Phrases {
-                language: "en".into(),
-                templates: vec![template.into()],
-            }],
+            phrases: vec![Phrases { language: "en".into(), templates: vec![template.into()] }],
             reply: None,
             guidance: None,
             flags: Default::default(),
             timeout_ms: None,
         };
         for (template, example_wanted) in [
-            (
-                "[please] set a timer for {seconds:duration}",
-                "set a timer for ten minutes",
-            ),
-            (
-                "(cancel|stop (the|my)) [the] {name} timer",
-                "cancel pasta timer",
-            ),
+            ("[please] set a timer for {seconds:duration}", "set a timer for ten minutes"),
+            ("(cancel|stop (the|my)) [the] {name} timer", "cancel pasta timer"),
             ("cancel all timers {all=true}", "cancel all timers"),
             ("make it {level}", "make it low"),
             ("count to {seconds}", "count to 5"),

@@ -102,13 +102,7 @@ pub struct Entry {
 #[async_trait]
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
-    async fn add(
-        &self,
-        user: &str,
-        due: Due,
-        kind: EntryKind,
-        text: &str,
-    ) -> Result<Entry, PortError>;
+    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError>;
     /// All entries that are not yet done, in any order.
     async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError>;
     /// Removes an entry; `None` when there was none.

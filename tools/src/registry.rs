@@ -11,9 +11,8 @@ use tokio::sync::watch;
 
 use crate::{
     limits::{
-        DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
-        NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
-        TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
+        DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX,
+        SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
     },
     phrases,
     runner::Runner,
@@ -119,10 +118,7 @@ pub struct Snapshot {
 impl Snapshot {
     /// The tool of this full name.
     pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
-        let at = self
-            .tools
-            .binary_search_by(|tool| tool.spec.name.as_str().cmp(name))
-            .ok()?;
+        let at = self.tools.binary_search_by(|tool| tool.spec.name.as_str().cmp(name)).ok()?;
         self.tools.get(at)
     }
 
@@ -150,10 +146,7 @@ impl Registry {
     /// An empty catalogue, revision 0.
     pub fn new() -> Self {
         Self {
-            catalogue: RwLock::new(Arc::new(Catalogue {
-                revision: 0,
-                sets: Sets::new(),
-            })),
+            catalogue: RwLock::new(Arc::new(Catalogue { revision: 0, sets: Sets::new() })),
             writer: Mutex::new(()),
             snapshots: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
@@ -178,10 +171,7 @@ impl Registry {
         runner: Arc<dyn Runner>,
     ) -> Result<u64, RegisterError> {
         if specs.len() > TOOLS_PER_SOURCE_MAX {
-            return Err(RegisterError::TooMany {
-                count: specs.len(),
-                max: TOOLS_PER_SOURCE_MAX,
-            });
+            return Err(RegisterError::TooMany { count: specs.len(), max: TOOLS_PER_SOURCE_MAX });
         }
         let mut tools = BTreeMap::new();
         for spec in specs {
@@ -195,10 +185,7 @@ impl Registry {
             });
             let name = tool.spec.name.clone();
             if tools.insert(name.clone(), tool).is_some() {
-                return Err(RegisterError::NameTaken {
-                    tool: name,
-                    by: source,
-                });
+                return Err(RegisterError::NameTaken { tool: name, by: source });
             }
         }
         let _writer = lock(&self.writer);
@@ -210,9 +197,7 @@ impl Registry {
             count += set.len();
             let wider = *other_scope == Scope::Global || *other_scope == key.0;
             let taken = wider.then(|| {
-                set.iter()
-                    .find(|tool| tools.contains_key(&tool.spec.name))
-                    .map(|tool| tool.spec.name.clone())
+                set.iter().find(|tool| tools.contains_key(&tool.spec.name)).map(|tool| tool.spec.name.clone())
             });
             if let Some(Some(tool)) = taken {
                 let by = other_source.clone();
@@ -220,10 +205,7 @@ impl Registry {
             }
         }
         if count > TOOLS_MAX {
-            return Err(RegisterError::TooMany {
-                count,
-                max: TOOLS_MAX,
-            });
+            return Err(RegisterError::TooMany { count, max: TOOLS_MAX });
         }
         let mut sets = old.sets.clone();
         sets.insert(key, tools.into_values().collect());
@@ -288,10 +270,7 @@ impl Registry {
     fn publish(&self, old_revision: u64, sets: Sets) -> u64 {
         let revision = old_revision + 1;
         let new = Arc::new(Catalogue { revision, sets });
-        *self
-            .catalogue
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = new;
+        *self.catalogue.write().unwrap_or_else(PoisonError::into_inner) = new;
         self.changes.send_replace(revision);
         revision
     }
@@ -309,27 +288,18 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         reason,
     };
     let too_long = |pointer: &str, bytes: usize, max: usize| {
-        invalid(
-            pointer.to_owned(),
-            format!("{bytes} bytes; at most {max} are accepted"),
-        )
+        invalid(pointer.to_owned(), format!("{bytes} bytes; at most {max} are accepted"))
     };
     let name_ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     if spec.name.is_empty() || spec.name.len() > NAME_BYTES_MAX || !spec.name.chars().all(name_ok) {
-        let reason = format!(
-            "must be 1 to {NAME_BYTES_MAX} characters out of letters, digits, '.', '_', '-' and '/'"
-        );
+        let reason = format!("must be 1 to {NAME_BYTES_MAX} characters out of letters, digits, '.', '_', '-' and '/'");
         return Err(invalid("/name".into(), reason));
     }
     if spec.description.trim().is_empty() {
         return Err(invalid("/description".into(), "must not be empty".into()));
     }
     let texts = [
-        (
-            "/description",
-            Some(&spec.description),
-            DESCRIPTION_BYTES_MAX,
-        ),
+        ("/description", Some(&spec.description), DESCRIPTION_BYTES_MAX),
         ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
         ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
     ];
@@ -360,8 +330,7 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
             if template.len() > TEMPLATE_BYTES_MAX {
                 return Err(too_long(&pointer, template.len(), TEMPLATE_BYTES_MAX));
             }
-            phrases::check(template, &spec.input_schema)
-                .map_err(|reason| invalid(pointer, reason))?;
+            phrases::check(template, &spec.input_schema).map_err(|reason| invalid(pointer, reason))?;
         }
     }
     Ok(schema)

@@ -29,30 +29,17 @@ fn spec(name: &str) -> ToolSpec {
     }
 }
 
-fn offer(
-    registry: &Registry,
-    source: Source,
-    scope: Scope,
-    names: &[&str],
-) -> Result<u64, RegisterError> {
+fn offer(registry: &Registry, source: Source, scope: Scope, names: &[&str]) -> Result<u64, RegisterError> {
     let specs = names.iter().map(|name| spec(name)).collect();
     registry.register(source, scope, specs, Arc::new(Nothing))
 }
 
 fn names(registry: &Registry, user: &str, device: &str) -> Vec<String> {
     let snapshot = registry.snapshot(user, device);
-    let names: Vec<_> = snapshot
-        .specs
-        .iter()
-        .map(|spec| spec.name.clone())
-        .collect();
+    let names: Vec<_> = snapshot.specs.iter().map(|spec| spec.name.clone()).collect();
     for (spec, tool) in snapshot.specs.iter().zip(snapshot.tools()) {
         assert_eq!(*spec, tool.spec);
-        assert!(
-            snapshot
-                .find(&spec.name)
-                .is_some_and(|found| found.spec == *spec)
-        );
+        assert!(snapshot.find(&spec.name).is_some_and(|found| found.spec == *spec));
     }
     names
 }
@@ -69,10 +56,7 @@ fn everybody_sees_their_own_in_a_fixed_order() {
     offer(&registry, app("z"), device.clone(), &["m.z", "a.z"]).unwrap();
     offer(&registry, app("a"), user, &["k", "B"]).unwrap();
     offer(&registry, app("g"), Scope::Global, &["c", "a"]).unwrap();
-    assert_eq!(
-        names(&registry, "ada", "d1"),
-        ["B", "a", "a.z", "c", "k", "m.z"]
-    );
+    assert_eq!(names(&registry, "ada", "d1"), ["B", "a", "a.z", "c", "k", "m.z"]);
     assert_eq!(names(&registry, "ada", "d2"), ["B", "a", "c", "k"]);
     assert_eq!(names(&registry, "bob", "d3"), ["a", "c"]);
     assert!(registry.snapshot("bob", "d3").find("k").is_none());
@@ -104,29 +88,17 @@ fn a_name_belongs_to_the_widest_audience() {
     offer(&registry, Source::BuiltIn, Scope::Global, &["timer.set"]).unwrap();
     assert_eq!(
         offer(&registry, app("x"), device(), &["ok", "timer.set"]),
-        Err(RegisterError::NameTaken {
-            tool: "timer.set".into(),
-            by: Source::BuiltIn
-        })
+        Err(RegisterError::NameTaken { tool: "timer.set".into(), by: Source::BuiltIn })
     );
     assert_eq!(names(&registry, "u", "d"), ["timer.set"]);
     // What comes later for everybody covers what a device had before.
-    offer(
-        &registry,
-        Source::Device("d".into()),
-        device(),
-        &["note.add"],
-    )
-    .unwrap();
+    offer(&registry, Source::Device("d".into()), device(), &["note.add"]).unwrap();
     offer(&registry, app("notes"), Scope::Global, &["note.add"]).unwrap();
     let snapshot = registry.snapshot("u", "d");
     assert_eq!(snapshot.find("note.add").unwrap().source, app("notes"));
     assert_eq!(
         offer(&registry, app("twice"), Scope::Global, &["a", "a"]),
-        Err(RegisterError::NameTaken {
-            tool: "a".into(),
-            by: app("twice")
-        })
+        Err(RegisterError::NameTaken { tool: "a".into(), by: app("twice") })
     );
 }
 
@@ -137,129 +109,56 @@ fn definitions_are_checked_and_the_error_says_where() {
         change(&mut spec);
         check(&spec).map(drop)
     };
-    let english = |templates: Vec<String>| {
-        vec![Phrases {
-            language: "en".into(),
-            templates,
-        }]
-    };
+    let english = |templates: Vec<String>| vec![Phrases { language: "en".into(), templates }];
     let with_schema = |schema: Value| change(&move |spec| spec.input_schema = schema.clone());
     let mut deep = json!({"type": "string"});
     for _ in 0..40 {
         deep = json!({"type": "array", "items": deep});
     }
-    let many: serde_json::Map<String, Value> =
-        (0..100).map(|n| (format!("p{n}"), json!({}))).collect();
+    let many: serde_json::Map<String, Value> = (0..100).map(|n| (format!("p{n}"), json!({}))).collect();
     let table: Vec<(Result<(), RegisterError>, &str)> = vec![
         (change(&|spec| spec.name.clear()), "/name"),
         (change(&|spec| spec.name = "x".repeat(200)), "/name"),
         (change(&|spec| spec.name = "a b".into()), "/name"),
         (change(&|spec| spec.name = "a\nb".into()), "/name"),
         (change(&|spec| spec.name = "naïve".into()), "/name"),
-        (
-            change(&|spec| spec.description = " ".into()),
-            "/description",
-        ),
-        (
-            change(&|spec| spec.description = "x".repeat(5_000)),
-            "/description",
-        ),
+        (change(&|spec| spec.description = " ".into()), "/description"),
+        (change(&|spec| spec.description = "x".repeat(5_000)), "/description"),
         (change(&|spec| spec.reply = Some("x".repeat(600))), "/reply"),
+        (change(&|spec| spec.guidance = Some("x".repeat(2_000))), "/guidance"),
+        (change(&|spec| spec.phrases = vec![Phrases { language: "en".into(), templates: vec![] }; 20]), "/phrases"),
         (
-            change(&|spec| spec.guidance = Some("x".repeat(2_000))),
-            "/guidance",
-        ),
-        (
-            change(&|spec| {
-                spec.phrases = vec![
-                    Phrases {
-                        language: "en".into(),
-                        templates: vec![]
-                    };
-                    20
-                ]
-            }),
-            "/phrases",
-        ),
-        (
-            change(&|spec| {
-                spec.phrases = vec![Phrases {
-                    language: "".into(),
-                    templates: vec![],
-                }]
-            }),
+            change(&|spec| spec.phrases = vec![Phrases { language: "".into(), templates: vec![] }]),
             "/phrases/0/language",
         ),
-        (
-            change(&|spec| spec.phrases = english(vec!["x".into(); 100])),
-            "/phrases/0/templates",
-        ),
-        (
-            change(&|spec| spec.phrases = english(vec!["ok".into(), "x".repeat(300)])),
-            "/phrases/0/templates/1",
-        ),
-        (
-            change(&|spec| spec.phrases = english(vec!["ok".into(), "say {b}".into()])),
-            "/phrases/0/templates/1",
-        ),
+        (change(&|spec| spec.phrases = english(vec!["x".into(); 100])), "/phrases/0/templates"),
+        (change(&|spec| spec.phrases = english(vec!["ok".into(), "x".repeat(300)])), "/phrases/0/templates/1"),
+        (change(&|spec| spec.phrases = english(vec!["ok".into(), "say {b}".into()])), "/phrases/0/templates/1"),
         (with_schema(json!(null)), "/input_schema"),
         (with_schema(json!(true)), "/input_schema"),
         (with_schema(json!({})), "/input_schema/type"),
         (with_schema(json!({"type": "string"})), "/input_schema/type"),
-        (
-            with_schema(json!({"type": ["object"]})),
-            "/input_schema/type",
-        ),
-        (
-            with_schema(json!({"type": "object", "properties": []})),
-            "/input_schema/properties",
-        ),
-        (
-            with_schema(json!({"type": "object", "properties": many})),
-            "/input_schema/properties",
-        ),
+        (with_schema(json!({"type": ["object"]})), "/input_schema/type"),
+        (with_schema(json!({"type": "object", "properties": []})), "/input_schema/properties"),
+        (with_schema(json!({"type": "object", "properties": many})), "/input_schema/properties"),
         (
             with_schema(json!({"type": "object", "properties": {"a": {"type": "strin"}}})),
             "/input_schema/properties/a/type",
         ),
+        (with_schema(json!({"type": "object", "properties": {"a": deep}})), "/input_schema"),
+        (with_schema(json!({"type": "object", "x": "x".repeat(40_000)})), "/input_schema"),
+        (with_schema(json!({"type": "object", "$ref": "http://example.com/x"})), "/input_schema"),
+        (with_schema(json!({"type": "object", "$ref": "file:///etc/passwd"})), "/input_schema"),
+        (with_schema(json!({"type": "object", "$ref": "#/$defs/none"})), "/input_schema"),
+        (with_schema(json!({"type": "object", "properties": {"a": {"pattern": "("}}})), "/input_schema"),
         (
-            with_schema(json!({"type": "object", "properties": {"a": deep}})),
-            "/input_schema",
-        ),
-        (
-            with_schema(json!({"type": "object", "x": "x".repeat(40_000)})),
-            "/input_schema",
-        ),
-        (
-            with_schema(json!({"type": "object", "$ref": "http://example.com/x"})),
-            "/input_schema",
-        ),
-        (
-            with_schema(json!({"type": "object", "$ref": "file:///etc/passwd"})),
-            "/input_schema",
-        ),
-        (
-            with_schema(json!({"type": "object", "$ref": "#/$defs/none"})),
-            "/input_schema",
-        ),
-        (
-            with_schema(json!({"type": "object", "properties": {"a": {"pattern": "("}}})),
-            "/input_schema",
-        ),
-        (
-            with_schema(
-                json!({"type": "object", "properties": {"a": {"pattern": "(((a{1000}){1000}){1000})"}}}),
-            ),
+            with_schema(json!({"type": "object", "properties": {"a": {"pattern": "(((a{1000}){1000}){1000})"}}})),
             "/input_schema",
         ),
     ];
     for (at, (result, wanted)) in table.into_iter().enumerate() {
         match result {
-            Err(RegisterError::Invalid {
-                pointer,
-                reason,
-                tool,
-            }) => {
+            Err(RegisterError::Invalid { pointer, reason, tool }) => {
                 assert!(pointer.starts_with(wanted), "{at}: {pointer}: {reason}");
                 assert!(!reason.is_empty() && reason.len() < 1_000 && tool.len() <= 128);
             }
@@ -289,8 +188,7 @@ fn schemas_that_refer_to_themselves_come_to_an_end() {
 
 #[test]
 fn patterns_run_in_linear_time() {
-    let schema =
-        json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}});
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}});
     let schema = Schema::compile(&schema).unwrap();
     let hostile = format!("{}!", "a".repeat(50_000));
     assert!(schema.check(&json!({"a": hostile})).is_err());
@@ -301,22 +199,14 @@ fn patterns_run_in_linear_time() {
 fn there_is_an_end_to_it() {
     let registry = Registry::new();
     let many: Vec<_> = (0..10_000).map(|n| spec(&format!("t{n}"))).collect();
-    let register = |source: &str, scope, specs| {
-        registry.register(app(source), scope, specs, Arc::new(Nothing))
-    };
+    let register = |source: &str, scope, specs| registry.register(app(source), scope, specs, Arc::new(Nothing));
     let user = |name: &str| Scope::User(name.into());
     assert!(register("a", user("a"), many.clone()).is_ok());
     assert!(register("a", user("b"), many.clone()).is_ok());
-    assert!(matches!(
-        register("c", user("c"), many[..1].to_vec()),
-        Err(RegisterError::TooMany { count: 20_001, .. })
-    ));
+    assert!(matches!(register("c", user("c"), many[..1].to_vec()), Err(RegisterError::TooMany { count: 20_001, .. })));
     let mut more = many.clone();
     more.push(spec("one.more"));
-    assert!(matches!(
-        register("a", user("a"), more),
-        Err(RegisterError::TooMany { .. })
-    ));
+    assert!(matches!(register("a", user("a"), more), Err(RegisterError::TooMany { .. })));
     // In place of the old ones there is room.
     assert!(register("a", user("a"), many).is_ok());
     assert_eq!(registry.snapshot("a", "d").specs.len(), 10_000);

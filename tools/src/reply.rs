@@ -5,8 +5,8 @@ use gateway_core::vocab::{Content, ErrorCode, ToolResult};
 use serde_json::Value;
 
 use crate::limits::{
-    CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX, FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX,
-    SAY_BYTES_MAX, SHOW_BYTES_MAX,
+    CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX, FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, SAY_BYTES_MAX,
+    SHOW_BYTES_MAX,
 };
 
 /// At most `bytes_max` bytes of the text, cut at a character and marked where it was cut.
@@ -64,15 +64,9 @@ pub fn apology(code: ErrorCode) -> &'static str {
 
 /// Brings a result within the limits and gives it words where it has none.
 pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
-    let data_bytes = result
-        .data
-        .as_ref()
-        .map_or(0, |data| data.to_string().len());
+    let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
     if data_bytes > DATA_BYTES_MAX {
-        tracing::warn!(
-            data_bytes,
-            "data of a tool result is too large and was left out"
-        );
+        tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
         result.data = None;
     }
     if result.say.is_none() && !result.handled_display {
@@ -92,17 +86,13 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     result.content = cut(&result.content, CONTENT_BYTES_MAX);
     result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
     result.show = result.show.map(|show| match show {
-        Content::Text { text } => Content::Text {
-            text: cut(&text, SHOW_BYTES_MAX),
-        },
-        Content::Card { title, text } => Content::Card {
-            title: cut(&title, SHOW_BYTES_MAX),
-            text: cut(&text, SHOW_BYTES_MAX),
-        },
-        Content::Double { top, bottom } => Content::Double {
-            top: cut(&top, SHOW_BYTES_MAX),
-            bottom: cut(&bottom, SHOW_BYTES_MAX),
-        },
+        Content::Text { text } => Content::Text { text: cut(&text, SHOW_BYTES_MAX) },
+        Content::Card { title, text } => {
+            Content::Card { title: cut(&title, SHOW_BYTES_MAX), text: cut(&text, SHOW_BYTES_MAX) }
+        }
+        Content::Double { top, bottom } => {
+            Content::Double { top: cut(&top, SHOW_BYTES_MAX), bottom: cut(&bottom, SHOW_BYTES_MAX) }
+        }
     });
     result.follow_ups.truncate(FOLLOW_UPS_MAX);
     for follow_up in &mut result.follow_ups {

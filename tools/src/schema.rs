@@ -6,9 +6,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::limits::{
-    DEPTH_MAX, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, PROPERTIES_MAX, SCHEMA_BYTES_MAX,
-};
+use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, PROPERTIES_MAX, SCHEMA_BYTES_MAX};
 use crate::reply::cut;
 
 /// What is wrong with a schema or with arguments, and where.
@@ -23,10 +21,7 @@ pub struct Misfit {
 
 impl Misfit {
     fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self {
-            pointer: cut(&pointer.into(), MESSAGE_BYTES_MAX),
-            reason: cut(&reason.into(), MESSAGE_BYTES_MAX),
-        }
+        Self { pointer: cut(&pointer.into(), MESSAGE_BYTES_MAX), reason: cut(&reason.into(), MESSAGE_BYTES_MAX) }
     }
 }
 
@@ -61,16 +56,12 @@ impl Schema {
             Some(_) => return Err(Misfit::new("/properties", "must be an object")),
         }
         // Patterns run in linear time: the default engine backtracks, and a schema may be hostile.
-        let patterns = PatternOptions::regex()
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX);
+        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
         jsonschema::options()
             .with_pattern_options(patterns)
             .offline()
             .build(schema)
-            .map(|validator| Self {
-                validator: Arc::new(validator),
-            })
+            .map(|validator| Self { validator: Arc::new(validator) })
             .map_err(|error| {
                 let pointer = error.instance_path().to_string();
                 Misfit::new(pointer, error.masked().to_string())

@@ -15,26 +15,15 @@ pub fn now(clock: &dyn Clock) -> Zoned {
 
 /// Local time at a wall clock reading. Readings beyond the calendar's range give its nearest end.
 pub fn local(wall_ms: i64, zone: TimeZone) -> Zoned {
-    let end = if wall_ms < 0 {
-        Instant::MIN
-    } else {
-        Instant::MAX
-    };
-    Instant::from_millisecond(wall_ms)
-        .unwrap_or(end)
-        .to_zoned(zone)
+    let end = if wall_ms < 0 { Instant::MIN } else { Instant::MAX };
+    Instant::from_millisecond(wall_ms).unwrap_or(end).to_zoned(zone)
 }
 
 /// Small numbers as words, others as digits.
 pub fn number(n: u64) -> String {
-    const WORDS: [&str; 13] = [
-        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-        "eleven", "twelve",
-    ];
-    usize::try_from(n)
-        .ok()
-        .and_then(|n| WORDS.get(n))
-        .map_or_else(|| n.to_string(), ToString::to_string)
+    const WORDS: [&str; 13] =
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+    usize::try_from(n).ok().and_then(|n| WORDS.get(n)).map_or_else(|| n.to_string(), ToString::to_string)
 }
 
 /// "1 reminder", "2 reminders".
@@ -51,15 +40,10 @@ fn units(seconds: u64) -> Vec<(u64, &'static str)> {
         3_600..86_400 => (seconds + 30) / 60 * 60,
         _ => seconds.saturating_add(1_800) / 3_600 * 3_600,
     };
-    [
-        (seconds / 86_400, "day"),
-        (seconds / 3_600 % 24, "hour"),
-        (seconds / 60 % 60, "minute"),
-        (seconds % 60, "second"),
-    ]
-    .into_iter()
-    .filter(|(n, _)| *n > 0)
-    .collect()
+    [(seconds / 86_400, "day"), (seconds / 3_600 % 24, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .collect()
 }
 
 /// "ten minutes", "3 minutes and 10 seconds", "half an hour" is "30 minutes".
@@ -69,9 +53,7 @@ pub fn duration(seconds: u64) -> String {
         [] => "zero seconds".to_owned(),
         [(n, unit)] => format!("{} {unit}{}", number(*n), plural(*n)),
         several => {
-            let parts = several
-                .iter()
-                .map(|(n, unit)| format!("{n} {unit}{}", plural(*n)));
+            let parts = several.iter().map(|(n, unit)| format!("{n} {unit}{}", plural(*n)));
             list(&parts.collect::<Vec<_>>())
         }
     }
@@ -82,22 +64,14 @@ pub fn duration_adjective(seconds: u64) -> String {
     match units(seconds).as_slice() {
         [] => "zero second".to_owned(),
         [(n, unit)] => format!("{} {unit}", number(*n)),
-        several => several
-            .iter()
-            .map(|(n, unit)| format!("{n} {unit}"))
-            .collect::<Vec<_>>()
-            .join(" "),
+        several => several.iter().map(|(n, unit)| format!("{n} {unit}")).collect::<Vec<_>>().join(" "),
     }
 }
 
 /// For small displays: "3:10", "1:05:00".
 pub fn countdown(seconds: u64) -> String {
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 {
-        format!("{hours}:{minutes:02}:{seconds:02}")
-    } else {
-        format!("{minutes}:{seconds:02}")
-    }
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
 /// "5:20 PM", "5 PM", "noon", "midnight"; "17:20".
@@ -112,11 +86,7 @@ pub fn time(time: Time, hours: Hours) -> String {
                 0 => 12,
                 hour => hour,
             };
-            if minute == 0 {
-                format!("{hour} {half}")
-            } else {
-                format!("{hour}:{minute:02} {half}")
-            }
+            if minute == 0 { format!("{hour} {half}") } else { format!("{hour}:{minute:02} {half}") }
         }
     }
 }
@@ -153,11 +123,7 @@ pub fn day(date: Date, today: Date) -> String {
 /// "at 5:20 PM" today, else "tomorrow at 5 PM", "on Friday at noon".
 pub fn moment(at: &Zoned, now: &Zoned, hours: Hours) -> String {
     let time = time(at.time(), hours);
-    if at.date() == now.date() {
-        format!("at {time}")
-    } else {
-        format!("{} at {time}", day(at.date(), now.date()))
-    }
+    if at.date() == now.date() { format!("at {time}") } else { format!("{} at {time}", day(at.date(), now.date())) }
 }
 
 /// "a", "a and b", "a, b and c".
@@ -184,19 +150,13 @@ fn list_with<S: AsRef<str>>(items: &[S], word: &str) -> String {
 /// The first letter large.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// With a full stop, unless it ends a sentence already.
 pub fn sentence(text: &str) -> String {
     let text = text.trim_end();
-    if text.ends_with(['.', '!', '?', '…']) {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
+    if text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") }
 }
 
 #[cfg(test)]

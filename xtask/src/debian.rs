@@ -10,8 +10,7 @@ use crate::process::{self, Failure};
 pub(crate) fn may_install() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
-        process::on_path("apt-get")
-            && process::read(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
+        process::on_path("apt-get") && process::read(Command::new("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
     })
 }
 
@@ -19,9 +18,7 @@ pub(crate) fn may_install() -> bool {
 pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
     let install = || {
         let mut command = apt_get();
-        command
-            .args(["install", "--yes", "--quiet", "--no-install-recommends"])
-            .args(packages);
+        command.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
         process::run(&mut command)
     };
     install().or_else(|_| {

@@ -28,32 +28,18 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
         [] => false,
         [option] if option == "--llm" => true,
         _ => {
-            return Err(Failure::new(format!(
-                "demo: unknown options {options:?}; there is --llm"
-            )));
+            return Err(Failure::new(format!("demo: unknown options {options:?}; there is --llm")));
         }
     };
-    step("system packages", || {
-        needs::require(&[&needs::BUILD, &needs::FETCH])
-    })?;
-    step("build", || {
-        cargo::build_programs(places, &[GATEWAY, SIMULATOR])
-    })?;
+    step("system packages", || needs::require(&[&needs::BUILD, &needs::FETCH]))?;
+    step("build", || cargo::build_programs(places, &[GATEWAY, SIMULATOR]))?;
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
-    let model = if with_model {
-        Some(llm::prepare(places)?)
-    } else {
-        None
-    };
+    let model = if with_model { Some(llm::prepare(places)?) } else { None };
     // From here on something has to be stopped and cleared away.
     interrupt::listen();
-    let model = model
-        .map(|model| step("start the language model", || model.start()))
-        .transpose()?;
-    step("demo", || {
-        converse(places, model.as_ref().map(llm::Running::address))
-    })
+    let model = model.map(|model| step("start the language model", || model.start())).transpose()?;
+    step("demo", || converse(places, model.as_ref().map(llm::Running::address)))
 }
 
 /// Starts the gateway on a data folder of its own, pairs simulated glasses as an operator would,
@@ -62,16 +48,10 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let kept = places.target.join("demo");
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
     let data = DataFolder::create()?;
-    let house = House {
-        places,
-        config: data.0.join("lorgnette.toml"),
-        glasses: data.0.join("glasses"),
-    };
+    let house = House { places, config: data.0.join("lorgnette.toml"), glasses: data.0.join("glasses") };
     fs::write(&house.config, configuration(&data.0, model)).map_err(Failure::at(&house.config))?;
     let log = kept.join("gateway.log");
-    let (gateway, ready) = step("start the gateway", || {
-        Gateway::start(house.gateway().arg("serve"), READY, &log)
-    })?;
+    let (gateway, ready) = step("start the gateway", || Gateway::start(house.gateway().arg("serve"), READY, &log))?;
     let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
     let outcome = step("pair the glasses", || house.pair(&web)).and_then(|()| {
         let mut demo = house.simulator();
@@ -84,34 +64,23 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         gateway::run_interruptible(house.gateway().arg("turns"))
     });
     let stopped = gateway.stop();
-    eprintln!(
-        "  what was heard: {}; the gateway's log: {}",
-        kept.display(),
-        log.display()
-    );
+    eprintln!("  what was heard: {}; the gateway's log: {}", kept.display(), log.display());
     outcome.and(stopped)
 }
 
 /// `model` is the address of a chat-completions server, if one was started.
 fn configuration(data: &Path, model: Option<&str>) -> String {
-    let mut text = format!(
-        "data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n",
-        data.join("gateway")
-    );
+    let mut text =
+        format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n", data.join("gateway"));
     if let Some(address) = model {
-        text.push_str(&format!(
-            "[model]\nkind = \"chat_completions\"\nbase_url = {address:?}\nmodel = \"smollm2\"\n"
-        ));
+        text.push_str(&format!("[model]\nkind = \"chat_completions\"\nbase_url = {address:?}\nmodel = \"smollm2\"\n"));
     }
     text
 }
 
 fn word_after(line: &str, key: &str) -> Result<String, Failure> {
     let mut words = line.split_whitespace().skip_while(|word| *word != key);
-    words
-        .nth(1)
-        .map(str::to_owned)
-        .ok_or_else(|| Failure::new(format!("the gateway did not say its {key}: {line}")))
+    words.nth(1).map(str::to_owned).ok_or_else(|| Failure::new(format!("the gateway did not say its {key}: {line}")))
 }
 
 /// The two programs and what they share.
@@ -132,9 +101,7 @@ impl House<'_> {
     fn simulator(&self) -> Command {
         let mut command = Command::new(self.places.built(SIMULATOR));
         command.arg("--state").arg(&self.glasses);
-        command
-            .env("LORGNETTE_MODELS", &self.places.models)
-            .env("LORGNETTE_SPEECH", &self.places.speech);
+        command.env("LORGNETTE_MODELS", &self.places.models).env("LORGNETTE_SPEECH", &self.places.speech);
         command
     }
 

@@ -10,9 +10,7 @@ use crate::steps::step;
 
 /// Fetches everything; instant when it is all there.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
-    step("build lorgnette", || {
-        cargo::build_programs(places, &["lorgnette"])
-    })?;
+    step("build lorgnette", || cargo::build_programs(places, &["lorgnette"]))?;
     models(places)?;
     step("fetch test speech", || speech::fetch(places))
 }
@@ -21,9 +19,7 @@ pub(crate) fn run(places: &Places) -> Result<(), Failure> {
 pub(crate) fn models(places: &Places) -> Result<(), Failure> {
     step("fetch models", || {
         process::run(
-            Command::new(places.built("lorgnette"))
-                .args(["models", "fetch"])
-                .env("LORGNETTE_MODELS", &places.models),
+            Command::new(places.built("lorgnette")).args(["models", "fetch"]).env("LORGNETTE_MODELS", &places.models),
         )
     })
 }

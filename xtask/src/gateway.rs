@@ -28,11 +28,7 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// Starts `command` and waits until it prints a line that begins with `ready`, which is
     /// returned too. Standard error goes to the file `log`.
-    pub(crate) fn start(
-        command: &mut Command,
-        ready: &str,
-        log: &Path,
-    ) -> Result<(Self, String), Failure> {
+    pub(crate) fn start(command: &mut Command, ready: &str, log: &Path) -> Result<(Self, String), Failure> {
         let file = File::create(log).map_err(Failure::at(log))?;
         let mut child = command
             .stdin(Stdio::null())
@@ -40,10 +36,7 @@ impl Gateway {
             .stderr(file)
             .spawn()
             .map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
-        let output = child
-            .stdout
-            .take()
-            .ok_or_else(|| Failure::new("no standard output"))?;
+        let output = child.stdout.take().ok_or_else(|| Failure::new("no standard output"))?;
         let (lines, received) = mpsc::sync_channel(16);
         // Reads to the end of the output, whether anybody listens or not, so that the child never
         // blocks on a full pipe.
@@ -52,10 +45,7 @@ impl Gateway {
                 let _ = lines.try_send(line);
             }
         };
-        let gateway = Self {
-            child,
-            log: log.to_path_buf(),
-        };
+        let gateway = Self { child, log: log.to_path_buf() };
         thread::Builder::new()
             .name("gateway-output".into())
             .spawn(read)
@@ -102,11 +92,7 @@ impl Gateway {
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         let mut last: Vec<&str> = log.lines().rev().take(8).collect();
         last.reverse();
-        Failure::new(format!(
-            "the child {what}; the end of {}:\n{}",
-            self.log.display(),
-            last.join("\n")
-        ))
+        Failure::new(format!("the child {what}; the end of {}:\n{}", self.log.display(), last.join("\n")))
     }
 }
 
@@ -120,9 +106,8 @@ impl Drop for Gateway {
 
 /// Runs a child with the terminal's own input and output; on an interrupt it is asked to stop.
 pub(crate) fn run_interruptible(command: &mut Command) -> Result<(), Failure> {
-    let mut child = command
-        .spawn()
-        .map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
+    let mut child =
+        command.spawn().map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
     let status = loop {
         if let Some(status) = wait(&mut child, LOOK)? {
             break status;
@@ -140,19 +125,14 @@ pub(crate) fn run_interruptible(command: &mut Command) -> Result<(), Failure> {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "`{}` ended with {status}",
-        process::spelled(command)
-    )))
+    Err(Failure::new(format!("`{}` ended with {status}", process::spelled(command))))
 }
 
 /// Waits at most `longest` for the child to end.
 fn wait(child: &mut Child, longest: Duration) -> Result<Option<ExitStatus>, Failure> {
     let started = Instant::now();
     loop {
-        let ended = child
-            .try_wait()
-            .map_err(|error| Failure::new(error.to_string()))?;
+        let ended = child.try_wait().map_err(|error| Failure::new(error.to_string()))?;
         if ended.is_some() || started.elapsed() >= longest {
             return Ok(ended);
         }
@@ -183,8 +163,7 @@ mod tests {
     #[test]
     fn it_waits_for_the_ready_line_and_stops_cleanly() {
         let log = log("ready");
-        let script =
-            "trap 'exit 0' TERM; echo loading; echo ready ws=1; while :; do sleep 0.02; done";
+        let script = "trap 'exit 0' TERM; echo loading; echo ready ws=1; while :; do sleep 0.02; done";
         let (gateway, line) = Gateway::start(&mut shell(script), "ready", &log).unwrap();
         assert_eq!(line, "ready ws=1");
         gateway.stop().unwrap();
@@ -212,13 +191,8 @@ mod tests {
 
     #[test]
     fn a_child_that_fails_is_named() {
-        let failure = run_interruptible(&mut shell("exit 4"))
-            .unwrap_err()
-            .to_string();
-        assert!(
-            failure.contains("exit 4") && failure.contains("status: 4"),
-            "{failure}"
-        );
+        let failure = run_interruptible(&mut shell("exit 4")).unwrap_err().to_string();
+        assert!(failure.contains("exit 4") && failure.contains("status: 4"), "{failure}");
         run_interruptible(&mut shell("exit 0")).unwrap();
     }
 }

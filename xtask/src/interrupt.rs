@@ -11,10 +11,7 @@ pub(crate) fn came() -> bool {
 
 /// From now on Ctrl-C and SIGTERM only set the flag. Children start with the default action.
 #[cfg(unix)]
-#[allow(
-    unsafe_code,
-    reason = "the standard library has no signals, and xtask no dependencies"
-)]
+#[allow(unsafe_code, reason = "the standard library has no signals, and xtask no dependencies")]
 pub(crate) fn listen() {
     extern "C" fn note(_signal: i32) {
         INTERRUPTED.store(true, Ordering::Relaxed);

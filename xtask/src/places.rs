@@ -48,15 +48,9 @@ impl Places {
 fn data_folder(variable: &str, name: &str) -> Result<PathBuf, Failure> {
     data_folder_from(name, |key| {
         let key = if key == "OWN" { variable } else { key };
-        env::var_os(key)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
+        env::var_os(key).filter(|value| !value.is_empty()).map(PathBuf::from)
     })
-    .ok_or_else(|| {
-        Failure::new(format!(
-            "neither {variable} nor HOME is set: set {variable}"
-        ))
-    })
+    .ok_or_else(|| Failure::new(format!("neither {variable} nor HOME is set: set {variable}")))
 }
 
 /// `OWN` stands for the folder's own variable. A relative `XDG_DATA_HOME` is ignored, as its
@@ -94,9 +88,7 @@ fn native_name_of(cpuinfo: &str) -> String {
 
 /// FNV-1a, 32 bits (RFC 9923): stable across toolchains, unlike the standard library's hasher.
 fn fnv_1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
-    })
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -113,10 +105,7 @@ mod tests {
     #[test]
     fn the_target_folder_follows_the_cpu_features_and_not_their_order() {
         let one = native_name_of("processor\t: 0\nflags\t\t: sse2 avx2\n");
-        assert_eq!(
-            one,
-            native_name_of("processor\t: 7\nflags\t\t: avx2 sse2\n")
-        );
+        assert_eq!(one, native_name_of("processor\t: 7\nflags\t\t: avx2 sse2\n"));
         assert_ne!(one, native_name_of("processor\t: 0\nflags\t\t: sse2\n"));
         assert_ne!(one, native_name_of("Features : asimd\n"));
     }
@@ -134,10 +123,7 @@ mod tests {
             })
         };
         assert_eq!(with(Some("/m"), Some("/x"), None), Some("/m".into()));
-        assert_eq!(
-            with(None, Some("/x"), Some("/h")),
-            Some("/x/lorgnette/models".into())
-        );
+        assert_eq!(with(None, Some("/x"), Some("/h")), Some("/x/lorgnette/models".into()));
         let from_home: PathBuf = "/h/.local/share/lorgnette/models".into();
         assert_eq!(with(None, None, Some("/h")), Some(from_home.clone()));
         assert_eq!(with(None, Some("relative"), Some("/h")), Some(from_home));

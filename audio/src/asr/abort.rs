@@ -1,8 +1,5 @@
 //! Stopping a computation in whisper.cpp from another thread.
-#![allow(
-    unsafe_code,
-    reason = "whisper-rs has no sound safe way to set the abort callback"
-)]
+#![allow(unsafe_code, reason = "whisper-rs has no sound safe way to set the abort callback")]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};

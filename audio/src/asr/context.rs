@@ -71,11 +71,7 @@ mod tests {
             (14_001, 1_500),
             (30_000, 1_500),
         ] {
-            assert_eq!(
-                Context::Tiered.positions(duration_ms),
-                positions,
-                "{duration_ms} ms"
-            );
+            assert_eq!(Context::Tiered.positions(duration_ms), positions, "{duration_ms} ms");
             assert_eq!(Context::Full.positions(duration_ms), 1_500);
         }
     }

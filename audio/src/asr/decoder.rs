@@ -45,10 +45,7 @@ impl<'a> Pcm<'a> {
 
     fn to_f32(self) -> Cow<'a, [f32]> {
         match self {
-            Self::I16(samples) => samples
-                .iter()
-                .map(|sample| f32::from(*sample) / 32_768.0)
-                .collect(),
+            Self::I16(samples) => samples.iter().map(|sample| f32::from(*sample) / 32_768.0).collect(),
             Self::F32(samples) => Cow::Borrowed(samples),
         }
     }
@@ -148,29 +145,18 @@ impl Decoder {
     pub(super) fn new(engine: Engine) -> Result<Self, Error> {
         let state = engine.shared.context.create_state().map_err(inference)?;
         let parameters = parameters(&engine);
-        Ok(Self {
-            engine,
-            state,
-            parameters,
-            prompt: CachedPrompt::default(),
-        })
+        Ok(Self { engine, state, parameters, prompt: CachedPrompt::default() })
     }
 
     /// Decodes one utterance of at most 30 s.
     ///
     /// # Errors
     /// [`Error::TooLong`], [`Error::Cancelled`] through `options.abort`, [`Error::Inference`].
-    pub fn transcribe<'a>(
-        &mut self,
-        pcm: impl Into<Pcm<'a>>,
-        options: &Options,
-    ) -> Result<Transcription, Error> {
+    pub fn transcribe<'a>(&mut self, pcm: impl Into<Pcm<'a>>, options: &Options) -> Result<Transcription, Error> {
         let pcm = pcm.into();
         let audio_us = pcm.len() as u64 * 1_000_000 / u64::from(SAMPLE_RATE_HZ);
         if audio_us > context::SECONDS_MAX * 1_000_000 {
-            return Err(Error::TooLong {
-                seconds: audio_us.div_ceil(1_000_000),
-            });
+            return Err(Error::TooLong { seconds: audio_us.div_ceil(1_000_000) });
         }
         if pcm.len() < context::SAMPLES_MIN {
             return Ok(Transcription::without_text(Heard::TooShort, audio_us));
@@ -182,16 +168,8 @@ impl Decoder {
         self.decode(&samples, audio_us, options)
     }
 
-    fn decode(
-        &mut self,
-        samples: &[f32],
-        audio_us: u64,
-        options: &Options,
-    ) -> Result<Transcription, Error> {
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the cost of a decode is measured, nothing is decided by it"
-        )]
+    fn decode(&mut self, samples: &[f32], audio_us: u64, options: &Options) -> Result<Transcription, Error> {
+        #[expect(clippy::disallowed_methods, reason = "the cost of a decode is measured, nothing is decided by it")]
         let start = Instant::now();
         let duration_ms = audio_us / 1_000;
         let mut positions = options.context.positions(duration_ms);
@@ -207,11 +185,7 @@ impl Decoder {
         let is_speech = !noise && pass.text.chars().any(char::is_alphanumeric);
         Ok(Transcription {
             text: if is_speech { pass.text } else { String::new() },
-            heard: if is_speech {
-                Heard::Speech
-            } else {
-                Heard::NoSpeech
-            },
+            heard: if is_speech { Heard::Speech } else { Heard::NoSpeech },
             no_speech_probability,
             mean_log_probability: pass.mean_log_probability,
             audio_us,
@@ -221,13 +195,7 @@ impl Decoder {
         })
     }
 
-    fn pass(
-        &mut self,
-        samples: &[f32],
-        positions: i32,
-        duration_ms: u64,
-        options: &Options,
-    ) -> Result<Pass, Error> {
+    fn pass(&mut self, samples: &[f32], positions: i32, duration_ms: u64, options: &Options) -> Result<Pass, Error> {
         if !options.without_prompt {
             self.prompt.update(&self.engine, &options.wake_phrases);
         }
@@ -310,9 +278,7 @@ fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
     // failure frees the state under whisper-rs's feet.
     let mut parameters = FullParams::new(SamplingStrategy::Greedy { best_of: 1 });
     parameters.set_n_threads(i32::from(engine.shared.config.threads.max(1)));
-    if let Some(language) =
-        whisper_rs::get_lang_id(&engine.shared.config.language).and_then(whisper_rs::get_lang_str)
-    {
+    if let Some(language) = whisper_rs::get_lang_id(&engine.shared.config.language).and_then(whisper_rs::get_lang_str) {
         // Leaks a few bytes, once per decoder.
         parameters.set_language(Some(language));
     }

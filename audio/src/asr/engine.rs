@@ -19,10 +19,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            language: "en".into(),
-            threads: 1,
-        }
+        Self { language: "en".into(), threads: 1 }
     }
 }
 
@@ -57,20 +54,11 @@ impl Engine {
             None
         };
         if let Some(remedy) = remedy {
-            return Err(Error::Language {
-                language: config.language,
-                path: shown(),
-                remedy,
-            });
+            return Err(Error::Language { language: config.language, path: shown(), remedy });
         }
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
-            .map_err(|error| Error::Load {
-                path: shown(),
-                said: error.to_string(),
-            })?;
-        Ok(Self {
-            shared: Arc::new(Shared { context, config }),
-        })
+            .map_err(|error| Error::Load { path: shown(), said: error.to_string() })?;
+        Ok(Self { shared: Arc::new(Shared { context, config }) })
     }
 
     /// A new state: 21 MB, growing to 44 MB with a small context and 125 MB after a full one.
@@ -81,7 +69,6 @@ impl Engine {
 
 /// Only lower-case letters reach whisper.cpp's look-up, so that no NUL byte can.
 fn is_known(language: &str) -> bool {
-    let plain =
-        (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    let plain = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
     plain && whisper_rs::get_lang_id(language).is_some()
 }

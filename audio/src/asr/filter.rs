@@ -40,33 +40,17 @@ pub(super) fn probability_of(index: usize, logits: &[f32]) -> f32 {
         return 1.0;
     };
     let highest = logits.iter().copied().fold(f32::MIN, f32::max);
-    let sum: f64 = logits
-        .iter()
-        .map(|logit| f64::from(logit - highest).exp())
-        .sum();
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
     (f64::from(wanted - highest).exp() / sum) as f32
 }
 
 /// Whether a text is the same three or more words, twice or more often: what a decoder that loops
 /// writes. People repeat single words ("no, no"), and hearing them again costs only time.
 pub(super) fn is_repetition(text: &str) -> bool {
-    let letters = |word: &str| {
-        word.chars()
-            .filter(|c| c.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .collect::<String>()
-    };
-    let words: Vec<String> = text
-        .split_whitespace()
-        .map(letters)
-        .filter(|word| !word.is_empty())
-        .collect();
-    (REPEATED_WORDS_MIN..=words.len() / 2).any(|unit| {
-        words
-            .iter()
-            .zip(words.iter().skip(unit))
-            .all(|(a, b)| a == b)
-    })
+    let letters =
+        |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let words: Vec<String> = text.split_whitespace().map(letters).filter(|word| !word.is_empty()).collect();
+    (REPEATED_WORDS_MIN..=words.len() / 2).any(|unit| words.iter().zip(words.iter().skip(unit)).all(|(a, b)| a == b))
 }
 
 #[cfg(test)]
@@ -83,22 +67,12 @@ mod tests {
 
     #[test]
     fn repetitions_are_found() {
-        for text in [
-            "Go forward 10 meters. Go forward 10 meters.",
-            "a b c a b c a b",
-            "one two three, one two three",
-        ] {
+        for text in ["Go forward 10 meters. Go forward 10 meters.", "a b c a b c a b", "one two three, one two three"] {
             assert!(is_repetition(text), "{text}");
         }
-        for text in [
-            "",
-            "no no no",
-            "five five",
-            "bye bye bye",
-            "go on go on",
-            "a b c d a b c",
-            "go forward ten meters",
-        ] {
+        for text in
+            ["", "no no no", "five five", "bye bye bye", "go on go on", "a b c d a b c", "go forward ten meters"]
+        {
             assert!(!is_repetition(text), "{text}");
         }
     }

@@ -49,10 +49,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The input is longer than Whisper's window.
-    #[error(
-        "{seconds} s of sound in one utterance, at most {} s are recognised",
-        context::SECONDS_MAX
-    )]
+    #[error("{seconds} s of sound in one utterance, at most {} s are recognised", context::SECONDS_MAX)]
     TooLong {
         /// How much came.
         seconds: u64,

@@ -23,10 +23,7 @@ fn spell_out(word: &str, out: &mut String) {
     let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
     let dollars = letters.first() == Some(&'$') && letters.get(1).is_some_and(char::is_ascii_digit);
     for (index, letter) in letters.iter().enumerate() {
-        let digit_at = |at: Option<usize>| {
-            at.and_then(|at| letters.get(at))
-                .is_some_and(char::is_ascii_digit)
-        };
+        let digit_at = |at: Option<usize>| at.and_then(|at| letters.get(at)).is_some_and(char::is_ascii_digit);
         let within_number = digit_at(index.checked_sub(1)) && digit_at(index.checked_add(1));
         match letter {
             '\'' | '’' => {}
@@ -52,10 +49,7 @@ mod tests {
             ("", ""),
             ("  ...  ", ""),
             ("Set a timer for ten minutes.", "set a timer for 10 minutes"),
-            (
-                "Set a timer for Twenty-Five minutes!",
-                "set a timer for 25 minutes",
-            ),
+            ("Set a timer for Twenty-Five minutes!", "set a timer for 25 minutes"),
             ("twenty five", "25"),
             ("5 5", "5 5"),
             ("4. Queen of hearts", "4 queen of hearts"),
@@ -69,10 +63,7 @@ mod tests {
             ("20°", "20 degrees"),
             ("Don't; it’s OK-ish", "dont its ok ish"),
             ("salt & pepper", "salt and pepper"),
-            (
-                "HEY, Mentra: what time is it?",
-                "hey mentra what time is it",
-            ),
+            ("HEY, Mentra: what time is it?", "hey mentra what time is it"),
         ];
         for (text, expected) in cases {
             assert_eq!(for_commands(text), expected, "{text:?}");
@@ -81,11 +72,7 @@ mod tests {
 
     #[test]
     fn is_idempotent() {
-        for text in [
-            "Set a timer for Twenty-Five minutes!",
-            "one hundred and 5:30 $7 50%",
-            "a first second third",
-        ] {
+        for text in ["Set a timer for Twenty-Five minutes!", "one hundred and 5:30 $7 50%", "a first second third"] {
             let once = for_commands(text);
             assert_eq!(for_commands(&once), once);
         }

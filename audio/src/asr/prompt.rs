@@ -22,10 +22,7 @@ const PHRASE_CHARS_MAX: usize = 40;
 /// The prompt for these wake phrases, empty when there are none.
 pub fn prompt_for(phrases: &[String]) -> String {
     let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
-    let sentences = phrases
-        .zip(TAILS)
-        .take(PHRASES_MAX)
-        .map(|(phrase, tail)| format!("{phrase}, {tail}."));
+    let sentences = phrases.zip(TAILS).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
     sentences.collect::<Vec<_>>().join(" ")
 }
 
@@ -44,9 +41,7 @@ fn word_as_written(word: &str) -> String {
         return "OK".into();
     }
     let mut letters = word.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -54,12 +49,7 @@ mod tests {
     use super::*;
 
     fn prompt(phrases: &[&str]) -> String {
-        prompt_for(
-            &phrases
-                .iter()
-                .map(|phrase| phrase.to_string())
-                .collect::<Vec<_>>(),
-        )
+        prompt_for(&phrases.iter().map(|phrase| phrase.to_string()).collect::<Vec<_>>())
     }
 
     #[test]
@@ -73,14 +63,8 @@ mod tests {
     #[test]
     fn odd_phrases_are_left_out() {
         assert_eq!(prompt(&[]), "");
-        assert_eq!(
-            prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]),
-            ""
-        );
-        assert_eq!(
-            prompt(&["bad\n", "élan vital"]),
-            "Élan Vital, good morning."
-        );
+        assert_eq!(prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]), "");
+        assert_eq!(prompt(&["bad\n", "élan vital"]), "Élan Vital, good morning.");
         assert_eq!(prompt(&["a"; 50]).matches("A, ").count(), PHRASES_MAX);
     }
 
@@ -89,11 +73,7 @@ mod tests {
         for count in 1..=8 {
             let phrases: Vec<String> = (0..count).map(|i| format!("name{i}")).collect();
             let prompt = prompt_for(&phrases);
-            assert!(
-                phrases
-                    .iter()
-                    .all(|phrase| !prompt.to_lowercase().ends_with(&format!("{phrase}.")))
-            );
+            assert!(phrases.iter().all(|phrase| !prompt.to_lowercase().ends_with(&format!("{phrase}."))));
         }
     }
 }

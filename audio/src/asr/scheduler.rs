@@ -151,36 +151,19 @@ impl Scheduler {
         T: Transcribe + Send + 'static,
         F: Fn() -> Result<T, Error> + Send + Sync + 'static,
     {
-        let state = State {
-            queues: Default::default(),
-            running: Vec::new(),
-            next_id: 0,
-            closing: false,
-        };
-        let config = SchedulerConfig {
-            workers: config.workers.max(1),
-            ..config
-        };
-        let shared = Arc::new(Shared {
-            state: Mutex::new(state),
-            wake: Condvar::new(),
-            config,
-        });
+        let state = State { queues: Default::default(), running: Vec::new(), next_id: 0, closing: false };
+        let config = SchedulerConfig { workers: config.workers.max(1), ..config };
+        let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), config });
         let make = Arc::new(make);
         // Dropped on an error below, it ends the threads that were started.
-        let mut scheduler = Self {
-            shared,
-            threads: Vec::new(),
-        };
+        let mut scheduler = Self { shared, threads: Vec::new() };
         for index in 0..config.workers {
             let (shared, make) = (scheduler.shared.clone(), make.clone());
             let decoder = make()?;
             let thread = thread::Builder::new()
                 .name(format!("asr-{index}"))
                 .spawn(move || work(&shared, decoder, make.as_ref()))
-                .map_err(|error| {
-                    Error::Inference(format!("no thread could be started: {error}"))
-                })?;
+                .map_err(|error| Error::Inference(format!("no thread could be started: {error}")))?;
             scheduler.threads.push(thread);
         }
         Ok(scheduler)
@@ -206,32 +189,19 @@ impl Scheduler {
             }
         }
         if !free
-            && let Some(partial) = state
-                .running
-                .iter()
-                .find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
+            && let Some(partial) =
+                state.running.iter().find(|running| running.priority == Priority::Partial && !is_set(&running.abort))
         {
             partial.abort.store(true, Ordering::Relaxed);
         }
         let id = state.next_id;
         state.next_id += 1;
         let abort = Arc::new(AtomicBool::new(false));
-        let ticket = Ticket {
-            id,
-            abort: abort.clone(),
-        };
+        let ticket = Ticket { id, abort: abort.clone() };
         let queue = job.priority as usize;
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "the wait is measured, nothing is decided by it"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "the wait is measured, nothing is decided by it")]
         let since = Instant::now();
-        state.queues[queue].push_back(Waiting {
-            job,
-            id,
-            since,
-            abort,
-        });
+        state.queues[queue].push_back(Waiting { job, id, since, abort });
         drop(state);
         self.shared.wake.notify_one();
         if let Some(displaced) = displaced {
@@ -270,11 +240,7 @@ impl Drop for Scheduler {
             for running in &state.running {
                 running.abort.store(true, Ordering::Relaxed);
             }
-            state
-                .queues
-                .iter_mut()
-                .flat_map(|queue| queue.drain(..))
-                .collect()
+            state.queues.iter_mut().flat_map(|queue| queue.drain(..)).collect()
         };
         self.shared.wake.notify_all();
         for waiting in waiting {
@@ -301,19 +267,11 @@ impl Shared {
                 return None;
             }
             if let Some(waiting) = state.pop() {
-                let (id, priority, abort) =
-                    (waiting.id, waiting.job.priority, waiting.abort.clone());
-                state.running.push(Running {
-                    id,
-                    priority,
-                    abort,
-                });
+                let (id, priority, abort) = (waiting.id, waiting.job.priority, waiting.abort.clone());
+                state.running.push(Running { id, priority, abort });
                 return Some(waiting);
             }
-            state = self
-                .wake
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -321,13 +279,7 @@ impl Shared {
 impl Waiting {
     fn end(self, error: Error) {
         let queue_us = elapsed_us(self.since);
-        reply(
-            self.job.reply,
-            Report {
-                result: Err(error),
-                queue_us,
-            },
-        );
+        reply(self.job.reply, Report { result: Err(error), queue_us });
     }
 }
 

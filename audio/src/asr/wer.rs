@@ -14,11 +14,7 @@ pub struct Wer {
 impl Wer {
     /// Edits per word of the reference; 0 without any.
     pub fn rate(self) -> f64 {
-        if self.words == 0 {
-            0.0
-        } else {
-            self.edits as f64 / self.words as f64
-        }
+        if self.words == 0 { 0.0 } else { self.edits as f64 / self.words as f64 }
     }
 }
 
@@ -34,10 +30,7 @@ impl std::ops::AddAssign for Wer {
 pub fn wer(reference: &str, hypothesis: &str) -> Wer {
     let reference = words(reference);
     let hypothesis = words(hypothesis);
-    Wer {
-        edits: distance(&reference, &hypothesis),
-        words: reference.len(),
-    }
+    Wer { edits: distance(&reference, &hypothesis), words: reference.len() }
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -85,11 +78,7 @@ mod tests {
             ("It's Don't", "its don't", 0, 2),
         ];
         for (reference, hypothesis, edits, words) in cases {
-            assert_eq!(
-                wer(reference, hypothesis),
-                Wer { edits, words },
-                "{reference:?} {hypothesis:?}"
-            );
+            assert_eq!(wer(reference, hypothesis), Wer { edits, words }, "{reference:?} {hypothesis:?}");
         }
     }
 

@@ -124,9 +124,7 @@ impl Decoder {
     /// Any packet that is not one frame of an accepted duration. `out` is unchanged then.
     pub fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
         if packet.is_empty() || packet.len() > PACKET_BYTES_MAX {
-            return Err(Error::PacketLength {
-                bytes: packet.len(),
-            });
+            return Err(Error::PacketLength { bytes: packet.len() });
         }
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.decode(packet, out),
@@ -152,9 +150,7 @@ impl Decoder {
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.conceal(out),
             #[cfg(feature = "opus")]
-            DecoderKind::Opus(_) if next.is_empty() || next.len() > PACKET_BYTES_MAX => {
-                self.conceal(out)
-            }
+            DecoderKind::Opus(_) if next.is_empty() || next.len() > PACKET_BYTES_MAX => self.conceal(out),
             #[cfg(feature = "opus")]
             DecoderKind::Opus(decoder) => decoder.recover(next, out),
         }
@@ -213,21 +209,11 @@ impl Encoder {
 }
 
 fn check_rate(rate_hz: u32) -> Result<(), Error> {
-    if RATES_HZ.contains(&rate_hz) {
-        Ok(())
-    } else {
-        Err(Error::Rate { rate_hz })
-    }
+    if RATES_HZ.contains(&rate_hz) { Ok(()) } else { Err(Error::Rate { rate_hz }) }
 }
 
 /// Whether `samples` at `rate_hz` are one of the accepted frame durations.
 fn check_duration(samples: usize, rate_hz: u32) -> Result<(), Error> {
-    let fits = FRAME_DURATIONS_US
-        .iter()
-        .any(|us| samples as u64 * 1_000_000 == us * u64::from(rate_hz));
-    if fits {
-        Ok(())
-    } else {
-        Err(Error::Duration { samples, rate_hz })
-    }
+    let fits = FRAME_DURATIONS_US.iter().any(|us| samples as u64 * 1_000_000 == us * u64::from(rate_hz));
+    if fits { Ok(()) } else { Err(Error::Duration { samples, rate_hz }) }
 }

@@ -25,24 +25,13 @@ impl Decoder {
     pub(super) fn new(rate_hz: u32) -> Result<Self, Error> {
         let inner = opus::Decoder::new(rate_hz, opus::Channels::Mono).map_err(failed("decoder"))?;
         let scratch = vec![0; us_to_samples(FRAME_US_MAX, rate_hz) as usize];
-        Ok(Self {
-            inner,
-            rate_hz,
-            frame_samples: rate_hz as usize / 50,
-            scratch,
-        })
+        Ok(Self { inner, rate_hz, frame_samples: rate_hz as usize / 50, scratch })
     }
 
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
-        let announced = self
-            .inner
-            .get_nb_samples(packet)
-            .map_err(failed("packet header"))?;
+        let announced = self.inner.get_nb_samples(packet).map_err(failed("packet header"))?;
         check_duration(announced, self.rate_hz)?;
-        let samples = self
-            .inner
-            .decode(packet, &mut self.scratch, false)
-            .map_err(failed("decoding"))?;
+        let samples = self.inner.decode(packet, &mut self.scratch, false).map_err(failed("decoding"))?;
         self.frame_samples = samples;
         out.extend_from_slice(self.scratch.get(..samples).unwrap_or_default());
         Ok(samples)
@@ -79,37 +68,22 @@ pub(super) struct Encoder {
 
 impl Encoder {
     pub(super) fn new(rate_hz: u32, bitrate: u32) -> Result<Self, Error> {
-        let mut inner = opus::Encoder::new(rate_hz, opus::Channels::Mono, opus::Application::Voip)
-            .map_err(failed("encoder"))?;
-        inner
-            .set_bitrate(opus::Bitrate::Bits(bitrate as i32))
-            .map_err(failed("bit rate"))?;
+        let mut inner =
+            opus::Encoder::new(rate_hz, opus::Channels::Mono, opus::Application::Voip).map_err(failed("encoder"))?;
+        inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))?;
         // Only its speech coder writes copies of lost packets; left to guess, it also takes music.
-        inner
-            .set_signal(opus::Signal::Voice)
-            .map_err(failed("kind of sound"))?;
-        inner
-            .set_complexity(COMPLEXITY)
-            .map_err(failed("complexity"))?;
-        inner
-            .set_inband_fec(true)
-            .map_err(failed("error correction"))?;
-        inner
-            .set_packet_loss_perc(LOSS_PERCENT)
-            .map_err(failed("expected loss"))?;
+        inner.set_signal(opus::Signal::Voice).map_err(failed("kind of sound"))?;
+        inner.set_complexity(COMPLEXITY).map_err(failed("complexity"))?;
+        inner.set_inband_fec(true).map_err(failed("error correction"))?;
+        inner.set_packet_loss_perc(LOSS_PERCENT).map_err(failed("expected loss"))?;
         Ok(Self { inner })
     }
 
     pub(super) fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {
-        self.inner
-            .encode_vec(pcm, ENCODED_BYTES_MAX)
-            .map_err(failed("encoding"))
+        self.inner.encode_vec(pcm, ENCODED_BYTES_MAX).map_err(failed("encoding"))
     }
 }
 
 fn failed(what: &'static str) -> impl Fn(opus::Error) -> Error {
-    move |error| Error::Opus {
-        what,
-        reason: error.code().description(),
-    }
+    move |error| Error::Opus { what, reason: error.code().description() }
 }

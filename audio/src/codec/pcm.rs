@@ -17,24 +17,17 @@ pub(super) struct Decoder {
 
 impl Decoder {
     pub(super) fn new(rate_hz: u32) -> Self {
-        Self {
-            rate_hz,
-            last: vec![0; rate_hz as usize / 50],
-            repeats: 0,
-        }
+        Self { rate_hz, last: vec![0; rate_hz as usize / 50], repeats: 0 }
     }
 
     pub(super) fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
         let (samples, rest) = packet.as_chunks::<2>();
         if !rest.is_empty() {
-            return Err(Error::HalfSample {
-                bytes: packet.len(),
-            });
+            return Err(Error::HalfSample { bytes: packet.len() });
         }
         check_duration(samples.len(), self.rate_hz)?;
         self.last.clear();
-        self.last
-            .extend(samples.iter().map(|bytes| i16::from_le_bytes(*bytes)));
+        self.last.extend(samples.iter().map(|bytes| i16::from_le_bytes(*bytes)));
         self.repeats = 0;
         out.extend_from_slice(&self.last);
         Ok(self.last.len())

@@ -188,10 +188,7 @@ impl Listener {
         }
         if packet.is_empty() || packet.len() > crate::codec::PACKET_BYTES_MAX {
             self.counts.decode_errors += 1;
-            return Err(crate::codec::Error::PacketLength {
-                bytes: packet.len(),
-            }
-            .into());
+            return Err(crate::codec::Error::PacketLength { bytes: packet.len() }.into());
         }
         if self.jitter.push(seq, capture_us, packet.to_vec(), now_us) == Pushed::Accepted {
             self.last_arrival_us = Some(now_us);
@@ -221,10 +218,7 @@ impl Listener {
         if self.muted {
             return None;
         }
-        [self.jitter.next_wake_us(), self.vanished_due_us()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.jitter.next_wake_us(), self.vanished_due_us()].into_iter().flatten().min()
     }
 
     /// Sound of the open utterance so far, mono at 16 kHz: from before its onset to shortly after
@@ -286,10 +280,7 @@ impl Listener {
         }
         match self.vanished_told_us {
             Some(told_us) => Some(told_us.saturating_add(VANISHED_EVERY_US)),
-            None => Some(
-                self.last_arrival_us?
-                    .saturating_add(self.config.vanished_us),
-            ),
+            None => Some(self.last_arrival_us?.saturating_add(self.config.vanished_us)),
         }
     }
 
@@ -309,11 +300,7 @@ impl Listener {
                     self.fill(rest.saturating_mul(self.packet_samples), facts);
                     lost_before = true;
                 }
-                Slot::Packet {
-                    capture_us,
-                    payload,
-                    ..
-                } => {
+                Slot::Packet { capture_us, payload, .. } => {
                     if std::mem::take(&mut lost_before) {
                         self.counts.concealed += 1;
                         self.decoded.clear();
@@ -397,11 +384,9 @@ impl Listener {
         self.utterances.append(frame, facts);
         self.windows.clear();
         let keep_open = self.utterances.is_open();
-        self.detector
-            .push(frame, &self.recent, keep_open, &mut self.windows);
+        self.detector.push(frame, &self.recent, keep_open, &mut self.windows);
         for window in &self.windows {
-            self.utterances
-                .judge(window, &self.recent, &self.timeline, facts);
+            self.utterances.judge(window, &self.recent, &self.timeline, facts);
         }
     }
 

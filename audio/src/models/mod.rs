@@ -39,9 +39,7 @@ pub fn default_dir() -> PathBuf {
     dir_from(
         set(DIR_VARIABLE).map(PathBuf::from),
         // The XDG base directory specification says that a relative path is to be ignored.
-        set("XDG_DATA_HOME")
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute()),
+        set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
         set("HOME").map(PathBuf::from),
     )
 }
@@ -63,21 +61,9 @@ mod tests {
     #[test]
     fn the_folder_follows_the_environment_in_order() {
         let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(
-            dir_from(path("/m"), path("/d"), path("/h")),
-            PathBuf::from("/m")
-        );
-        assert_eq!(
-            dir_from(None, path("/d"), path("/h")),
-            PathBuf::from("/d/lorgnette/models")
-        );
-        assert_eq!(
-            dir_from(None, None, path("/h")),
-            PathBuf::from("/h/.local/share/lorgnette/models")
-        );
-        assert_eq!(
-            dir_from(None, None, None),
-            PathBuf::from("lorgnette-models")
-        );
+        assert_eq!(dir_from(path("/m"), path("/d"), path("/h")), PathBuf::from("/m"));
+        assert_eq!(dir_from(None, path("/d"), path("/h")), PathBuf::from("/d/lorgnette/models"));
+        assert_eq!(dir_from(None, None, path("/h")), PathBuf::from("/h/.local/share/lorgnette/models"));
+        assert_eq!(dir_from(None, None, None), PathBuf::from("lorgnette-models"));
     }
 }

@@ -34,32 +34,20 @@ impl Archive {
             path: path.to_owned(),
             problem: format!("no usable zip archive: {error}"),
         })?;
-        Ok(Self {
-            zip,
-            path: path.to_owned(),
-        })
+        Ok(Self { zip, path: path.to_owned() })
     }
 
     /// Whether all packaged files of `entry` are there, by name and stated size.
     pub(super) fn holds(&mut self, entry: &Entry) -> bool {
-        entry.packaged.iter().all(|file| {
-            self.zip
-                .by_name(file.path)
-                .is_ok_and(|found| found.size() == file.bytes)
-        })
+        entry.packaged.iter().all(|file| self.zip.by_name(file.path).is_ok_and(|found| found.size() == file.bytes))
     }
 
     /// Unpacks one file to `target`. Never writes more than the catalogue says, whatever the
     /// archive claims; a file with another checksum is deleted again.
     pub(super) fn extract(&mut self, file: &catalogue::File, target: &Path) -> Result<()> {
-        let problem = |path: &Path, problem: String| Error::Package {
-            path: path.to_owned(),
-            problem,
-        };
+        let problem = |path: &Path, problem: String| Error::Package { path: path.to_owned(), problem };
         let mut packed = self.zip.by_name(file.path).map_err(|error| match error {
-            ZipError::FileNotFound => {
-                problem(&self.path, format!("{} is not in the package", file.path))
-            }
+            ZipError::FileNotFound => problem(&self.path, format!("{} is not in the package", file.path)),
             other => problem(&self.path, format!("{}: {other}", file.path)),
         })?;
         let out = File::create(target).map_err(Error::io("create", target))?;
@@ -68,19 +56,13 @@ impl Archive {
         let copied = io::copy(&mut (&mut packed).take(file.bytes + 1), &mut out);
         let (_, bytes, sha256) = out.finish();
         let checked = match copied {
-            Err(error) => Err(problem(
-                &self.path,
-                format!("{} cannot be unpacked: {error}", file.path),
-            )),
-            Ok(_) if bytes > file.bytes => Err(problem(
-                &self.path,
-                format!("{} is longer than its {} bytes", file.path, file.bytes),
-            )),
-            Ok(_) if sha256 != file.sha256 => Err(Error::Checksum {
-                what: file.path.into(),
-                expected: file.sha256.into(),
-                got: sha256,
-            }),
+            Err(error) => Err(problem(&self.path, format!("{} cannot be unpacked: {error}", file.path))),
+            Ok(_) if bytes > file.bytes => {
+                Err(problem(&self.path, format!("{} is longer than its {} bytes", file.path, file.bytes)))
+            }
+            Ok(_) if sha256 != file.sha256 => {
+                Err(Error::Checksum { what: file.path.into(), expected: file.sha256.into(), got: sha256 })
+            }
             Ok(_) => Ok(()),
         };
         if checked.is_err() {

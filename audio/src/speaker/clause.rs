@@ -48,25 +48,10 @@ impl Queue {
         }
     }
 
-    pub(super) fn push(
-        &mut self,
-        number: u16,
-        pcm: &[i16],
-        rate_hz: u32,
-        last: bool,
-        resampler: Resampler,
-    ) {
+    pub(super) fn push(&mut self, number: u16, pcm: &[i16], rate_hz: u32, last: bool, resampler: Resampler) {
         let tail = resampler.tail_samples();
         let pcm = pcm.to_vec();
-        self.clauses.push_back(Clause {
-            number,
-            pcm,
-            used: 0,
-            rate_hz,
-            last,
-            resampler,
-            tail,
-        });
+        self.clauses.push_back(Clause { number, pcm, used: 0, rate_hz, last, resampler, tail });
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -79,9 +64,7 @@ impl Queue {
 
     /// Microseconds of source sound that wait.
     pub(super) fn queued_us(&self) -> u64 {
-        let waiting = |clause: &Clause| {
-            samples_to_us((clause.pcm.len() - clause.used) as u64, clause.rate_hz)
-        };
+        let waiting = |clause: &Clause| samples_to_us((clause.pcm.len() - clause.used) as u64, clause.rate_hz);
         self.clauses.iter().map(waiting).sum()
     }
 
@@ -92,10 +75,7 @@ impl Queue {
         while self.converted.len() < size && clause.convert_some(&mut self.converted) {}
         let (number, last) = (clause.number, clause.last);
         let ends = clause.is_spent() && self.converted.len() <= size;
-        let mut pcm: Vec<i16> = self
-            .converted
-            .drain(..size.min(self.converted.len()))
-            .collect();
+        let mut pcm: Vec<i16> = self.converted.drain(..size.min(self.converted.len())).collect();
         pcm.resize(size, 0);
         if ends {
             self.clauses.pop_front();
@@ -103,22 +83,14 @@ impl Queue {
         self.sent.extend(&pcm);
         let surplus = self.sent.len().saturating_sub(self.sent_max);
         self.sent.drain(..surplus);
-        Some(Frame {
-            clause: number,
-            pcm,
-            last_of_clause: ends,
-            last_of_speech: ends && last,
-        })
+        Some(Frame { clause: number, pcm, last_of_clause: ends, last_of_speech: ends && last })
     }
 
     /// A frame that begins `back` samples before the end of what was given out and ramps to
     /// silence.
     pub(super) fn fade_frame(&self, back: u64) -> Vec<i16> {
         let size = self.rate_hz as usize / 50;
-        let start = self
-            .sent
-            .len()
-            .saturating_sub(usize::try_from(back).unwrap_or(usize::MAX));
+        let start = self.sent.len().saturating_sub(usize::try_from(back).unwrap_or(usize::MAX));
         let mut pcm: Vec<i16> = self.sent.iter().skip(start).take(size).copied().collect();
         pcm.resize(size, 0);
         for (at, sample) in pcm.iter_mut().enumerate() {

@@ -107,12 +107,7 @@ impl Ledger {
                 last.end_us = self.sent_us;
                 last.ended = ended;
             }
-            None => self.clauses.push(Sent {
-                clause,
-                start_us,
-                end_us: self.sent_us,
-                ended,
-            }),
+            None => self.clauses.push(Sent { clause, start_us, end_us: self.sent_us, ended }),
         }
     }
 
@@ -128,21 +123,12 @@ impl Ledger {
         }
         self.played_us = played_us;
         let open = self.clauses.get(self.reported..).unwrap_or_default();
-        let completed: Vec<u16> = open
-            .iter()
-            .take_while(|sent| sent.ended && sent.end_us <= played_us)
-            .map(|sent| sent.clause)
-            .collect();
+        let completed: Vec<u16> =
+            open.iter().take_while(|sent| sent.ended && sent.end_us <= played_us).map(|sent| sent.clause).collect();
         self.reported += completed.len();
         let finished = self.all_sent && played_us == self.sent_us && !self.finished;
         self.finished |= finished;
-        Some(Played {
-            speech: self.speech,
-            turn: self.turn,
-            played_us,
-            completed,
-            finished,
-        })
+        Some(Played { speech: self.speech, turn: self.turn, played_us, completed, finished })
     }
 
     pub(super) fn clause_at(&self, at_us: u64) -> Option<u16> {

@@ -40,12 +40,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            codec: Codec::Pcm16,
-            rate_hz: 16_000,
-            bitrate: 24_000,
-            lead_us: 300_000,
-        }
+        Self { codec: Codec::Pcm16, rate_hz: 16_000, bitrate: 24_000, lead_us: 300_000 }
     }
 }
 
@@ -71,9 +66,7 @@ pub enum Error {
         clause: u16,
     },
     /// The clause does not fit; see [`Speaker::room_us`].
-    #[error(
-        "clause of {clause_us} us does not fit into the {room_us} us left; wait until some was sent"
-    )]
+    #[error("clause of {clause_us} us does not fit into the {room_us} us left; wait until some was sent")]
     Full {
         /// Its length.
         clause_us: u64,
@@ -148,19 +141,10 @@ impl Speaker {
     /// A codec, rate or lead that cannot be used.
     pub fn new(config: Config) -> Result<Self, Error> {
         if !(FRAME_US..=LEAD_US_MAX).contains(&config.lead_us) {
-            return Err(Error::Lead {
-                lead_us: config.lead_us,
-            });
+            return Err(Error::Lead { lead_us: config.lead_us });
         }
         let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
-        Ok(Self {
-            config,
-            encoder,
-            seq: 0,
-            speech: None,
-            previous: None,
-            fade: None,
-        })
+        Ok(Self { config, encoder, seq: 0, speech: None, previous: None, fade: None })
     }
 
     /// Begins the speech `speech` that answers `turn`. One under way is dropped; hush it first to
@@ -183,13 +167,7 @@ impl Speaker {
     /// # Errors
     /// [`Error::NoSpeech`], [`Error::Full`], or a rate that cannot be converted. Nothing is queued
     /// then.
-    pub fn push_clause(
-        &mut self,
-        clause: u16,
-        pcm: &[i16],
-        rate_hz: u32,
-        last: bool,
-    ) -> Result<(), Error> {
+    pub fn push_clause(&mut self, clause: u16, pcm: &[i16], rate_hz: u32, last: bool) -> Result<(), Error> {
         let room_us = self.room_us();
         let Some(speech) = self.speech.as_mut().filter(|speech| !speech.complete) else {
             return Err(Error::NoSpeech { clause });
@@ -206,10 +184,7 @@ impl Speaker {
 
     /// Speech that still fits into the queue, in microseconds.
     pub fn room_us(&self) -> u64 {
-        let queued_us = self
-            .speech
-            .as_ref()
-            .map_or(0, |speech| speech.queue.queued_us());
+        let queued_us = self.speech.as_ref().map_or(0, |speech| speech.queue.queued_us());
         QUEUE_US_MAX.saturating_sub(queued_us)
     }
 
@@ -225,10 +200,7 @@ impl Speaker {
         let speech = self.speech.as_mut()?;
         let sent_us = speech.ledger.sent_us();
         // A device that ran dry stood still: it goes on from the next packet.
-        let began_us = speech
-            .began_us
-            .unwrap_or(now_us)
-            .max(now_us.saturating_sub(sent_us));
+        let began_us = speech.began_us.unwrap_or(now_us).max(now_us.saturating_sub(sent_us));
         speech.began_us = Some(began_us);
         let frame = speech.queue.pop_frame()?;
         let bytes = match self.encoder.encode(&frame.pcm) {
@@ -239,12 +211,7 @@ impl Speaker {
                 Vec::new()
             }
         };
-        speech.ledger.sent(
-            frame.clause,
-            FRAME_US,
-            frame.last_of_clause,
-            frame.last_of_speech,
-        );
+        speech.ledger.sent(frame.clause, FRAME_US, frame.last_of_clause, frame.last_of_speech);
         let packet = Packet {
             speech: speech.ledger.speech(),
             turn: speech.ledger.turn(),
@@ -262,11 +229,7 @@ impl Speaker {
 
     /// When [`poll_packet`](Self::poll_packet) will have a packet, without another clause.
     pub fn next_wake_us(&self) -> Option<u64> {
-        if self.fade.is_some() {
-            Some(0)
-        } else {
-            self.speech_due_us()
-        }
+        if self.fade.is_some() { Some(0) } else { self.speech_due_us() }
     }
 
     /// Stops at once: the queue is dropped and the speech takes no more clauses. One packet may be
@@ -285,9 +248,7 @@ impl Speaker {
             playhead_us,
         };
         if sent_us > 0 && playhead_us < sent_us {
-            let frame = speech
-                .queue
-                .fade_frame(us_to_samples(sent_us - playhead_us, self.config.rate_hz));
+            let frame = speech.queue.fade_frame(us_to_samples(sent_us - playhead_us, self.config.rate_hz));
             self.fade = self.encoder.encode(&frame).ok().map(|bytes| Packet {
                 speech: hushed.speech,
                 turn: hushed.turn,
@@ -313,11 +274,7 @@ impl Speaker {
         let current = self.speech.as_mut().map(|speech| &mut speech.ledger);
         let ledger = current
             .filter(|ledger| ledger.speech() == speech)
-            .or_else(|| {
-                self.previous
-                    .as_mut()
-                    .filter(|ledger| ledger.speech() == speech)
-            })?;
+            .or_else(|| self.previous.as_mut().filter(|ledger| ledger.speech() == speech))?;
         ledger.played(played_us)
     }
 
@@ -329,37 +286,24 @@ impl Speaker {
 
     /// Whether a speech is under way: begun, not hushed, and not played to its end.
     pub fn is_speaking(&self) -> bool {
-        self.speech
-            .as_ref()
-            .is_some_and(|speech| !speech.ledger.finished())
+        self.speech.as_ref().is_some_and(|speech| !speech.ledger.finished())
     }
 
     fn speech_due_us(&self) -> Option<u64> {
-        let speech = self
-            .speech
-            .as_ref()
-            .filter(|speech| !speech.queue.is_empty())?;
+        let speech = self.speech.as_ref().filter(|speech| !speech.queue.is_empty())?;
         let Some(began_us) = speech.began_us else {
             return Some(0);
         };
         // The frame must be over at most one lead from where the device is.
         let end_us = speech.ledger.sent_us() + FRAME_US;
-        Some(
-            began_us
-                .saturating_add(end_us)
-                .saturating_sub(self.config.lead_us),
-        )
+        Some(began_us.saturating_add(end_us).saturating_sub(self.config.lead_us))
     }
 }
 
 impl Speech {
     /// Where the device is by the clock, never behind what it said and never past what it has.
     fn playhead_us(&self, now_us: u64) -> u64 {
-        let elapsed_us = self
-            .began_us
-            .map_or(0, |began_us| now_us.saturating_sub(began_us));
-        elapsed_us
-            .max(self.ledger.played_us())
-            .min(self.ledger.sent_us())
+        let elapsed_us = self.began_us.map_or(0, |began_us| now_us.saturating_sub(began_us));
+        elapsed_us.max(self.ledger.played_us()).min(self.ledger.sent_us())
     }
 }

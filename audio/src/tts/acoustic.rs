@@ -50,35 +50,16 @@ pub(super) fn single_thread() -> Arc<ThreadPool> {
 /// Loads a network of the voice, with its weights packed for fast products.
 pub(super) fn load_model(dir: &Path, name: &str) -> Result<Model, Error> {
     let bytes = assets::read(dir, name)?;
-    ModelOptions::with_all_ops()
-        .prepack_weights(true)
-        .load(bytes)
-        .map_err(|error| assets::damaged(dir, name, error))
+    ModelOptions::with_all_ops().prepack_weights(true).load(bytes).map_err(|error| assets::damaged(dir, name, error))
 }
 
 impl Acoustic {
     pub(super) fn load(dir: &Path, pool: Arc<ThreadPool>) -> Result<Self, Error> {
         let model = load_model(dir, assets::ACOUSTIC)?;
-        let node = |name| {
-            model
-                .node_id(name)
-                .map_err(|error| assets::damaged(dir, assets::ACOUSTIC, error))
-        };
+        let node = |name| model.node_id(name).map_err(|error| assets::damaged(dir, assets::ACOUSTIC, error));
         let inputs = [node("ids")?, node("speed")?];
-        let outputs = [
-            node("lh")?,
-            node("theta")?,
-            node("ln")?,
-            node("lr")?,
-            node("phi")?,
-            node("f0")?,
-        ];
-        Ok(Self {
-            model,
-            pool,
-            inputs,
-            outputs,
-        })
+        let outputs = [node("lh")?, node("theta")?, node("ln")?, node("lr")?, node("phi")?, node("f0")?];
+        Ok(Self { model, pool, inputs, outputs })
     }
 
     /// Runs the network on `ids` (without pads).
@@ -93,36 +74,21 @@ impl Acoustic {
         let values = self
             .model
             .run_n(
-                vec![
-                    (self.inputs[0], ids.view().into()),
-                    (self.inputs[1], speed.view().into()),
-                ],
+                vec![(self.inputs[0], ids.view().into()), (self.inputs[1], speed.view().into())],
                 self.outputs,
                 Some(options),
             )
             .map_err(|error| failed(error.to_string()))?;
-        let [
-            voiced_log,
-            voiced_phase,
-            noise_log,
-            rest_log,
-            rest_phase,
-            pitch_hz,
-        ] = values;
+        let [voiced_log, voiced_phase, noise_log, rest_log, rest_phase, pitch_hz] = values;
         let pitch: Tensor<f32> = pitch_hz.try_into().map_err(|_| failed("f0 is not f32"))?;
         let frames = pitch.len();
         if frames > FRAMES_MAX {
             return Err(failed(format!("{frames} frames, more than {FRAMES_MAX}")));
         }
         let matrix = |value: Value| {
-            let tensor: Tensor<f32> = value
-                .try_into()
-                .map_err(|_| failed("a spectrum is not f32"))?;
+            let tensor: Tensor<f32> = value.try_into().map_err(|_| failed("a spectrum is not f32"))?;
             if tensor.shape() != [1, BINS, frames] {
-                return Err(failed(format!(
-                    "a spectrum has shape {:?}, not [1, {BINS}, {frames}]",
-                    tensor.shape()
-                )));
+                return Err(failed(format!("a spectrum has shape {:?}, not [1, {BINS}, {frames}]", tensor.shape())));
             }
             Ok(tensor.into_data())
         };
@@ -139,8 +105,5 @@ impl Acoustic {
 }
 
 fn failed(reason: impl Into<String>) -> Error {
-    Error::Model {
-        model: "acoustic",
-        reason: reason.into(),
-    }
+    Error::Model { model: "acoustic", reason: reason.into() }
 }

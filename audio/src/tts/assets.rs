@@ -28,10 +28,7 @@ const FILE_BYTES_MAX: u64 = 32 << 20;
 /// Reads a file of the voice whole.
 pub(super) fn read(dir: &Path, name: &str) -> Result<Vec<u8>, Error> {
     let path = dir.join(name);
-    let file = File::open(&path).map_err(|source| Error::Read {
-        path: path.clone(),
-        source,
-    })?;
+    let file = File::open(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
     read_bounded(file, &path)
 }
 
@@ -46,35 +43,22 @@ fn read_bounded(source: impl Read, path: &Path) -> Result<Vec<u8>, Error> {
     source
         .take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(|source| Error::Read {
-            path: path.to_owned(),
-            source,
-        })?;
+        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Error::TooLarge {
-            path: path.to_owned(),
-            bytes_max: FILE_BYTES_MAX,
-        });
+        return Err(Error::TooLarge { path: path.to_owned(), bytes_max: FILE_BYTES_MAX });
     }
     Ok(bytes)
 }
 
 /// Reads a JSON file of the voice, unpacking it when its name ends in `.gz`.
 pub(super) fn read_json<T: DeserializeOwned>(dir: &Path, name: &str) -> Result<T, Error> {
-    let bytes = if name.ends_with(".gz") {
-        read_gz(dir, name)?
-    } else {
-        read(dir, name)?
-    };
+    let bytes = if name.ends_with(".gz") { read_gz(dir, name)? } else { read(dir, name)? };
     serde_json::from_slice(&bytes).map_err(|error| damaged(dir, name, error))
 }
 
 /// The error for a file with wrong content.
 pub(super) fn damaged(dir: &Path, name: &str, reason: impl fmt::Display) -> Error {
-    Error::Damaged {
-        path: dir.join(name),
-        reason: reason.to_string(),
-    }
+    Error::Damaged { path: dir.join(name), reason: reason.to_string() }
 }
 
 /// A JSON object as (key, value) pairs in the order of the file.
@@ -128,19 +112,13 @@ struct Entry {
 impl<V: Pooled> Table<V> {
     /// The value of `key`.
     pub(super) fn get(&self, key: &str) -> Option<&[V::Item]> {
-        let found = self
-            .entries
-            .binary_search_by(|entry| self.key(entry).cmp(key))
-            .ok()?;
+        let found = self.entries.binary_search_by(|entry| self.key(entry).cmp(key)).ok()?;
         let entry = self.entries.get(found)?;
-        self.pool
-            .get(entry.value as usize..entry.value as usize + entry.value_len as usize)
+        self.pool.get(entry.value as usize..entry.value as usize + entry.value_len as usize)
     }
 
     fn key(&self, entry: &Entry) -> &str {
-        self.keys
-            .get(entry.key as usize..entry.key as usize + entry.key_len as usize)
-            .unwrap_or_default()
+        self.keys.get(entry.key as usize..entry.key as usize + entry.key_len as usize).unwrap_or_default()
     }
 }
 
@@ -153,11 +131,7 @@ impl<'de, V: Pooled + Deserialize<'de>> Deserialize<'de> for Table<V> {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut table = Table {
-                    keys: String::new(),
-                    pool: Vec::new(),
-                    entries: Vec::new(),
-                };
+                let mut table = Table { keys: String::new(), pool: Vec::new(), entries: Vec::new() };
                 // Offsets fit u32 because the file is bounded far below that.
                 while let Some((key, value)) = map.next_entry::<std::borrow::Cow<'de, str>, V>()? {
                     let start = table.pool.len();
@@ -165,8 +139,7 @@ impl<'de, V: Pooled + Deserialize<'de>> Deserialize<'de> for Table<V> {
                     table.entries.push(Entry {
                         key: table.keys.len() as u32,
                         value: start as u32,
-                        value_len: u16::try_from(table.pool.len() - start)
-                            .map_err(A::Error::custom)?,
+                        value_len: u16::try_from(table.pool.len() - start).map_err(A::Error::custom)?,
                         key_len: u16::try_from(key.len()).map_err(A::Error::custom)?,
                     });
                     table.keys.push_str(&key);
@@ -199,8 +172,7 @@ mod tests {
 
     #[test]
     fn table_finds_what_the_object_held() {
-        let table: Table<Numbers> =
-            serde_json::from_str(r#"{"b": [1, 2], "a": [], "é": [3]}"#).unwrap();
+        let table: Table<Numbers> = serde_json::from_str(r#"{"b": [1, 2], "a": [], "é": [3]}"#).unwrap();
         assert_eq!(table.get("b"), Some([1, 2].as_slice()));
         assert_eq!(table.get("a"), Some([].as_slice()));
         assert_eq!(table.get("é"), Some([3].as_slice()));

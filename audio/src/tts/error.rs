@@ -6,9 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the voice cannot be read.
-    #[error(
-        "voice file {path} cannot be read: {source}; `cargo xtask fetch` gets the voice's files"
-    )]
+    #[error("voice file {path} cannot be read: {source}; `cargo xtask fetch` gets the voice's files")]
     Read {
         /// The file.
         path: PathBuf,
@@ -16,9 +14,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file of the voice is larger than any such file can be.
-    #[error(
-        "voice file {path} holds more than {bytes_max} bytes; it is not the file of this voice, fetch it again"
-    )]
+    #[error("voice file {path} holds more than {bytes_max} bytes; it is not the file of this voice, fetch it again")]
     TooLarge {
         /// The file.
         path: PathBuf,

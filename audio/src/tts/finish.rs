@@ -30,11 +30,7 @@ pub(super) fn finish(samples: &mut [f32], pcm: &mut Vec<i16>) {
         samples[len - 1 - n] *= gain;
     }
     // A NaN becomes 0: the cast saturates.
-    pcm.extend(
-        samples
-            .iter()
-            .map(|sample| (sample.clamp(-1.0, 1.0) * 32_767.0).round() as i16),
-    );
+    pcm.extend(samples.iter().map(|sample| (sample.clamp(-1.0, 1.0) * 32_767.0).round() as i16));
 }
 
 #[cfg(test)]
@@ -49,21 +45,14 @@ mod tests {
         finish(&mut samples, &mut pcm);
         assert_eq!(pcm.len(), 4_800 + LEAD_MS * SAMPLES_PER_MS);
         assert_eq!((pcm[0], pcm[pcm.len() - 1]), (0, 0));
-        let step = pcm
-            .windows(2)
-            .skip(LEAD_MS * SAMPLES_PER_MS + 1)
-            .map(|pair| (pair[1] - pair[0]).abs())
-            .max();
+        let step = pcm.windows(2).skip(LEAD_MS * SAMPLES_PER_MS + 1).map(|pair| (pair[1] - pair[0]).abs()).max();
         assert!(step < Some(200), "{step:?}");
     }
 
     #[test]
     fn odd_values_stay_in_range() {
         let mut pcm = Vec::new();
-        finish(
-            &mut [f32::NAN, 9.0, -9.0, f32::INFINITY, 0.25, 1.0, -1.0, 0.0],
-            &mut pcm,
-        );
+        finish(&mut [f32::NAN, 9.0, -9.0, f32::INFINITY, 0.25, 1.0, -1.0, 0.0], &mut pcm);
         assert_eq!(pcm.len(), 8);
         finish(&mut [], &mut pcm);
         assert_eq!(pcm.len(), 8);

@@ -89,10 +89,7 @@ impl Voice {
         for ids in self.phoneme_ids(clause)? {
             let spectrum = self.acoustic.run(&ids, speed)?;
             // A poisoned lock only means that another call panicked; the buffers are overwritten anyway.
-            let mut vocoder = self
-                .vocoder
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut vocoder = self.vocoder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             samples.clear();
             vocoder.render(&spectrum, || StandardNormal.sample(&mut rng), &mut samples);
             finish::finish(&mut samples, &mut pcm);
@@ -107,20 +104,14 @@ impl Voice {
     pub fn phoneme_ids(&self, clause: &str) -> Result<Vec<Vec<i32>>, Error> {
         let chars = clause.chars().take(CLAUSE_CHARS_MAX + 1).count();
         if chars > CLAUSE_CHARS_MAX {
-            return Err(Error::TooLong {
-                chars_max: CLAUSE_CHARS_MAX,
-            });
+            return Err(Error::TooLong { chars_max: CLAUSE_CHARS_MAX });
         }
         self.front_end.phoneme_ids(clause)
     }
 }
 
 fn clamp_speed(speed: f32) -> f32 {
-    if speed.is_nan() {
-        1.0
-    } else {
-        speed.clamp(*SPEED_RANGE.start(), *SPEED_RANGE.end())
-    }
+    if speed.is_nan() { 1.0 } else { speed.clamp(*SPEED_RANGE.start(), *SPEED_RANGE.end()) }
 }
 
 #[cfg(test)]

@@ -55,12 +55,8 @@ impl Vocoder {
     pub(super) fn new() -> Self {
         let mut planner = FftPlanner::new();
         let (forward, inverse) = (planner.plan_fft_forward(FFT), planner.plan_fft_inverse(FFT));
-        let scratch = forward
-            .get_inplace_scratch_len()
-            .max(inverse.get_inplace_scratch_len());
-        let window = (0..FFT)
-            .map(|n| 0.5 - 0.5 * (2.0 * PI * n as f32 / FFT as f32).cos())
-            .collect();
+        let scratch = forward.get_inplace_scratch_len().max(inverse.get_inplace_scratch_len());
+        let window = (0..FFT).map(|n| 0.5 - 0.5 * (2.0 * PI * n as f32 / FFT as f32).cos()).collect();
         Self {
             forward,
             inverse,
@@ -74,12 +70,7 @@ impl Vocoder {
     }
 
     /// Appends `spectrum.frames` · 300 samples to `out`; `normal` draws from a standard normal distribution.
-    pub(super) fn render(
-        &mut self,
-        spectrum: &Spectrum,
-        mut normal: impl FnMut() -> f32,
-        out: &mut Vec<f32>,
-    ) {
+    pub(super) fn render(&mut self, spectrum: &Spectrum, mut normal: impl FnMut() -> f32, out: &mut Vec<f32>) {
         let frames = spectrum.frames;
         // The pulse train is mirrored at both ends by half a transform, so that it must be longer than that.
         if frames * HOP <= FFT / 2 {
@@ -96,36 +87,23 @@ impl Vocoder {
             }
         }
         let norm = WindowNorm::new(&self.window, frames);
-        let kept = self
-            .overlap
-            .iter()
-            .enumerate()
-            .skip(FFT / 2)
-            .take(frames * HOP);
+        let kept = self.overlap.iter().enumerate().skip(FFT / 2).take(frames * HOP);
         out.extend(kept.map(|(n, sample)| sample * norm.at(n)));
     }
 
     /// Frames `start + pair` and, when the block holds it, the next one.
-    fn render_pair(
-        &mut self,
-        start: usize,
-        pair: usize,
-        len: usize,
-        normal: &mut impl FnMut() -> f32,
-    ) {
+    fn render_pair(&mut self, start: usize, pair: usize, len: usize, normal: &mut impl FnMut() -> f32) {
         let (first, second) = (start + pair, (pair + 1 < len).then_some(start + pair + 1));
         let scale = 4.0 / FFT as f32;
         let buffer = &mut self.frame_pair;
-        let voiced = self.pulses.sounds_in(first)
-            || second.is_some_and(|frame| self.pulses.sounds_in(frame));
+        let voiced = self.pulses.sounds_in(first) || second.is_some_and(|frame| self.pulses.sounds_in(frame));
         if voiced {
             for (n, (slot, window)) in buffer.iter_mut().zip(&self.window).enumerate() {
                 let re = self.pulses.mirrored(first * HOP + n);
                 let im = second.map_or(0.0, |frame| self.pulses.mirrored(frame * HOP + n));
                 *slot = Complex32::new(re, im) * (window * scale);
             }
-            self.forward
-                .process_with_scratch(buffer, &mut self.fft_scratch);
+            self.forward.process_with_scratch(buffer, &mut self.fft_scratch);
         } else {
             buffer.fill(Complex32::default());
         }
@@ -135,11 +113,7 @@ impl Vocoder {
             let mut a = (low + high) * 0.5;
             let mut b = (low - high) * Complex32::new(0.0, -0.5);
             a = self.block.shape(pair, bin, a, normal);
-            b = if second.is_some() {
-                self.block.shape(pair + 1, bin, b, normal)
-            } else {
-                Complex32::default()
-            };
+            b = if second.is_some() { self.block.shape(pair + 1, bin, b, normal) } else { Complex32::default() };
             if bin == mirror || bin == 0 {
                 // A real signal has real ends of its spectrum.
                 a.im = 0.0;
@@ -151,8 +125,7 @@ impl Vocoder {
                 buffer[mirror] = a.conj() + i * b.conj();
             }
         }
-        self.inverse
-            .process_with_scratch(buffer, &mut self.fft_scratch);
+        self.inverse.process_with_scratch(buffer, &mut self.fft_scratch);
         let at = first * HOP;
         for (n, (value, window)) in buffer.iter().zip(&self.window).enumerate() {
             let windowed = *value * (window / FFT as f32);
@@ -176,9 +149,7 @@ impl Block {
             }
         };
         let magnitude = |values: &mut Vec<f32>| {
-            values
-                .iter_mut()
-                .for_each(|value| *value = value.min(LOG_MAX));
+            values.iter_mut().for_each(|value| *value = value.min(LOG_MAX));
             Exp {}.map_mut(values);
         };
         let angle = |cos: &mut Vec<f32>, sin: &mut Vec<f32>| {
@@ -201,16 +172,9 @@ impl Block {
     }
 
     /// The three parts of one bin; `pulse` is the pulse train's.
-    fn shape(
-        &self,
-        frame: usize,
-        bin: usize,
-        pulse: Complex32,
-        normal: &mut impl FnMut() -> f32,
-    ) -> Complex32 {
+    fn shape(&self, frame: usize, bin: usize, pulse: Complex32, normal: &mut impl FnMut() -> f32) -> Complex32 {
         let at = frame * BINS + bin;
-        let voiced =
-            pulse * Complex32::new(self.voiced_cos[at], self.voiced_sin[at]) * self.voiced[at];
+        let voiced = pulse * Complex32::new(self.voiced_cos[at], self.voiced_sin[at]) * self.voiced[at];
         let noise = Complex32::new(normal(), normal()) * self.noise[at];
         let rest = Complex32::new(self.rest_cos[at], self.rest_sin[at]) * self.rest[at];
         voiced + noise + rest
@@ -235,22 +199,13 @@ impl Pulses {
         let mut turns = 0.0_f64;
         for n in 0..frames * HOP {
             let pitch = pitch_at(pitch_hz, n);
-            let hz = if pitch > VOICED_HZ_MIN {
-                pitch
-            } else {
-                VOICED_HZ_MIN
-            };
+            let hz = if pitch > VOICED_HZ_MIN { pitch } else { VOICED_HZ_MIN };
             turns = (turns + f64::from(hz) / f64::from(Voice::RATE_HZ)).fract();
             let sines = f64::from((HARMONIC_HZ_MAX / hz).floor()) + 0.5;
             // Whole turns are taken off before the sine, which is exact only for small angles.
-            self.samples
-                .push((turns * sines).fract() as f32 * (2.0 * PI));
+            self.samples.push((turns * sines).fract() as f32 * (2.0 * PI));
             self.divisor.push(turns as f32 * PI);
-            harmonics.push(if pitch > VOICED_HZ_MIN {
-                sines as f32
-            } else {
-                0.0
-            });
+            harmonics.push(if pitch > VOICED_HZ_MIN { sines as f32 } else { 0.0 });
         }
         Sin::new().map_mut(&mut self.samples);
         Sin::new().map_mut(&mut self.divisor);
@@ -264,19 +219,13 @@ impl Pulses {
             };
         }
         self.sounding.clear();
-        self.sounding.extend(
-            harmonics
-                .chunks(HOP)
-                .map(|hop| hop.iter().any(|sines| *sines > 0.0)),
-        );
+        self.sounding.extend(harmonics.chunks(HOP).map(|hop| hop.iter().any(|sines| *sines > 0.0)));
     }
 
     /// Whether a pulse falls under the window of `frame`, which reaches two hops to each side.
     fn sounds_in(&self, frame: usize) -> bool {
         let reach = frame.saturating_sub(2)..(frame + 3).min(self.sounding.len());
-        self.sounding
-            .get(reach)
-            .is_some_and(|hops| hops.contains(&true))
+        self.sounding.get(reach).is_some_and(|hops| hops.contains(&true))
     }
 
     /// The train mirrored at both ends; index 0 is half a transform before its start.
@@ -297,11 +246,7 @@ impl Pulses {
 fn pitch_at(pitch_hz: &[f32], n: usize) -> f32 {
     let (frame, at) = (n / HOP, n % HOP);
     let place = ((at as f32 + 0.5) / HOP as f32 + 0.5).fract();
-    let (left, right) = if at < HOP / 2 {
-        (frame.saturating_sub(1), frame)
-    } else {
-        (frame, frame + 1)
-    };
+    let (left, right) = if at < HOP / 2 { (frame.saturating_sub(1), frame) } else { (frame, frame + 1) };
     let left = pitch_hz[left];
     let right = pitch_hz[right.min(pitch_hz.len() - 1)];
     left * (1.0 - place) + right * place
@@ -318,11 +263,7 @@ impl<'a> WindowNorm<'a> {
     fn new(window: &'a [f32], frames: usize) -> Self {
         // Four Hann windows a quarter apart: the sum of squares is the same everywhere.
         let inside = 1.0 / (0..FFT / HOP).map(|k| window[k * HOP].powi(2)).sum::<f32>();
-        Self {
-            window,
-            frames,
-            inside,
-        }
+        Self { window, frames, inside }
     }
 
     fn at(&self, n: usize) -> f32 {
@@ -331,9 +272,7 @@ impl<'a> WindowNorm<'a> {
             return self.inside;
         }
         let covering = (0..FFT / HOP).filter(|k| block >= *k && block - k < self.frames);
-        let sum: f32 = covering
-            .map(|k| self.window[k * HOP + n % HOP].powi(2))
-            .sum();
+        let sum: f32 = covering.map(|k| self.window[k * HOP + n % HOP].powi(2)).sum();
         1.0 / sum.max(1e-11)
     }
 }

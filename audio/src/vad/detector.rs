@@ -62,13 +62,7 @@ impl Detector {
 
     /// Takes the next frame, which `recent` must end with already, and appends the windows that it
     /// completes to `windows`. With `keep_open` Silero runs even while the gate is closed.
-    pub fn push(
-        &mut self,
-        frame: &[i16; FRAME_SAMPLES],
-        recent: &Preroll,
-        keep_open: bool,
-        windows: &mut Vec<Window>,
-    ) {
+    pub fn push(&mut self, frame: &[i16; FRAME_SAMPLES], recent: &Preroll, keep_open: bool, windows: &mut Vec<Window>) {
         let open = self.gate.push(frame);
         self.stats.open_frames += u64::from(open);
         if !open && !keep_open {
@@ -115,11 +109,7 @@ impl Detector {
     fn run(&mut self, end: u64, windows: &mut Vec<Window>) {
         let mut start = end - self.partial.len() as u64;
         let mut used = 0;
-        while let Some((window, _)) = self
-            .partial
-            .get(used..)
-            .and_then(<[i16]>::split_first_chunk::<WINDOW_SAMPLES>)
-        {
+        while let Some((window, _)) = self.partial.get(used..).and_then(<[i16]>::split_first_chunk::<WINDOW_SAMPLES>) {
             let probability = match self.silero.push(window) {
                 Ok(probability) => Some(probability),
                 Err(error) => {
@@ -135,11 +125,7 @@ impl Detector {
             // A model that warms up may already be sure of speech, never of silence.
             let probability = probability.filter(|p| warm || *p >= 0.5);
             used += WINDOW_SAMPLES;
-            windows.push(Window {
-                start,
-                end: start + WINDOW_SAMPLES as u64,
-                probability,
-            });
+            windows.push(Window { start, end: start + WINDOW_SAMPLES as u64, probability });
             start += WINDOW_SAMPLES as u64;
         }
         self.partial.drain(..used);

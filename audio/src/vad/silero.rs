@@ -70,10 +70,7 @@ impl Model {
     /// # Errors
     /// [`Error::Load`] or [`Error::Shape`].
     pub fn load(path: &Path) -> Result<Arc<Self>, Error> {
-        let failed = |reason: String| Error::Load {
-            path: path.display().to_string(),
-            reason,
-        };
+        let failed = |reason: String| Error::Load { path: path.display().to_string(), reason };
         let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
         let model = rten::Model::load(bytes).map_err(|error| failed(error.to_string()))?;
         let (inputs, outputs) = (model.input_ids().to_vec(), model.output_ids().to_vec());
@@ -84,9 +81,7 @@ impl Model {
                     .is_some_and(|name| name.contains(part))
             })
         };
-        let missing = |what: &str| Error::Shape {
-            what: format!("{}: no {what}", path.display()),
-        };
+        let missing = |what: &str| Error::Shape { what: format!("{}: no {what}", path.display()) };
         let state = named(&inputs, "state").ok_or_else(|| missing("state input"))?;
         let next_state = named(&outputs, "state").ok_or_else(|| missing("state output"))?;
         let other = |ids: &[NodeId], known| match ids {
@@ -95,29 +90,15 @@ impl Model {
             _ => None,
         };
         let input = other(&inputs, state).ok_or_else(|| missing("single sound input"))?;
-        let probability =
-            other(&outputs, next_state).ok_or_else(|| missing("single probability output"))?;
-        let threads = std::thread::available_parallelism()
-            .map_or(1, usize::from)
-            .min(THREADS_MAX);
-        let pools = (0..threads)
-            .map(|_| Arc::new(ThreadPool::with_num_threads(1)))
-            .collect();
-        let model = Arc::new(Self {
-            model,
-            input,
-            state,
-            probability,
-            next_state,
-            pools,
-            streams: AtomicUsize::new(0),
-        });
+        let probability = other(&outputs, next_state).ok_or_else(|| missing("single probability output"))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+        let pools = (0..threads).map(|_| Arc::new(ThreadPool::with_num_threads(1))).collect();
+        let model =
+            Arc::new(Self { model, input, state, probability, next_state, pools, streams: AtomicUsize::new(0) });
         // A model that loads but computes something else is found now, not in mid-sentence.
         Stream::new(model.clone())
             .push(&[0; WINDOW_SAMPLES])
-            .map_err(|error| Error::Shape {
-                what: format!("{}: {error}", path.display()),
-            })?;
+            .map_err(|error| Error::Shape { what: format!("{}: {error}", path.display()) })?;
         Ok(model)
     }
 }
@@ -158,33 +139,21 @@ impl Stream {
         for (slot, sample) in self.window[CONTEXT_SAMPLES..].iter_mut().zip(pcm) {
             *slot = f32::from(*sample) / 32_768.0;
         }
-        let failed = |reason: &dyn std::fmt::Display| Error::Run {
-            reason: reason.to_string(),
-        };
-        let window =
-            NdTensorView::from_data([1, CONTEXT_SAMPLES + WINDOW_SAMPLES], &self.window[..]);
+        let failed = |reason: &dyn std::fmt::Display| Error::Run { reason: reason.to_string() };
+        let window = NdTensorView::from_data([1, CONTEXT_SAMPLES + WINDOW_SAMPLES], &self.window[..]);
         let state = NdTensorView::from_data(STATE_SHAPE, &self.state[..]);
-        let inputs: Vec<(NodeId, ValueOrView)> = vec![
-            (self.model.input, window.into()),
-            (self.model.state, state.into()),
-        ];
+        let inputs: Vec<(NodeId, ValueOrView)> =
+            vec![(self.model.input, window.into()), (self.model.state, state.into())];
         let outputs = self
             .model
             .model
-            .run(
-                inputs,
-                &[self.model.probability, self.model.next_state],
-                Some(self.options.clone()),
-            )
+            .run(inputs, &[self.model.probability, self.model.next_state], Some(self.options.clone()))
             .map_err(|error| failed(&error))?;
-        let [probability, next_state] =
-            <[_; 2]>::try_from(outputs).map_err(|_| failed(&"not two outputs"))?;
-        let probability: NdTensor<f32, 2> = probability
-            .try_into()
-            .map_err(|_| failed(&"the probability is not [1, 1]"))?;
-        let next_state: NdTensor<f32, 3> = next_state
-            .try_into()
-            .map_err(|_| failed(&"the state is not [2, 1, 128]"))?;
+        let [probability, next_state] = <[_; 2]>::try_from(outputs).map_err(|_| failed(&"not two outputs"))?;
+        let probability: NdTensor<f32, 2> =
+            probability.try_into().map_err(|_| failed(&"the probability is not [1, 1]"))?;
+        let next_state: NdTensor<f32, 3> =
+            next_state.try_into().map_err(|_| failed(&"the state is not [2, 1, 128]"))?;
         if next_state.shape() != STATE_SHAPE {
             return Err(failed(&"the state is not [2, 1, 128]"));
         }

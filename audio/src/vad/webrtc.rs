@@ -25,11 +25,7 @@ impl Gate {
     /// A closed gate that stays open for `hangover_us` after each voiced frame. Detector mode 2.
     pub fn new(hangover_us: u64) -> Self {
         let vad = Vad::new_with_rate_and_mode(SampleRate::Rate16kHz, VadMode::Aggressive);
-        Self {
-            vad: SendVad(vad),
-            hangover_us,
-            left_us: 0,
-        }
+        Self { vad: SendVad(vad), hangover_us, left_us: 0 }
     }
 
     /// Takes one frame and returns whether the gate is open.

@@ -14,30 +14,12 @@ pub const PACKET_US: u64 = 20_000;
 
 /// Clips of read and commanded speech: two speakers reading, several giving commands.
 pub const SPEECH: [(&str, &str); 12] = [
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/cards/001.wav",
-    ),
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/cards/002.wav",
-    ),
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/cards/003.wav",
-    ),
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/cards/005.wav",
-    ),
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/goforward.raw",
-    ),
-    (
-        "pocketsphinx-testdata",
-        "usr/share/pocketsphinx/test/data/something.raw",
-    ),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/cards/001.wav"),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/cards/002.wav"),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/cards/003.wav"),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/cards/005.wav"),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/goforward.raw"),
+    ("pocketsphinx-testdata", "usr/share/pocketsphinx/test/data/something.raw"),
     (
         "pocketsphinx-testdata",
         "usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0870.wav",
@@ -82,9 +64,7 @@ pub fn model() -> Arc<silero::Model> {
 
 /// A clip at 16 kHz.
 pub fn clip((package, path): (&str, &str)) -> Vec<i16> {
-    let file = folder("LORGNETTE_SPEECH", "speech")
-        .join(package)
-        .join(path);
+    let file = folder("LORGNETTE_SPEECH", "speech").join(package).join(path);
     assert!(
         file.exists(),
         "{} is missing: `cargo xtask fetch` brings the speech of Debian package {package}",
@@ -92,12 +72,7 @@ pub fn clip((package, path): (&str, &str)) -> Vec<i16> {
     );
     if path.ends_with(".raw") {
         let bytes = std::fs::read(&file).unwrap();
-        return bytes
-            .as_chunks::<2>()
-            .0
-            .iter()
-            .map(|pair| i16::from_le_bytes(*pair))
-            .collect();
+        return bytes.as_chunks::<2>().0.iter().map(|pair| i16::from_le_bytes(*pair)).collect();
     }
     let mut reader = hound::WavReader::open(&file).unwrap();
     let pcm: Vec<i16> = reader.samples::<i16>().map(Result::unwrap).collect();
@@ -142,9 +117,7 @@ impl Random {
 pub fn white(samples: usize, rms: f64, seed: u64) -> Vec<i16> {
     let mut random = Random(seed);
     // A uniform variable has a root mean square of 1/sqrt(3).
-    (0..samples)
-        .map(|_| (random.uniform() * rms * 3f64.sqrt()) as i16)
-        .collect()
+    (0..samples).map(|_| (random.uniform() * rms * 3f64.sqrt()) as i16).collect()
 }
 
 pub fn rms(pcm: &[i16]) -> f64 {
@@ -162,22 +135,16 @@ pub fn voiced_span(pcm: &[i16]) -> (usize, usize) {
     const FRAME: usize = 160;
     let levels: Vec<f64> = pcm.chunks(FRAME).map(rms).collect();
     let threshold = levels.iter().fold(0.0, |a: f64, b| a.max(*b)) * 0.0316;
-    let runs: Vec<usize> = (0..levels.len().saturating_sub(2))
-        .filter(|i| levels[*i..i + 3].iter().all(|l| *l > threshold))
-        .collect();
-    (
-        runs.first().unwrap() * FRAME,
-        (runs.last().unwrap() + 3) * FRAME,
-    )
+    let runs: Vec<usize> =
+        (0..levels.len().saturating_sub(2)).filter(|i| levels[*i..i + 3].iter().all(|l| *l > threshold)).collect();
+    (runs.first().unwrap() * FRAME, (runs.last().unwrap() + 3) * FRAME)
 }
 
 /// `pcm` (at 16 kHz) as packets of 20 ms.
 pub fn packets(pcm: &[i16], codec: Codec, rate_hz: u32) -> Vec<Vec<u8>> {
     let pcm = convert(pcm, RATE_HZ, rate_hz);
     let mut encoder = Encoder::new(codec, rate_hz, 24_000).unwrap();
-    pcm.chunks_exact(rate_hz as usize / 50)
-        .map(|frame| encoder.encode(frame).unwrap())
-        .collect()
+    pcm.chunks_exact(rate_hz as usize / 50).map(|frame| encoder.encode(frame).unwrap()).collect()
 }
 
 /// What became of an utterance that was closed after a set silence.
@@ -198,34 +165,17 @@ pub fn listen(listener: &mut Listener, packets: &[Vec<u8>], silence_us: u64) -> 
     let (mut heard, mut facts, mut started_us) = (Vec::new(), Vec::new(), 0);
     for (index, packet) in packets.iter().enumerate() {
         let capture_us = index as u64 * PACKET_US;
-        listener
-            .push_packet(
-                index as u32,
-                capture_us,
-                packet,
-                capture_us + 30_000,
-                &mut facts,
-            )
-            .unwrap();
+        listener.push_packet(index as u32, capture_us, packet, capture_us + 30_000, &mut facts).unwrap();
         for fact in facts.drain(..) {
             match fact {
                 Fact::SpeechStarted { at_us, .. } => started_us = at_us,
-                Fact::Silence {
-                    utterance,
-                    at_us,
-                    silence_us: so_far_us,
-                    ..
-                } if so_far_us >= silence_us && listener.utterance_pcm(utterance).is_some() => {
+                Fact::Silence { utterance, at_us, silence_us: so_far_us, .. }
+                    if so_far_us >= silence_us && listener.utterance_pcm(utterance).is_some() =>
+                {
                     let pcm = listener.utterance_pcm(utterance).unwrap().to_vec();
                     listener.close_utterance(utterance);
                     let closed_us = capture_us + PACKET_US;
-                    heard.push(Heard {
-                        utterance,
-                        started_us,
-                        ended_us: at_us,
-                        closed_us,
-                        pcm,
-                    });
+                    heard.push(Heard { utterance, started_us, ended_us: at_us, closed_us, pcm });
                 }
                 _ => {}
             }
@@ -235,13 +185,5 @@ pub fn listen(listener: &mut Listener, packets: &[Vec<u8>], silence_us: u64) -> 
 }
 
 pub fn listener(codec: Codec, rate_hz: u32) -> Listener {
-    Listener::new(
-        Config {
-            codec,
-            rate_hz,
-            ..Config::default()
-        },
-        model(),
-    )
-    .unwrap()
+    Listener::new(Config { codec, rate_hz, ..Config::default() }, model()).unwrap()
 }

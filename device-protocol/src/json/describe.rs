@@ -13,31 +13,16 @@ pub fn describe(bytes: &[u8]) -> String {
     let header = match peek(bytes) {
         Ok(Some(header)) => header,
         Ok(None) => {
-            return format!(
-                "error: {} bytes are no envelope, its header alone has {HEADER_BYTES}\n",
-                bytes.len()
-            );
+            return format!("error: {} bytes are no envelope, its header alone has {HEADER_BYTES}\n", bytes.len());
         }
         Err(error) => return format!("error: {error}\n"),
     };
-    let body = if header.is_down() {
-        decode_down(bytes).map(show)
-    } else {
-        decode_up(bytes).map(show)
-    };
-    format!(
-        "{}{}\n",
-        head(&header),
-        body.unwrap_or_else(|error| format!("error: {error}"))
-    )
+    let body = if header.is_down() { decode_down(bytes).map(show) } else { decode_up(bytes).map(show) };
+    format!("{}{}\n", head(&header), body.unwrap_or_else(|error| format!("error: {error}")))
 }
 
 fn head(header: &Header) -> String {
-    let Header {
-        flags,
-        kind,
-        length,
-    } = *header;
+    let Header { flags, kind, length } = *header;
     let (direction, name) = if header.is_down() {
         ("gateway to device", Down::kind_name(kind))
     } else {

@@ -57,8 +57,6 @@ pub enum JsonError {
 
 impl JsonError {
     pub(crate) fn syntax(error: &serde_json::Error) -> Self {
-        Self::Syntax {
-            message: error.to_string(),
-        }
+        Self::Syntax { message: error.to_string() }
     }
 }

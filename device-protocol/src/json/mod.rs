@@ -95,10 +95,7 @@ pub fn decode_down(text: &str) -> Result<Decoded<DownOwned>, JsonError> {
 
 fn decode<M: MessageOwned>(text: &str, down: bool) -> Result<Decoded<M>, JsonError> {
     if text.len() > limits::JSON_BYTES_MAX {
-        return Err(JsonError::MessageTooLong {
-            length: text.len(),
-            max: limits::JSON_BYTES_MAX,
-        });
+        return Err(JsonError::MessageTooLong { length: text.len(), max: limits::JSON_BYTES_MAX });
     }
     let value: Value = serde_json::from_str(text).map_err(|error| JsonError::syntax(&error))?;
     let object = Fields::new(&value)?;

@@ -54,11 +54,7 @@ impl<O: Owned> ListOwned<O> {
     }
 
     pub(crate) fn from_borrowed<'a>(list: &List<'a, O::Borrowed<'a>>) -> Result<Self, Error> {
-        Self::new(
-            list.iter()
-                .map(|item| O::from_borrowed(&item))
-                .collect::<Result<_, _>>()?,
-        )
+        Self::new(list.iter().map(|item| O::from_borrowed(&item)).collect::<Result<_, _>>()?)
     }
 
     /// The borrowed form.
@@ -114,11 +110,7 @@ impl<'a, R: PutJson + Wire<'a> + Copy> Serialize for Array<'a, R> {
 }
 
 /// A bit mask as a list: the names of known bits, the numbers of others.
-pub(crate) fn put_bits<S: Serializer>(
-    bits: u32,
-    names: &[(u32, &str)],
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
+pub(crate) fn put_bits<S: Serializer>(bits: u32, names: &[(u32, &str)], serializer: S) -> Result<S::Ok, S::Error> {
     let mut sequence = serializer.serialize_seq(None)?;
     for bit in (0..u32::BITS).filter(|bit| bits & (1 << bit) != 0) {
         match names.iter().find(|known| known.0 == bit) {

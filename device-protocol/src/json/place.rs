@@ -15,10 +15,7 @@ pub struct Fields<'j>(&'j Map<String, Value>);
 
 impl<'j> Fields<'j> {
     pub(crate) fn new(value: &'j Value) -> Result<Self, JsonError> {
-        value
-            .as_object()
-            .map(Self)
-            .ok_or(JsonError::NotAnObject { field: "message" })
+        value.as_object().map(Self).ok_or(JsonError::NotAnObject { field: "message" })
     }
 
     pub(crate) fn has(self, field: &'static str) -> bool {
@@ -26,10 +23,7 @@ impl<'j> Fields<'j> {
     }
 
     pub(crate) fn field(self, field: &'static str) -> Place<'j> {
-        Place {
-            field,
-            value: self.0.get(field),
-        }
+        Place { field, value: self.0.get(field) }
     }
 }
 
@@ -48,20 +42,13 @@ impl<'j> Place<'j> {
     fn wrong(self, expected: &'static str) -> JsonError {
         match self.value {
             None => JsonError::Missing { field: self.field },
-            Some(_) => JsonError::WrongType {
-                field: self.field,
-                expected,
-            },
+            Some(_) => JsonError::WrongType { field: self.field, expected },
         }
     }
 
     fn check(self, length: usize, max: usize) -> Result<(), JsonError> {
         if length > max {
-            return Err(JsonError::TooLong {
-                field: self.field,
-                length,
-                max,
-            });
+            return Err(JsonError::TooLong { field: self.field, length, max });
         }
         Ok(())
     }
@@ -84,30 +71,20 @@ impl<'j> Place<'j> {
         const EXPECTED: &str = "bytes in base64";
         let text = self.string(EXPECTED)?;
         // Judged before decoding, so that nothing larger is allocated.
-        self.check(
-            base64::decoded_len_estimate(text.len()).saturating_sub(2),
-            max,
-        )?;
+        self.check(base64::decoded_len_estimate(text.len()).saturating_sub(2), max)?;
         let bytes = STANDARD.decode(text).map_err(|_| self.wrong(EXPECTED))?;
         self.check(bytes.len(), max)?;
         Ok(bytes)
     }
 
     pub(crate) fn array<const N: usize>(self) -> Result<[u8; N], JsonError> {
-        let expected = if N == 32 {
-            "32 bytes in base64"
-        } else {
-            "64 bytes in base64"
-        };
+        let expected = if N == 32 { "32 bytes in base64" } else { "64 bytes in base64" };
         self.bytes(N)?.try_into().map_err(|_| self.wrong(expected))
     }
 
     fn fields(self) -> Result<Fields<'j>, JsonError> {
         let field = self.field;
-        self.value()?
-            .as_object()
-            .map(Fields)
-            .ok_or(JsonError::NotAnObject { field })
+        self.value()?.as_object().map(Fields).ok_or(JsonError::NotAnObject { field })
     }
 
     pub(crate) fn record<O: Owned>(self) -> Result<O, JsonError> {
@@ -123,18 +100,9 @@ impl<'j> Place<'j> {
     }
 
     pub(crate) fn list<O: Owned>(self, max: usize) -> Result<ListOwned<O>, JsonError> {
-        let values = self
-            .value()?
-            .as_array()
-            .ok_or_else(|| self.wrong("a list"))?;
+        let values = self.value()?.as_array().ok_or_else(|| self.wrong("a list"))?;
         self.check(values.len(), max)?;
-        let items = values.iter().map(|value| {
-            Place {
-                field: self.field,
-                value: Some(value),
-            }
-            .record()
-        });
+        let items = values.iter().map(|value| Place { field: self.field, value: Some(value) }.record());
         Ok(ListOwned::new(items.collect::<Result<_, _>>()?)?)
     }
 
@@ -143,29 +111,18 @@ impl<'j> Place<'j> {
             Some(Value::Number(number)) => number.as_i128(),
             _ => None,
         };
-        number
-            .and_then(|number| T::try_from(number).ok())
-            .ok_or_else(|| self.wrong(expected))
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| self.wrong(expected))
     }
 
     /// A list of names and, for bits without a name, numbers. Names of later versions have no bit here.
     pub(crate) fn bits(self, names: &[(u32, &str)], width: u32) -> Result<u32, JsonError> {
         const EXPECTED: &str = "a list of names and bit numbers";
-        let values = self
-            .value()?
-            .as_array()
-            .ok_or_else(|| self.wrong(EXPECTED))?;
+        let values = self.value()?.as_array().ok_or_else(|| self.wrong(EXPECTED))?;
         let mut bits = 0u32;
         for value in values {
-            let place = Place {
-                field: self.field,
-                value: Some(value),
-            };
+            let place = Place { field: self.field, value: Some(value) };
             let bit = match value.as_str() {
-                Some(name) => names
-                    .iter()
-                    .find(|known| known.1 == name)
-                    .map(|known| known.0),
+                Some(name) => names.iter().find(|known| known.1 == name).map(|known| known.0),
                 None => Some(place.integer::<u32>(EXPECTED)?),
             };
             match bit {
@@ -205,9 +162,6 @@ integer! {
 
 impl FromJson for bool {
     fn from_json(place: Place<'_>) -> Result<Self, JsonError> {
-        place
-            .value()?
-            .as_bool()
-            .ok_or_else(|| place.wrong("true or false"))
+        place.value()?.as_bool().ok_or_else(|| place.wrong("true or false"))
     }
 }

@@ -130,10 +130,7 @@ macro_rules! field_from_borrowed {
         $crate::json::Owned::from_borrowed(&$value)?
     };
     ($value:expr, option [$($rest:tt)*]) => {
-        $value
-            .as_ref()
-            .map($crate::json::Owned::from_borrowed)
-            .transpose()?
+        $value.as_ref().map($crate::json::Owned::from_borrowed).transpose()?
     };
     ($value:expr, list [$type:ty, $owned:ident, $max:expr]) => {
         $crate::json::ListOwned::<$owned>::from_borrowed(&$value)?

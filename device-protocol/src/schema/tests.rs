@@ -50,11 +50,7 @@ message! {
     }
 }
 
-const OLD: Old = Old {
-    level: 300,
-    part: OldPart { rate: 7 },
-    end: 9,
-};
+const OLD: Old = Old { level: 300, part: OldPart { rate: 7 }, end: 9 };
 const OLD_BYTES: [u8; 6] = [251, 0x2c, 0x01, 1, 7, 9];
 
 fn put<'a, T: Wire<'a>>(value: &T, buffer: &mut [u8; 64]) -> usize {
@@ -69,35 +65,14 @@ fn older_firmware_gives_the_defaults() {
     let length = put(&OLD, &mut buffer);
     assert_eq!(buffer[..length], OLD_BYTES);
     let new = New::get(&mut Reader::new(&buffer[..length], 8)).unwrap();
-    let part = NewPart {
-        rate: 7,
-        channels: 1,
-    };
-    assert_eq!(
-        new,
-        New {
-            level: 300,
-            part,
-            end: 9,
-            label: "none",
-            gain: 100
-        }
-    );
+    let part = NewPart { rate: 7, channels: 1 };
+    assert_eq!(new, New { level: 300, part, end: 9, label: "none", gain: 100 });
 }
 
 #[test]
 fn newer_firmware_is_read_as_far_as_it_is_known() {
-    let part = NewPart {
-        rate: 7,
-        channels: 2,
-    };
-    let new = New {
-        level: 300,
-        part,
-        end: 9,
-        label: "left",
-        gain: 50,
-    };
+    let part = NewPart { rate: 7, channels: 2 };
+    let new = New { level: 300, part, end: 9, label: "left", gain: 50 };
     let mut buffer = [0; 64];
     let length = put(&new, &mut buffer);
     assert_eq!(Old::get(&mut Reader::new(&buffer[..length], 8)), Ok(OLD));
@@ -105,38 +80,17 @@ fn newer_firmware_is_read_as_far_as_it_is_known() {
 
 #[test]
 fn a_body_may_end_between_appended_fields_but_not_inside_one() {
-    let part = NewPart {
-        rate: 7,
-        channels: 2,
-    };
-    let new = New {
-        level: 300,
-        part,
-        end: 9,
-        label: "left",
-        gain: 50,
-    };
+    let part = NewPart { rate: 7, channels: 2 };
+    let new = New { level: 300, part, end: 9, label: "left", gain: 50 };
     let mut buffer = [0; 64];
     let length = put(&new, &mut buffer);
     let gain_bytes = 1;
     let between = New::get(&mut Reader::new(&buffer[..length - gain_bytes], 8)).unwrap();
     assert_eq!((between.label, between.gain), ("left", 100));
     let inside = New::get(&mut Reader::new(&buffer[..length - gain_bytes - 1], 8));
-    assert_eq!(
-        inside,
-        Err(Error::Truncated {
-            field: "label",
-            offset: 8 + OLD_BYTES.len() + 1
-        })
-    );
+    assert_eq!(inside, Err(Error::Truncated { field: "label", offset: 8 + OLD_BYTES.len() + 1 }));
     let before = New::get(&mut Reader::new(&OLD_BYTES[..5], 8));
-    assert_eq!(
-        before,
-        Err(Error::Truncated {
-            field: "end",
-            offset: 8 + 5
-        })
-    );
+    assert_eq!(before, Err(Error::Truncated { field: "end", offset: 8 + 5 }));
 }
 
 #[test]
@@ -152,18 +106,6 @@ fn json_of_older_firmware_gives_the_defaults() {
 
     let value = serde_json::from_str(r#"{"level": 300, "part": {"rate": 7}, "end": 9}"#).unwrap();
     let new = NewOwned::from_json(Fields::new(&value).unwrap()).unwrap();
-    let part = NewPart {
-        rate: 7,
-        channels: 1,
-    };
-    assert_eq!(
-        new.to_borrowed(),
-        New {
-            level: 300,
-            part,
-            end: 9,
-            label: "none",
-            gain: 100
-        }
-    );
+    let part = NewPart { rate: 7, channels: 1 };
+    assert_eq!(new.to_borrowed(), New { level: 300, part, end: 9, label: "none", gain: 100 });
 }

@@ -1,9 +1,7 @@
 //! What must hold for any bytes of a peer; shared by the corpus test and the fuzz target.
 
 use device_protocol::json::{self, ToJson, describe};
-use device_protocol::{
-    Decoded, Frame, Message, decode_down, decode_up, encode, first_frame, limits,
-};
+use device_protocol::{Decoded, Frame, Message, decode_down, decode_up, encode, first_frame, limits};
 
 /// Nothing panics, and what decodes says the same after both forms.
 pub fn peer_bytes(bytes: &[u8]) {

@@ -30,8 +30,7 @@ impl Draw<'_> {
         let length = self.length(max);
         let mut text = String::new();
         while text.len() < length {
-            let picked =
-                ['a', '"', '\\', '\n', '\u{1}', 'é', '語', '🕶', ' '][usize::from(self.byte()) % 9];
+            let picked = ['a', '"', '\\', '\n', '\u{1}', 'é', '語', '🕶', ' '][usize::from(self.byte()) % 9];
             if text.len() + picked.len_utf8() > length {
                 text.push('x');
             } else {
@@ -47,10 +46,7 @@ impl Draw<'_> {
     }
 
     fn record(&mut self, fields: &[Field]) -> Map<String, Value> {
-        fields
-            .iter()
-            .map(|field| (field.name.into(), self.value(field)))
-            .collect()
+        fields.iter().map(|field| (field.name.into(), self.value(field))).collect()
     }
 
     fn value(&mut self, field: &Field) -> Value {
@@ -73,47 +69,26 @@ impl Draw<'_> {
     }
 
     fn named(&mut self, wire: &str, max: usize) -> Value {
-        let fields = |name: &str| {
-            RECORDS
-                .iter()
-                .find(|record| record.0 == name)
-                .expect("a record")
-                .1
-        };
+        let fields = |name: &str| RECORDS.iter().find(|record| record.0 == name).expect("a record").1;
         if let Some(name) = wire.strip_prefix("record ") {
             return Value::Object(self.record(fields(name)));
         }
         if let Some(name) = wire.strip_prefix("option ") {
-            return if self.byte() % 2 == 1 {
-                Value::Object(self.record(fields(name)))
-            } else {
-                Value::Null
-            };
+            return if self.byte() % 2 == 1 { Value::Object(self.record(fields(name))) } else { Value::Null };
         }
         if let Some(name) = wire.strip_prefix("list ") {
             let count = usize::from(self.byte() % 5).min(max);
-            return (0..count)
-                .map(|_| Value::Object(self.record(fields(name))))
-                .collect();
+            return (0..count).map(|_| Value::Object(self.record(fields(name)))).collect();
         }
         if let Some(known) = ENUMERATIONS.iter().find(|known| known.name == wire) {
             let number = self.number(if known.wire == "u8" { 8 } else { 16 });
             let name = known.names.iter().find(|name| u64::from(name.0) == number);
             return name.map_or(json!(number), |name| json!(name.1));
         }
-        let set = SETS
-            .iter()
-            .find(|set| set.name == wire)
-            .expect("a type of the schema");
+        let set = SETS.iter().find(|set| set.name == wire).expect("a type of the schema");
         let mask = self.number(if set.wire == "u16" { 16 } else { 32 });
         let bits = (0..32u32).filter(|bit| mask & (1 << bit) != 0);
-        bits.map(|bit| {
-            set.names
-                .iter()
-                .find(|name| name.0 == bit)
-                .map_or(json!(bit), |name| json!(name.1))
-        })
-        .collect()
+        bits.map(|bit| set.names.iter().find(|name| name.0 == bit).map_or(json!(bit), |name| json!(name.1))).collect()
     }
 }
 

@@ -98,12 +98,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         options.reconnect = false;
         Ok(options)
     };
-    println!(
-        "{}",
-        stage
-            .style
-            .bold("\n  Simulated glasses talk to the gateway; every sentence is real sound.\n")
-    );
+    println!("{}", stage.style.bold("\n  Simulated glasses talk to the gateway; every sentence is real sound.\n"));
     // Loading the voice must not count as the first turn's time.
     say::spoken(INTERRUPTION).await?;
 
@@ -122,19 +117,10 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 
     println!("\n{}\n", indent(&show::table(stage.style, &stage.rows)));
     if !stage.failures.is_empty() {
-        bail!(
-            "{} of 5 turns did not come through: {}",
-            stage.failures.len(),
-            stage.failures.join("; ")
-        );
+        bail!("{} of 5 turns did not come through: {}", stage.failures.len(), stage.failures.join("; "));
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!(
-        "  {}",
-        stage
-            .style
-            .green(&format!("all five turns came through in {seconds:.1} s"))
-    );
+    println!("  {}", stage.style.green(&format!("all five turns came through in {seconds:.1} s")));
     println!("  what was heard: {}\n", stage.folder.display());
     Ok(())
 }
@@ -151,15 +137,7 @@ struct Stage {
 impl Stage {
     fn introduce(&self, glasses: &Glasses) {
         for event in glasses.log().since(0) {
-            if let Seen::Welcome {
-                gateway,
-                user,
-                transport,
-                up,
-                down,
-                ..
-            } = event.seen
-            {
+            if let Seen::Welcome { gateway, user, transport, up, down, .. } = event.seen {
                 let words = format!(
                     "  connected to {} over {transport}: microphone {} at {} Hz, speech {} at {} Hz, glasses of {}",
                     plain(&gateway),
@@ -185,10 +163,7 @@ impl Stage {
     async fn play(&mut self, glasses: &mut Glasses, scene: &Scene) -> Result<()> {
         self.headline(scene.title);
         let clip = say::spoken(scene.sentence).await?;
-        self.tell(
-            "you say",
-            &self.style.bold(&format!("“{}”", scene.sentence)),
-        );
+        self.tell("you say", &self.style.bold(&format!("“{}”", scene.sentence)));
         let heard_before = glasses.heard().len();
         let mark = glasses.log().mark();
         let mut narrator = Narrator::new(self.style, mark);
@@ -197,10 +172,7 @@ impl Stage {
         let events = glasses.log().since(mark);
         self.show_display(glasses);
         self.keep(glasses, heard_before, scene.file)?;
-        self.rows.push((
-            scene.title.to_owned(),
-            latency::measure(&events, said.t0_us),
-        ));
+        self.rows.push((scene.title.to_owned(), latency::measure(&events, said.t0_us)));
         if let Err(what) = narrated.and_then(|()| proven(&scene.proof, &events)) {
             self.fail(scene.title, &what);
         }
@@ -212,32 +184,21 @@ impl Stage {
     async fn interrupt(&mut self, glasses: &mut Glasses) -> Result<()> {
         let title = "an interruption";
         self.headline(title);
-        let (question, stop) = (
-            say::spoken(LONG_QUESTION).await?,
-            say::spoken(INTERRUPTION).await?,
-        );
+        let (question, stop) = (say::spoken(LONG_QUESTION).await?, say::spoken(INTERRUPTION).await?);
         self.tell("you say", &self.style.bold(&format!("“{LONG_QUESTION}”")));
         let heard_before = glasses.heard().len();
         let mark = glasses.log().mark();
         let mut narrator = Narrator::new(self.style, mark);
         let asked = narrator.while_saying(glasses, question, self.wait).await?;
         let speaks = |seen: &Seen| matches!(seen, Seen::FirstSound { .. });
-        let outcome = narrator
-            .until(glasses, self.wait, |event| speaks(&event.seen))
-            .await;
-        self.rows.push((
-            title.to_owned(),
-            latency::measure(&glasses.log().since(mark), asked.t0_us),
-        ));
+        let outcome = narrator.until(glasses, self.wait, |event| speaks(&event.seen)).await;
+        self.rows.push((title.to_owned(), latency::measure(&glasses.log().since(mark), asked.t0_us)));
         if outcome.is_err() {
             self.fail(title, "the long answer did not begin");
             return Ok(());
         }
         tokio::time::sleep(LISTEN).await;
-        self.tell(
-            "you interrupt",
-            &self.style.bold(&format!("“{INTERRUPTION}”")),
-        );
+        self.tell("you interrupt", &self.style.bold(&format!("“{INTERRUPTION}”")));
         let begins_us = glasses.now_us();
         let from = glasses.log().mark();
         glasses.say(stop).await?;
@@ -245,11 +206,7 @@ impl Stage {
         let outcome = narrator.until(glasses, self.wait, over).await;
         let events = glasses.log().since(from);
         let stopped = events.iter().find_map(|event| match &event.seen {
-            Seen::SpeechHeard {
-                complete: false,
-                played_us,
-                ..
-            } => Some((event.at_us, *played_us)),
+            Seen::SpeechHeard { complete: false, played_us, .. } => Some((event.at_us, *played_us)),
             _ => None,
         });
         self.show_display(glasses);
@@ -264,10 +221,7 @@ impl Stage {
                 self.tell("hushed", &self.style.green(&words));
             }
             None if outcome.is_err() => self.fail(title, "the answer went on"),
-            None => self.fail(
-                title,
-                "the answer was over before the interruption came through",
-            ),
+            None => self.fail(title, "the answer was over before the interruption came through"),
         }
         Ok(())
     }
@@ -296,37 +250,20 @@ impl Stage {
         let path: &Path = &self.folder.join(file);
         let heard = glasses.heard();
         let seconds = record::write(path, heard.get(from..).unwrap_or_default())?;
-        self.tell(
-            "in your ear",
-            &format!("{} ({seconds:.1} s)", path.display()),
-        );
+        self.tell("in your ear", &format!("{} ({seconds:.1} s)", path.display()));
         Ok(())
     }
 }
 
 fn proven(proof: &Proof, events: &[Event]) -> Result<(), String> {
     let found = events.iter().any(|event| match (proof, &event.seen) {
-        (
-            Proof::Answer(words),
-            Seen::SpeechHeard {
-                text,
-                complete: true,
-                ..
-            }
-            | Seen::Display { text, .. },
-        ) => {
+        (Proof::Answer(words), Seen::SpeechHeard { text, complete: true, .. } | Seen::Display { text, .. }) => {
             let text = text.to_lowercase();
             words.iter().any(|word| text.contains(word))
         }
-        (
-            Proof::Tool(tool, argument),
-            Seen::ToolCalled {
-                name,
-                arguments,
-                ok: true,
-                ..
-            },
-        ) => name == tool && arguments.contains(argument),
+        (Proof::Tool(tool, argument), Seen::ToolCalled { name, arguments, ok: true, .. }) => {
+            name == tool && arguments.contains(argument)
+        }
         _ => false,
     });
     match proof {
@@ -345,34 +282,19 @@ struct Narrator {
 
 impl Narrator {
     fn new(style: Style, next: u64) -> Self {
-        Self {
-            style,
-            next,
-            caption: String::new(),
-        }
+        Self { style, next, caption: String::new() }
     }
 
     /// Tells what happens while `clip` is said; a link that breaks shows in what follows.
-    async fn while_saying(
-        &mut self,
-        glasses: &Glasses,
-        clip: Clip,
-        wait: Duration,
-    ) -> Result<Said> {
+    async fn while_saying(&mut self, glasses: &Glasses, clip: Clip, wait: Duration) -> Result<Said> {
         let end = |event: &Event| matches!(event.seen, Seen::Said { .. });
         let (said, _) = tokio::join!(glasses.say(clip), self.until(glasses, wait, end));
         Ok(said?)
     }
 
     /// Tells everything up to the end of the first speech behind `t0_us`.
-    async fn until_heard(
-        &mut self,
-        glasses: &Glasses,
-        t0_us: u64,
-        wait: Duration,
-    ) -> Result<(), String> {
-        let heard =
-            |event: &Event| event.at_us > t0_us && matches!(event.seen, Seen::SpeechHeard { .. });
+    async fn until_heard(&mut self, glasses: &Glasses, t0_us: u64, wait: Duration) -> Result<(), String> {
+        let heard = |event: &Event| event.at_us > t0_us && matches!(event.seen, Seen::SpeechHeard { .. });
         self.until(glasses, wait, heard).await
     }
 
@@ -405,29 +327,15 @@ impl Narrator {
     fn tell(&mut self, event: &Event) {
         let style = self.style;
         let (what, words) = match &event.seen {
-            Seen::Transcript {
-                is_final: false,
-                text,
-                ..
-            } => ("hearing", style.dim(&format!("{} …", plain(text)))),
-            Seen::Transcript {
-                text, addressed, ..
-            } => {
+            Seen::Transcript { is_final: false, text, .. } => ("hearing", style.dim(&format!("{} …", plain(text)))),
+            Seen::Transcript { text, addressed, .. } => {
                 let note = if *addressed { "" } else { " (not addressed)" };
                 ("understood", style.cyan(&format!("{}{note}", plain(text))))
             }
-            Seen::ToolActivity { label, state, .. } => {
-                ("tool", format!("{} {state}", plain(label)))
+            Seen::ToolActivity { label, state, .. } => ("tool", format!("{} {state}", plain(label))),
+            Seen::ToolCalled { name, arguments, content, .. } => {
+                ("glasses do", format!("{}{} → {}", plain(name), plain(arguments), plain(content)))
             }
-            Seen::ToolCalled {
-                name,
-                arguments,
-                content,
-                ..
-            } => (
-                "glasses do",
-                format!("{}{} → {}", plain(name), plain(arguments), plain(content)),
-            ),
             Seen::SpeechStart { text, .. } if *text != self.caption && !text.is_empty() => {
                 self.caption.clone_from(text);
                 ("they answer", style.bold(&format!("“{}”", plain(text))))
@@ -441,8 +349,5 @@ impl Narrator {
 }
 
 fn indent(text: &str) -> String {
-    text.lines()
-        .map(|line| format!("  {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }

@@ -62,24 +62,13 @@ struct Piece {
 }
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
-    ensure!(
-        (1..=GLASSES_MAX).contains(&arguments.count),
-        "1 to {GLASSES_MAX} glasses"
-    );
-    ensure!(
-        arguments.duty > 0.0 && arguments.duty <= 100.0,
-        "--duty is a percentage above 0"
-    );
+    ensure!((1..=GLASSES_MAX).contains(&arguments.count), "1 to {GLASSES_MAX} glasses");
+    ensure!(arguments.duty > 0.0 && arguments.duty <= 100.0, "--duty is a percentage above 0");
     let options = common.options()?;
-    let codec = if options.profile.codecs == Codecs::OPUS {
-        Codec::Opus
-    } else {
-        Codec::Pcm16
-    };
+    let codec = if options.profile.codecs == Codecs::OPUS { Codec::Opus } else { Codec::Pcm16 };
     let pcm = wav::read(&arguments.wav, CLIP_HZ)?;
-    let encode = |pcm: &[i16]| {
-        encode_all(pcm, codec, options.profile.microphone_hz, FRAME_US).map_err(anyhow::Error::msg)
-    };
+    let encode =
+        |pcm: &[i16]| encode_all(pcm, codec, options.profile.microphone_hz, FRAME_US).map_err(anyhow::Error::msg);
     let piece = Arc::new(Piece {
         packets: encode(&pcm).with_context(|| arguments.wav.display().to_string())?,
         voiced_us: voiced_end_us(&pcm),
@@ -96,19 +85,11 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         options.faults.seed = common.seed.wrapping_add(u64::from(number));
         options.decode = false;
         options.silence = Some(Arc::clone(&silence));
-        glasses.push(
-            pair::connect(options, common.json)
-                .await
-                .with_context(|| format!("glasses {number}"))?,
-        );
+        glasses.push(pair::connect(options, common.json).await.with_context(|| format!("glasses {number}"))?);
         sleep(STAGGER).await;
     }
     if !common.json && !common.quiet {
-        println!(
-            "{} glasses are connected; they speak for {} s",
-            glasses.len(),
-            arguments.seconds
-        );
+        println!("{} glasses are connected; they speak for {} s", glasses.len(), arguments.seconds);
     }
     let ends = Instant::now() + Duration::from_secs(arguments.seconds);
     let mut tasks = JoinSet::new();
@@ -126,11 +107,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         total.latencies.extend(tally.latencies);
     }
     report(common, arguments.count, &total);
-    ensure!(
-        total.violations == 0,
-        "{} violations of the protocol",
-        total.violations
-    );
+    ensure!(total.violations == 0, "{} violations of the protocol", total.violations);
     Ok(())
 }
 
@@ -145,31 +122,20 @@ async fn live(glasses: Glasses, piece: Arc<Piece>, mut random: Random, ends: Ins
         next = (next + period).max(Instant::now());
         let mark = glasses.log().mark();
         let sound = Sound::Packets(Arc::clone(&piece.packets));
-        let clip = Clip {
-            label: "fleet".to_owned(),
-            voiced_us: piece.voiced_us,
-            sound,
-        };
+        let clip = Clip { label: "fleet".to_owned(), voiced_us: piece.voiced_us, sound };
         tally.said += 1;
         let Ok(said) = glasses.say(clip).await else {
             break;
         };
         let log = glasses.log();
-        let heard = log.find(mark, |event| {
-            event.at_us > said.t0_us && matches!(event.seen, Seen::FirstSound { .. })
-        });
+        let heard = log.find(mark, |event| event.at_us > said.t0_us && matches!(event.seen, Seen::FirstSound { .. }));
         if timeout(ANSWER_MAX.min(period), heard).await.is_ok() {
             tally.answered += 1;
         }
-        tally
-            .latencies
-            .push(latency::measure(&log.since(mark), said.t0_us));
+        tally.latencies.push(latency::measure(&log.since(mark), said.t0_us));
     }
     for event in glasses.log().since(0) {
-        tally.lost += usize::from(matches!(
-            event.seen,
-            Seen::LinkLost { .. } | Seen::Goodbye { .. }
-        ));
+        tally.lost += usize::from(matches!(event.seen, Seen::LinkLost { .. } | Seen::Goodbye { .. }));
         tally.violations += usize::from(matches!(event.seen, Seen::Violation { .. }));
     }
     glasses.goodbye().await;
@@ -182,11 +148,8 @@ fn report(common: &Common, count: u32, total: &Tally) {
         .iter()
         .enumerate()
         .map(|(at, name)| {
-            let mut values: Vec<i64> = total
-                .latencies
-                .iter()
-                .filter_map(|latency| latency.stages().get(at).and_then(|(_, us)| *us))
-                .collect();
+            let mut values: Vec<i64> =
+                total.latencies.iter().filter_map(|latency| latency.stages().get(at).and_then(|(_, us)| *us)).collect();
             values.sort_unstable();
             (*name, values)
         })
@@ -220,17 +183,8 @@ fn report(common: &Common, count: u32, total: &Tally) {
         ))
     );
     for (name, values) in &columns {
-        let of = |share| {
-            percentile(values, share)
-                .map_or_else(|| "-".to_owned(), |us| format!("{} ms", us / 1_000))
-        };
-        println!(
-            "{name:30}{:>8}{:>12}{:>12}{:>12}",
-            values.len(),
-            of(0.5),
-            of(0.9),
-            of(0.99)
-        );
+        let of = |share| percentile(values, share).map_or_else(|| "-".to_owned(), |us| format!("{} ms", us / 1_000));
+        println!("{name:30}{:>8}{:>12}{:>12}{:>12}", values.len(), of(0.5), of(0.9), of(0.99));
     }
 }
 

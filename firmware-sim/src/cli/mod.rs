@@ -53,10 +53,7 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn block_on(arguments: Arguments) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("starting the runtime")?;
     let Arguments { common, command } = arguments;
     let result = runtime.block_on(async {
         match command {

@@ -85,14 +85,8 @@ enum CodecName {
 
 impl Common {
     pub(crate) fn options(&self) -> Result<Options> {
-        ensure!(
-            (0.0..=100.0).contains(&self.loss),
-            "--loss is a percentage from 0 to 100"
-        );
-        ensure!(
-            self.columns > 0 && self.rows > 0,
-            "--columns and --rows must be at least 1"
-        );
+        ensure!((0.0..=100.0).contains(&self.loss), "--loss is a percentage from 0 to 100");
+        ensure!(self.columns > 0 && self.rows > 0, "--columns and --rows must be at least 1");
         let mut target = self.gateway.clone();
         target.scheme = match self.transport {
             Some(Transport::Ws) => Scheme::Ws,
@@ -107,19 +101,11 @@ impl Common {
                 CodecName::Pcm => Codecs::PCM16,
             },
             display: (!self.no_display).then_some((self.columns, self.rows)),
-            speaker_hz: if self.no_speaker {
-                0
-            } else {
-                Profile::default().speaker_hz
-            },
+            speaker_hz: if self.no_speaker { 0 } else { Profile::default().speaker_hz },
             echo_cancelled: self.echo_cancelled,
             ..Profile::default()
         };
-        options.background = if self.noise == 0 {
-            Background::Zeros
-        } else {
-            Background::Noise(self.noise)
-        };
+        options.background = if self.noise == 0 { Background::Zeros } else { Background::Noise(self.noise) };
         options.faults = FaultOptions {
             delay_us: self.delay_ms.saturating_mul(1_000),
             jitter_us: self.jitter_ms.saturating_mul(1_000),

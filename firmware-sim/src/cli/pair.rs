@@ -14,9 +14,7 @@ pub(super) async fn run(common: &Common) -> Result<()> {
     if !common.json {
         let events = glasses.log().since(0);
         let welcome = events.iter().find_map(|event| match &event.seen {
-            Seen::Welcome { gateway, user, .. } => Some(format!(
-                "welcomed by {gateway}; the glasses belong to {user}"
-            )),
+            Seen::Welcome { gateway, user, .. } => Some(format!("welcomed by {gateway}; the glasses belong to {user}")),
             _ => None,
         });
         println!("{}", welcome.unwrap_or_default());
@@ -33,26 +31,16 @@ pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Resul
     let announce = async move {
         let mut next = 0;
         loop {
-            let (event, behind) = log
-                .find(next, |event| matches!(event.seen, Seen::PairingCode { .. }))
-                .await;
+            let (event, behind) = log.find(next, |event| matches!(event.seen, Seen::PairingCode { .. })).await;
             next = behind;
             if json {
                 super::show::json_line(&event);
-            } else if let Seen::PairingCode {
-                code,
-                fingerprint,
-                expires_s,
-                ..
-            } = event.seen
-            {
+            } else if let Seen::PairingCode { code, fingerprint, expires_s, .. } = event.seen {
                 match code {
                     Some(code) => println!("pairing code {code}"),
                     None => println!("pairing fingerprint {fingerprint}"),
                 }
-                eprintln!(
-                    "type it at the gateway within {expires_s} s: lorgnette devices pair ..."
-                );
+                eprintln!("type it at the gateway within {expires_s} s: lorgnette devices pair ...");
             }
             // A pipe that is gone is no reason to stop: the pairing goes on.
             drop(std::io::stdout().flush());

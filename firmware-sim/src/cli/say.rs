@@ -33,23 +33,14 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let clips = clips(arguments).await?;
-    ensure!(
-        !clips.is_empty(),
-        "say what? give WAV files or --text \"...\""
-    );
+    ensure!(!clips.is_empty(), "say what? give WAV files or --text \"...\"");
     let mut glasses = pair::connect(common.options()?, common.json).await?;
     let mut printer = Printer::new(common);
     let mut rows = Vec::new();
     let mut silent = 0;
     for clip in clips {
         let label = clip.label.clone();
-        let turn = take_turn(
-            &mut glasses,
-            clip,
-            Duration::from_secs(arguments.wait_s),
-            &mut printer,
-        )
-        .await?;
+        let turn = take_turn(&mut glasses, clip, Duration::from_secs(arguments.wait_s), &mut printer).await?;
         silent += usize::from(!turn.answered);
         rows.push((format!("“{label}”"), turn.latency));
     }
@@ -62,10 +53,8 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     printer.drain(&glasses, None);
     glasses.goodbye().await;
     if common.json {
-        let turns: Vec<_> = rows
-            .iter()
-            .map(|(said, latency)| serde_json::json!({"said": said, "latency": latency}))
-            .collect();
+        let turns: Vec<_> =
+            rows.iter().map(|(said, latency)| serde_json::json!({"said": said, "latency": latency})).collect();
         println!("{}", serde_json::json!({ "summary": turns }));
     } else {
         println!("{}", show::table(printer.style, &rows));
@@ -92,14 +81,8 @@ async fn clips(arguments: &Arguments) -> Result<Vec<Clip>> {
 /// A sentence in the simulator's own voice.
 #[cfg(feature = "tts")]
 pub(super) async fn spoken(text: &str) -> Result<Clip> {
-    let pcm = firmware_sim::voice::speak(text)
-        .await
-        .map_err(anyhow::Error::msg);
-    Ok(Clip::new(
-        text,
-        &pcm.context("the simulator's own voice")?,
-        None,
-    ))
+    let pcm = firmware_sim::voice::speak(text).await.map_err(anyhow::Error::msg);
+    Ok(Clip::new(text, &pcm.context("the simulator's own voice")?, None))
 }
 
 /// A sentence in the simulator's own voice.
@@ -118,12 +101,7 @@ pub(super) struct Printer {
 
 impl Printer {
     pub(super) fn new(common: &Common) -> Self {
-        Self {
-            style: show::Style::detect(),
-            json: common.json,
-            quiet: common.quiet,
-            next: 0,
-        }
+        Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0 }
     }
 
     /// Prints everything that came since the last time.
@@ -173,8 +151,7 @@ pub(super) async fn take_turn(
     };
     let answered = {
         let log = glasses.log().clone();
-        let over =
-            tokio::time::timeout(wait, async move { answered(&log, mark, said.t0_us).await });
+        let over = tokio::time::timeout(wait, async move { answered(&log, mark, said.t0_us).await });
         tokio::pin!(over);
         loop {
             tokio::select! {
@@ -185,10 +162,7 @@ pub(super) async fn take_turn(
     };
     printer.drain(glasses, Some(said.t0_us));
     let events = glasses.log().since(mark);
-    Ok(Turn {
-        latency: latency::measure(&events, said.t0_us),
-        answered,
-    })
+    Ok(Turn { latency: latency::measure(&events, said.t0_us), answered })
 }
 
 /// Waits until a speech was heard after `t0_us`, and none follows; false where the gateway goes.

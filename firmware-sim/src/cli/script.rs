@@ -27,18 +27,12 @@ struct Speaking {
 }
 
 impl Voice for Speaking {
-    fn clip<'a>(
-        &'a self,
-        saying: &'a Saying,
-    ) -> Pin<Box<dyn Future<Output = Result<Clip, String>> + Send + 'a>> {
+    fn clip<'a>(&'a self, saying: &'a Saying) -> Pin<Box<dyn Future<Output = Result<Clip, String>> + Send + 'a>> {
         Box::pin(async move {
             match saying {
-                Saying::Text(text) => say::spoken(text)
-                    .await
-                    .map_err(|error| format!("{error:#}")),
+                Saying::Text(text) => say::spoken(text).await.map_err(|error| format!("{error:#}")),
                 Saying::File(file) => {
-                    let pcm = wav::read(&self.folder.join(file), CLIP_HZ)
-                        .map_err(|error| error.to_string())?;
+                    let pcm = wav::read(&self.folder.join(file), CLIP_HZ).map_err(|error| error.to_string())?;
                     Ok(Clip::new(&file.display().to_string(), &pcm, None))
                 }
             }
@@ -48,22 +42,11 @@ impl Voice for Speaking {
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let name = arguments.file.display();
-    let bytes = std::fs::metadata(&arguments.file)
-        .with_context(|| name.to_string())?
-        .len();
-    anyhow::ensure!(
-        bytes <= SCRIPT_BYTES_MAX,
-        "{name}: longer than {SCRIPT_BYTES_MAX} bytes"
-    );
+    let bytes = std::fs::metadata(&arguments.file).with_context(|| name.to_string())?.len();
+    anyhow::ensure!(bytes <= SCRIPT_BYTES_MAX, "{name}: longer than {SCRIPT_BYTES_MAX} bytes");
     let text = std::fs::read_to_string(&arguments.file).with_context(|| name.to_string())?;
     let steps = script::parse(&text).with_context(|| name.to_string())?;
-    let voice = Speaking {
-        folder: arguments
-            .file
-            .parent()
-            .unwrap_or(Path::new(""))
-            .to_path_buf(),
-    };
+    let voice = Speaking { folder: arguments.file.parent().unwrap_or(Path::new("")).to_path_buf() };
     let glasses = pair::connect(common.options()?, common.json).await?;
     let mut printer = say::Printer::new(common);
     let result = {
@@ -83,10 +66,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     glasses.goodbye().await;
     result.with_context(|| name.to_string())?;
     if common.json {
-        println!(
-            "{}",
-            serde_json::json!({ "summary": { "steps": steps.len() } })
-        );
+        println!("{}", serde_json::json!({ "summary": { "steps": steps.len() } }));
     } else if !common.quiet {
         println!("{name}: all {} steps passed", steps.len());
     }

@@ -18,17 +18,11 @@ pub(crate) struct Style {
 impl Style {
     pub(crate) fn detect() -> Self {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
-        Self {
-            colour: terminal && std::env::var_os("NO_COLOR").is_none(),
-        }
+        Self { colour: terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -59,42 +53,21 @@ pub(crate) fn frame(style: Style, lines: &[String], state: &str) -> String {
     let rule = "─".repeat((columns + 2).saturating_sub(title.chars().count() + 1));
     let mut out = format!("      {}\n", style.dim(&format!("╭─{title}{rule}╮")));
     for line in lines {
-        out += &format!(
-            "      {} {} {}\n",
-            style.dim("│"),
-            style.green(line),
-            style.dim("│")
-        );
+        out += &format!("      {} {} {}\n", style.dim("│"), style.green(line), style.dim("│"));
     }
-    out + &format!(
-        "      {}",
-        style.dim(&format!("╰{}╯", "─".repeat(columns + 2)))
-    )
+    out + &format!("      {}", style.dim(&format!("╰{}╯", "─".repeat(columns + 2))))
 }
 
 /// Removes what a terminal would obey.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// One event in words; none for those that say nothing to people.
 pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<String> {
     let words = match &event.seen {
-        Seen::Welcome {
-            gateway,
-            transport,
-            up,
-            down,
-            resumed,
-            ..
-        } => {
-            let how = if *resumed {
-                "session resumed"
-            } else {
-                "session"
-            };
+        Seen::Welcome { gateway, transport, up, down, resumed, .. } => {
+            let how = if *resumed { "session resumed" } else { "session" };
             let (gateway, up, down) = (plain(gateway), &up.0, &down.0);
             format!("{how} with {gateway} over {transport}, {up} up, {down} down")
         }
@@ -103,54 +76,26 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
             format!("said        {}", style.bold(&format!("“{}”", plain(label))))
         }
         Seen::Listening { state, .. } => style.dim(&format!("state       {state}")),
-        Seen::Transcript {
-            is_final: false,
-            text,
-            ..
-        } => style.dim(&format!("partial     {}", plain(text))),
-        Seen::Transcript {
-            addressed, text, ..
-        } => {
+        Seen::Transcript { is_final: false, text, .. } => style.dim(&format!("partial     {}", plain(text))),
+        Seen::Transcript { addressed, text, .. } => {
             let note = if *addressed { "" } else { "  (not addressed)" };
             format!("understood  {}{note}", style.cyan(&plain(text)))
         }
-        Seen::Display {
-            view, lines, text, ..
-        } if !text.is_empty() => {
+        Seen::Display { view, lines, text, .. } if !text.is_empty() => {
             format!("display\n{}", frame(style, lines, view))
         }
         Seen::Display { .. } => style.dim("display     empty"),
-        Seen::DisplayStale { revision } => {
-            style.dim(&format!("display     revision {revision} is stale"))
-        }
+        Seen::DisplayStale { revision } => style.dim(&format!("display     revision {revision} is stale")),
         Seen::SpeechStart { text, .. } => format!("speech      {}", style.bold(&plain(text))),
         Seen::FirstSound { .. } => style.dim("speech      first sound"),
-        Seen::SpeechHeard {
-            played_us,
-            complete,
-            ..
-        } => {
-            let how = if *complete {
-                "heard to the end"
-            } else {
-                "stopped"
-            };
+        Seen::SpeechHeard { played_us, complete, .. } => {
+            let how = if *complete { "heard to the end" } else { "stopped" };
             format!("speech      {how} after {:.2} s", *played_us as f64 / 1e6)
         }
         Seen::Hush { fade_ms, .. } => format!("hush        fade of {fade_ms} ms"),
         Seen::ToolActivity { label, state, .. } => format!("tool        {} {state}", plain(label)),
-        Seen::ToolCalled {
-            name,
-            arguments,
-            content,
-            ok,
-            ..
-        } => {
-            let how = if *ok {
-                style.green(&plain(content))
-            } else {
-                style.red(&plain(content))
-            };
+        Seen::ToolCalled { name, arguments, content, ok, .. } => {
+            let how = if *ok { style.green(&plain(content)) } else { style.red(&plain(content)) };
             format!("tool call   {}{} -> {how}", plain(name), plain(arguments))
         }
         Seen::ApprovalRequest { title, message, .. } => {
@@ -158,17 +103,12 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         }
         Seen::ApprovalSettled { choice, .. } => format!("question    settled: {choice}"),
         Seen::Chime { sound } => style.dim(&format!("chime       {sound}")),
-        Seen::Rejected { code, message } => {
-            style.red(&format!("rejected    {code}: {}", plain(message)))
-        }
+        Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
         Seen::Goodbye { reason, message } => format!("goodbye     {reason}: {}", plain(message)),
         Seen::LinkLost { reason } => style.red(&format!("link lost   {}", plain(reason))),
         Seen::Violation { what } => style.red(&format!("violation   {}", plain(what))),
     };
-    Some(format!(
-        "{} {words}",
-        style.dim(&format!("{:>9}", when(event.at_us, t0_us)))
-    ))
+    Some(format!("{} {words}", style.dim(&format!("{:>9}", when(event.at_us, t0_us)))))
 }
 
 /// Before t0 is known: seconds since the start; after: milliseconds from t0.
@@ -184,22 +124,13 @@ pub(crate) fn table(style: Style, rows: &[(String, Latency)]) -> String {
     const CORNER: &str = "from the last voiced sample to";
     let widths = rows.iter().map(|(name, _)| name.chars().count());
     let width = widths.chain([CORNER.len()]).max().unwrap_or_default();
-    let head: String = Latency::default()
-        .stages()
-        .iter()
-        .map(|(name, _)| format!("{name:>18}"))
-        .collect();
+    let head: String = Latency::default().stages().iter().map(|(name, _)| format!("{name:>18}")).collect();
     let mut out = style.bold(&format!("{CORNER:width$}{head}"));
     for (name, latency) in rows {
         let cells: String = latency
             .stages()
             .iter()
-            .map(|(_, us)| {
-                format!(
-                    "{:>18}",
-                    us.map_or_else(|| "-".to_owned(), |us| format!("{} ms", us / 1_000))
-                )
-            })
+            .map(|(_, us)| format!("{:>18}", us.map_or_else(|| "-".to_owned(), |us| format!("{} ms", us / 1_000))))
             .collect();
         out += &format!("\n{name:width$}{cells}");
     }

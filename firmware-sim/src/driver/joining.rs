@@ -8,29 +8,17 @@ impl Driver {
             return;
         };
         let (clock, log) = (self.clock, self.log.clone());
-        let (target, profile, faults) = (
-            self.options.target.clone(),
-            self.options.profile.clone(),
-            self.options.faults,
-        );
-        let resume = self
-            .welcome
-            .as_ref()
-            .filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
+        let (target, profile, faults) =
+            (self.options.target.clone(), self.options.profile.clone(), self.options.faults);
+        let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
         let (control, audio) = self.books.received();
-        let resume = resume.map(|welcome| Resume {
-            token: welcome.token.clone(),
-            control,
-            audio,
-        });
+        let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
         self.retry_us = None;
         self.attempts += 1;
         self.connecting = Some(Box::pin(async move {
             let result = async {
                 let mut link = faults::spoil(transport::open(&target).await?, faults);
-                let welcome =
-                    handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log)
-                        .await?;
+                let welcome = handshake::shake(&mut link, &identity, &profile, resume.as_ref(), clock, &log).await?;
                 Ok((link, welcome))
             };
             let result = result.await;
@@ -47,14 +35,9 @@ impl Driver {
             Err(error) => error,
         };
         if let Error::Handshake(handshake::Error::Rejected { code, message, .. }) = &error {
-            self.see(Seen::Rejected {
-                code: code.clone(),
-                message: message.clone(),
-            });
+            self.see(Seen::Rejected { code: code.clone(), message: message.clone() });
         } else {
-            self.see(Seen::LinkLost {
-                reason: error.to_string(),
-            });
+            self.see(Seen::LinkLost { reason: error.to_string() });
         }
         // The first attempt's failure belongs to the caller; later ones are the back-off's.
         if self.first.is_some() || !error.may_retry() || !self.options.reconnect {
@@ -82,9 +65,7 @@ impl Driver {
         if welcome.paired_now
             && let Some(identity) = &mut self.identity
         {
-            identity
-                .pin(welcome.gateway_key)
-                .map_err(handshake::Error::Identity)?;
+            identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
         }
         if welcome.resumed.is_none() {
             // The last words about the old session's speech count in its books, not in the new ones.
@@ -99,12 +80,7 @@ impl Driver {
         }
         if self.options.profile.microphone_hz > 0 && self.microphone.is_none() {
             let (background, seed) = (self.options.background, self.options.faults.seed);
-            let microphone = Microphone::new(
-                welcome.audio_up,
-                background,
-                seed,
-                self.options.silence.clone(),
-            );
+            let microphone = Microphone::new(welcome.audio_up, background, seed, self.options.silence.clone());
             self.microphone = Some(microphone.map_err(Error::Format)?);
             self.capture_us = now_us;
         }
@@ -117,10 +93,7 @@ impl Driver {
             up: (codec_name(welcome.audio_up.0), welcome.audio_up.1),
             down: (codec_name(welcome.audio_down.0), welcome.audio_down.1),
         });
-        self.see(Seen::Listening {
-            turn: self.turn,
-            state: welcome.listening.clone(),
-        });
+        self.see(Seen::Listening { turn: self.turn, state: welcome.listening.clone() });
         let resumed = welcome.resumed;
         self.heartbeat_us = now_us + micros(welcome.heartbeat);
         self.last_received_us = now_us;
@@ -145,19 +118,10 @@ impl Driver {
     pub(super) fn introduce(&mut self) {
         if self.options.profile.offer_tools {
             let offers = crate::tools::offers();
-            self.control(up::ToolList {
-                revision: 1,
-                tools: device_protocol::List::new(&offers),
-            });
+            self.control(up::ToolList { revision: 1, tools: device_protocol::List::new(&offers) });
         }
-        self.control(up::Battery {
-            percent: self.options.battery_percent,
-            charging: false,
-        });
-        self.control(up::Connection {
-            link: LinkKind::Wired,
-            rssi_dbm: 0,
-        });
+        self.control(up::Battery { percent: self.options.battery_percent, charging: false });
+        self.control(up::Connection { link: LinkKind::Wired, rssi_dbm: 0 });
         if self.muted {
             self.control(up::Mute { muted: true });
         }

@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{
-    Class, Frame, GoodbyeReason, LinkKind, Message as _, MicEnd, Stamp, Up, encode, limits, up,
-};
+use device_protocol::{Class, Frame, GoodbyeReason, LinkKind, Message as _, MicEnd, Stamp, Up, encode, limits, up};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep_until, timeout};
@@ -200,10 +198,7 @@ impl Driver {
                 self.control(up::ApprovalAnswer { approval, choice });
             }
             Command::Battery(percent) => {
-                self.control(up::Battery {
-                    percent,
-                    charging: false,
-                });
+                self.control(up::Battery { percent, charging: false });
             }
             Command::Cut => {
                 self.options.reconnect = false;
@@ -226,11 +221,7 @@ impl Driver {
     }
 
     fn say_goodbye(&mut self, reason: GoodbyeReason, message: &str) {
-        let goodbye = up::Goodbye {
-            reason,
-            message,
-            retry_after_ms: 0,
-        };
+        let goodbye = up::Goodbye { reason, message, retry_after_ms: 0 };
         if self.link.is_some() {
             self.send(Up::Goodbye(goodbye), self.clock.now_us(), self.turn);
         }
@@ -254,9 +245,7 @@ impl Driver {
                 self.last_received_us = self.clock.now_us();
                 self.handle_frame(&bytes);
             }
-            Some(Inbound::Closed { code, reason }) => {
-                self.lose(&format!("closed with {code} {reason}"))
-            }
+            Some(Inbound::Closed { code, reason }) => self.lose(&format!("closed with {code} {reason}")),
             None => self.lose("the transport ended"),
         }
         self.take_reports();
@@ -267,9 +256,7 @@ impl Driver {
         if self.link.take().is_none() {
             return;
         }
-        self.see(Seen::LinkLost {
-            reason: reason.to_owned(),
-        });
+        self.see(Seen::LinkLost { reason: reason.to_owned() });
         if self.options.reconnect && !self.over {
             self.retry_later();
         }
@@ -284,9 +271,7 @@ impl Driver {
             welcome.map(|_| self.heartbeat_us),
             silent,
             self.books.ack_due().filter(|_| online),
-            self.microphone
-                .as_ref()
-                .map(|microphone| self.capture_us + microphone.frame_us()),
+            self.microphone.as_ref().map(|microphone| self.capture_us + microphone.frame_us()),
             self.speaker.poll_timeout(),
             self.screen.poll_timeout(),
             self.approvals.iter().map(|(_, expires)| *expires).min(),
@@ -327,14 +312,8 @@ impl Driver {
         }
         if self.heartbeat_us <= now_us {
             self.heartbeat_us = now_us + heartbeat_us;
-            let (echo_us, held_us) = self
-                .echo
-                .map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
-            self.send(
-                Up::Heartbeat(up::Heartbeat { echo_us, held_us }),
-                now_us,
-                self.turn,
-            );
+            let (echo_us, held_us) = self.echo.map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
+            self.send(Up::Heartbeat(up::Heartbeat { echo_us, held_us }), now_us, self.turn);
         }
         if self.books.ack_due().is_some_and(|at| at <= now_us) {
             let (control, audio) = self.books.received();
@@ -349,7 +328,6 @@ impl Driver {
             self.put(frame);
         }
     }
-
 }
 
 fn codec_name(codec: device_protocol::Codec) -> String {

@@ -20,9 +20,7 @@ impl Driver {
                 Ok(packet) => packet,
                 Err(what) => {
                     self.microphone = None;
-                    self.see(Seen::Violation {
-                        what: format!("the microphone failed: {what}"),
-                    });
+                    self.see(Seen::Violation { what: format!("the microphone failed: {what}") });
                     return self.end_sound(MicEnd::Failed);
                 }
             };
@@ -34,11 +32,7 @@ impl Driver {
             };
             self.send(Up::Audio(audio), capture_us, self.turn);
             if let Some(said) = packet.said {
-                self.see(Seen::Said {
-                    label: said.label,
-                    begins_us: said.begins_us,
-                    t0_us: said.t0_us,
-                });
+                self.see(Seen::Said { label: said.label, begins_us: said.begins_us, t0_us: said.t0_us });
             }
         }
         // The machine stood still for longer: what was not captured is silence.
@@ -47,39 +41,16 @@ impl Driver {
 
     pub(super) fn end_sound(&mut self, reason: MicEnd) {
         let last_audio_sequence = self.books.audio_sent();
-        self.control(up::AudioEnd {
-            last_audio_sequence,
-            reason,
-        });
+        self.control(up::AudioEnd { last_audio_sequence, reason });
     }
 
     pub(crate) fn take_reports(&mut self) {
         while let Some(report) = self.speaker.poll_report() {
             match report {
-                Report::Played {
-                    speech,
-                    turn,
-                    clause,
-                    played_us,
-                    at_us,
-                    state,
-                } => {
-                    self.send(
-                        Up::Played(up::Played {
-                            speech,
-                            clause,
-                            played_us,
-                            state,
-                        }),
-                        at_us,
-                        turn,
-                    );
+                Report::Played { speech, turn, clause, played_us, at_us, state } => {
+                    self.send(Up::Played(up::Played { speech, clause, played_us, state }), at_us, turn);
                 }
-                Report::FirstSound {
-                    speech,
-                    turn,
-                    at_us,
-                } => {
+                Report::FirstSound { speech, turn, at_us } => {
                     self.log.push(at_us, Seen::FirstSound { turn, speech });
                 }
                 Report::Over(heard) => {
@@ -94,10 +65,7 @@ impl Driver {
                         },
                     );
                     // Who sees the event may ask for the sound at once.
-                    self.heard
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(heard);
+                    self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
                     self.log.push(at_us, seen);
                 }
             }
@@ -124,21 +92,12 @@ impl Driver {
             Class::Audio => self.books.next_audio(),
             Class::Link | Class::Reserved => 0,
         };
-        let frame = Frame::new(
-            Stamp {
-                sequence,
-                turn,
-                time_us,
-            },
-            message,
-        );
+        let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
         let bytes = match encode(&frame, &mut self.buffer) {
             Ok(length) => Bytes::copy_from_slice(self.buffer.get(..length).unwrap_or_default()),
             Err(error) => {
                 // The number is used up; the gateway would see a gap, so that the session cannot go on.
-                self.see(Seen::Violation {
-                    what: format!("own message does not fit: {error}"),
-                });
+                self.see(Seen::Violation { what: format!("own message does not fit: {error}") });
                 self.over = true;
                 return;
             }
@@ -160,11 +119,7 @@ impl Driver {
         let Some(link) = &self.link else { return };
         if let Err(error) = link.up.try_send(bytes) {
             let full = matches!(error, mpsc::error::TrySendError::Full(_));
-            self.lose(if full {
-                "the gateway takes nothing"
-            } else {
-                "the transport ended"
-            });
+            self.lose(if full { "the gateway takes nothing" } else { "the transport ended" });
         }
     }
 }

@@ -33,16 +33,9 @@ pub fn parse(text: &str) -> Result<Vec<Step>, ParseError> {
         if steps.len() == STEPS_MAX {
             return Err(fail(format!("a script has at most {STEPS_MAX} steps")));
         }
-        let mut words = Words {
-            words: words.into_iter(),
-        };
-        let action = action(&mut words)
-            .and_then(|action| words.end().map(|()| action))
-            .map_err(fail)?;
-        steps.push(Step {
-            line: number,
-            action,
-        });
+        let mut words = Words { words: words.into_iter() };
+        let action = action(&mut words).and_then(|action| words.end().map(|()| action)).map_err(fail)?;
+        steps.push(Step { line: number, action });
     }
     Ok(steps)
 }
@@ -59,15 +52,11 @@ fn split(line: &str) -> Result<Vec<Word>, String> {
     let mut rest = line.trim_start();
     while !rest.is_empty() && !rest.starts_with('#') {
         if let Some(inner) = rest.strip_prefix('"') {
-            let (text, behind) = inner
-                .split_once('"')
-                .ok_or("a text lacks its closing quote")?;
+            let (text, behind) = inner.split_once('"').ok_or("a text lacks its closing quote")?;
             words.push(Word::Quoted(text.to_owned()));
             rest = behind.trim_start();
         } else {
-            let end = rest
-                .find(|c: char| c.is_whitespace() || c == '"')
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| c.is_whitespace() || c == '"').unwrap_or(rest.len());
             let (word, behind) = rest.split_at(end);
             words.push(Word::Bare(word.to_owned()));
             rest = behind.trim_start();
@@ -147,9 +136,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
                 "idle" => Condition::Idle,
                 "text" => Condition::AnyText(words.quoted()?),
                 other => {
-                    return Err(format!(
-                        "wait-for speech, display, idle or text, not {other}"
-                    ));
+                    return Err(format!("wait-for speech, display, idle or text, not {other}"));
                 }
             };
             Action::Expect(condition, words.within()?)
@@ -168,10 +155,7 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "long-press" => Action::Button(button(words)?, ButtonAction::LongPress),
         "touch" => {
             let name = words.bare("a gesture")?;
-            Action::Touch(
-                Gesture::from_name(&name)
-                    .ok_or_else(|| one_of("gesture", &name, Gesture::NAMES))?,
-            )
+            Action::Touch(Gesture::from_name(&name).ok_or_else(|| one_of("gesture", &name, Gesture::NAMES))?)
         }
         "approve" => match words.bare("yes or no")?.as_str() {
             "yes" => Action::Approve(true),
@@ -184,19 +168,11 @@ fn action(words: &mut Words) -> Result<Action, String> {
         "reconnect" if words.is_empty() => Action::Reconnect(None),
         "reconnect" => {
             let address = words.bare("an address")?;
-            Action::Reconnect(Some(
-                address
-                    .parse()
-                    .map_err(|error: crate::transport::Error| error.to_string())?,
-            ))
+            Action::Reconnect(Some(address.parse().map_err(|error: crate::transport::Error| error.to_string())?))
         }
         "battery" => {
             let percent = words.bare("a percentage")?;
-            let percent: u8 = percent
-                .parse()
-                .ok()
-                .filter(|percent| *percent <= 100)
-                .ok_or("0 to 100 percent")?;
+            let percent: u8 = percent.parse().ok().filter(|percent| *percent <= 100).ok_or("0 to 100 percent")?;
             Action::Battery(percent)
         }
         other => {
@@ -209,23 +185,16 @@ fn action(words: &mut Words) -> Result<Action, String> {
 }
 
 fn expect(words: &mut Words) -> Result<Action, String> {
-    let condition = match words
-        .bare("display, heard, transcript, tool or silence")?
-        .as_str()
-    {
+    let condition = match words.bare("display, heard, transcript, tool or silence")?.as_str() {
         "display" => Condition::Display(words.quoted()?),
         "heard" => Condition::Heard(words.quoted()?),
         "transcript" => Condition::Transcript(words.quoted()?),
         "tool" => Condition::Tool(words.bare("the name of a device tool")?),
         "silence" => {
-            return Ok(Action::ExpectSilence(duration(
-                &words.bare("a time such as 3s")?,
-            )?));
+            return Ok(Action::ExpectSilence(duration(&words.bare("a time such as 3s")?)?));
         }
         other => {
-            return Err(format!(
-                "expect display, heard, transcript, tool or silence, not {other}"
-            ));
+            return Err(format!("expect display, heard, transcript, tool or silence, not {other}"));
         }
     };
     Ok(Action::Expect(condition, words.within()?))
@@ -273,75 +242,30 @@ mod tests {
         let seconds = Duration::from_secs;
         for (line, action) in [
             (r#"say "Hello # there""#, Action::Say(text("Hello # there"))),
-            (
-                "say a/b.wav # greeting",
-                Action::Say(Saying::File("a/b.wav".into())),
-            ),
+            ("say a/b.wav # greeting", Action::Say(Saying::File("a/b.wav".into()))),
             (r#"text "x""#, Action::Text("x".into())),
             ("wait 500ms", Action::Wait(Duration::from_millis(500))),
-            (
-                "wait-for speech",
-                Action::Expect(Condition::Speech, WITHIN_DEFAULT),
-            ),
-            (
-                "wait-for display within 2s",
-                Action::Expect(Condition::AnyDisplay, seconds(2)),
-            ),
-            (
-                "wait-for idle",
-                Action::Expect(Condition::Idle, WITHIN_DEFAULT),
-            ),
-            (
-                r#"wait-for text "ten""#,
-                Action::Expect(Condition::AnyText("ten".into()), WITHIN_DEFAULT),
-            ),
-            (
-                r#"expect display "a" within 5s"#,
-                Action::Expect(Condition::Display("a".into()), seconds(5)),
-            ),
-            (
-                r#"expect heard "a""#,
-                Action::Expect(Condition::Heard("a".into()), WITHIN_DEFAULT),
-            ),
-            (
-                r#"expect transcript "a""#,
-                Action::Expect(Condition::Transcript("a".into()), WITHIN_DEFAULT),
-            ),
-            (
-                "expect tool camera.photo",
-                Action::Expect(Condition::Tool("camera.photo".into()), WITHIN_DEFAULT),
-            ),
+            ("wait-for speech", Action::Expect(Condition::Speech, WITHIN_DEFAULT)),
+            ("wait-for display within 2s", Action::Expect(Condition::AnyDisplay, seconds(2))),
+            ("wait-for idle", Action::Expect(Condition::Idle, WITHIN_DEFAULT)),
+            (r#"wait-for text "ten""#, Action::Expect(Condition::AnyText("ten".into()), WITHIN_DEFAULT)),
+            (r#"expect display "a" within 5s"#, Action::Expect(Condition::Display("a".into()), seconds(5))),
+            (r#"expect heard "a""#, Action::Expect(Condition::Heard("a".into()), WITHIN_DEFAULT)),
+            (r#"expect transcript "a""#, Action::Expect(Condition::Transcript("a".into()), WITHIN_DEFAULT)),
+            ("expect tool camera.photo", Action::Expect(Condition::Tool("camera.photo".into()), WITHIN_DEFAULT)),
             ("expect silence 3s", Action::ExpectSilence(seconds(3))),
-            (
-                r#"interrupt "stop" after 1s"#,
-                Action::Interrupt(text("stop"), seconds(1)),
-            ),
-            (
-                "press main",
-                Action::Button(ButtonId::Main, ButtonAction::Press),
-            ),
-            (
-                "press volume_up",
-                Action::Button(ButtonId::VolumeUp, ButtonAction::Press),
-            ),
-            (
-                "double-press",
-                Action::Button(ButtonId::Main, ButtonAction::DoublePress),
-            ),
-            (
-                "long-press",
-                Action::Button(ButtonId::Main, ButtonAction::LongPress),
-            ),
+            (r#"interrupt "stop" after 1s"#, Action::Interrupt(text("stop"), seconds(1))),
+            ("press main", Action::Button(ButtonId::Main, ButtonAction::Press)),
+            ("press volume_up", Action::Button(ButtonId::VolumeUp, ButtonAction::Press)),
+            ("double-press", Action::Button(ButtonId::Main, ButtonAction::DoublePress)),
+            ("long-press", Action::Button(ButtonId::Main, ButtonAction::LongPress)),
             ("touch double_tap", Action::Touch(Gesture::DoubleTap)),
             ("approve yes", Action::Approve(true)),
             ("mute", Action::Mute(true)),
             ("unmute", Action::Mute(false)),
             ("cut", Action::Cut),
             ("reconnect", Action::Reconnect(None)),
-            (
-                "reconnect quic://h:1",
-                Action::Reconnect(Some("quic://h:1".parse().unwrap())),
-            ),
+            ("reconnect quic://h:1", Action::Reconnect(Some("quic://h:1".parse().unwrap()))),
             ("battery 20", Action::Battery(20)),
         ] {
             assert_eq!(one(line), action, "{line}");
@@ -351,13 +275,7 @@ mod tests {
     #[test]
     fn remarks_and_empty_lines_count_as_lines() {
         let steps = parse("# a\n\n  cut\n").unwrap();
-        assert_eq!(
-            steps,
-            [Step {
-                line: 3,
-                action: Action::Cut
-            }]
-        );
+        assert_eq!(steps, [Step { line: 3, action: Action::Cut }]);
     }
 
     #[test]

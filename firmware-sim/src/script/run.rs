@@ -18,10 +18,7 @@ const LOOK_BACK: usize = 1_024;
 /// Turns what is to be said into sound.
 pub trait Voice {
     /// The sound of a saying.
-    fn clip<'a>(
-        &'a self,
-        saying: &'a Saying,
-    ) -> Pin<Box<dyn Future<Output = Result<Clip, String>> + Send + 'a>>;
+    fn clip<'a>(&'a self, saying: &'a Saying) -> Pin<Box<dyn Future<Output = Result<Clip, String>> + Send + 'a>>;
 }
 
 /// A step that failed.
@@ -47,32 +44,19 @@ pub async fn run(
     let mut mark = glasses.log().mark();
     for step in steps {
         report(step);
-        if !matches!(
-            step.action,
-            Action::Expect(..) | Action::ExpectSilence(_) | Action::Wait(_)
-        ) {
+        if !matches!(step.action, Action::Expect(..) | Action::ExpectSilence(_) | Action::Wait(_)) {
             // An interruption first waits for the speech of what was said before.
             if !matches!(step.action, Action::Interrupt(..)) {
                 mark = glasses.log().mark();
             }
         }
-        let fail = |what| Failure {
-            line: step.line,
-            what,
-        };
-        mark = perform(glasses, &step.action, voice, mark)
-            .await
-            .map_err(fail)?;
+        let fail = |what| Failure { line: step.line, what };
+        mark = perform(glasses, &step.action, voice, mark).await.map_err(fail)?;
     }
     Ok(())
 }
 
-async fn perform(
-    glasses: &Glasses,
-    action: &Action,
-    voice: &(dyn Voice + Sync),
-    mark: u64,
-) -> Result<u64, String> {
+async fn perform(glasses: &Glasses, action: &Action, voice: &(dyn Voice + Sync), mark: u64) -> Result<u64, String> {
     let done = |result: Result<(), Error>| result.map_err(|error| error.to_string());
     match action {
         Action::Say(saying) => {
@@ -91,9 +75,7 @@ async fn perform(
         Action::Wait(time) => sleep(*time).await,
         Action::Expect(condition, within) => expect(glasses, condition, *within, mark).await?,
         Action::ExpectSilence(time) => {
-            let speech = glasses.log().find(glasses.log().mark(), |event| {
-                is_met(&Condition::Speech, event)
-            });
+            let speech = glasses.log().find(glasses.log().mark(), |event| is_met(&Condition::Speech, event));
             if let Ok((event, _)) = timeout(*time, speech).await {
                 return Err(format!(
                     "silence was expected, but at {:.2} s something was said",
@@ -105,45 +87,26 @@ async fn perform(
         Action::Touch(gesture) => done(glasses.touch(*gesture).await)?,
         Action::Approve(yes) => {
             let approval = open_question(glasses).ok_or("there is no open question")?;
-            done(
-                glasses
-                    .approve(approval, if *yes { Choice::Yes } else { Choice::No })
-                    .await,
-            )?;
+            done(glasses.approve(approval, if *yes { Choice::Yes } else { Choice::No }).await)?;
         }
         Action::Mute(muted) => done(glasses.mute(*muted).await)?,
         Action::Cut => done(glasses.cut().await)?,
         Action::Reconnect(target) => {
             done(glasses.reconnect(target.clone()).await)?;
-            let welcome = glasses
-                .log()
-                .find(mark, |event| matches!(event.seen, Seen::Welcome { .. }));
-            timeout(WITHIN_DEFAULT, welcome)
-                .await
-                .map_err(|_| "the gateway did not take the glasses back")?;
+            let welcome = glasses.log().find(mark, |event| matches!(event.seen, Seen::Welcome { .. }));
+            timeout(WITHIN_DEFAULT, welcome).await.map_err(|_| "the gateway did not take the glasses back")?;
         }
         Action::Battery(percent) => done(glasses.battery(*percent).await)?,
     }
     Ok(mark)
 }
 
-async fn expect(
-    glasses: &Glasses,
-    condition: &Condition,
-    within: Duration,
-    mark: u64,
-) -> Result<(), String> {
+async fn expect(glasses: &Glasses, condition: &Condition, within: Duration, mark: u64) -> Result<(), String> {
     let began = Instant::now();
-    let found = glasses
-        .log()
-        .find(mark, |event| is_met(condition, event) || ends(event));
+    let found = glasses.log().find(mark, |event| is_met(condition, event) || ends(event));
     match timeout(within, found).await {
         Ok((event, _)) if is_met(condition, &event) => Ok(()),
-        Ok((event, _)) => Err(format!(
-            "{} was expected, but the session ended: {:?}",
-            name(condition),
-            event.seen
-        )),
+        Ok((event, _)) => Err(format!("{} was expected, but the session ended: {:?}", name(condition), event.seen)),
         Err(_) => Err(format!(
             "{} was expected, but did not come in {:.1} s; seen was: {}",
             name(condition),
@@ -154,20 +117,12 @@ async fn expect(
 }
 
 fn ends(event: &Event) -> bool {
-    matches!(
-        event.seen,
-        Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. }
-    )
+    matches!(event.seen, Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. })
 }
 
 fn has(text: &str, words: &str) -> bool {
     // A display breaks lines where it has to.
-    let flat = |text: &str| {
-        text.split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .to_lowercase()
-    };
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     flat(text).contains(&flat(words))
 }
 
@@ -176,22 +131,10 @@ fn is_met(condition: &Condition, event: &Event) -> bool {
         (Condition::Speech, Seen::FirstSound { .. }) => true,
         (Condition::AnyDisplay, Seen::Display { text, .. }) => !text.is_empty(),
         (Condition::Idle, Seen::Listening { state, .. }) => state == "idle",
-        (Condition::Display(words) | Condition::AnyText(words), Seen::Display { text, .. }) => {
-            has(text, words)
-        }
+        (Condition::Display(words) | Condition::AnyText(words), Seen::Display { text, .. }) => has(text, words),
         (Condition::Heard(words), Seen::SpeechHeard { text, .. }) => has(text, words),
-        (
-            Condition::AnyText(words),
-            Seen::SpeechStart { text, .. } | Seen::Transcript { text, .. },
-        ) => has(text, words),
-        (
-            Condition::Transcript(words),
-            Seen::Transcript {
-                is_final: true,
-                text,
-                ..
-            },
-        ) => has(text, words),
+        (Condition::AnyText(words), Seen::SpeechStart { text, .. } | Seen::Transcript { text, .. }) => has(text, words),
+        (Condition::Transcript(words), Seen::Transcript { is_final: true, text, .. }) => has(text, words),
         (Condition::Tool(wanted), Seen::ToolCalled { name, .. }) => name == wanted,
         _ => false,
     }
@@ -213,11 +156,7 @@ fn name(condition: &Condition) -> String {
 /// What was seen instead, in a line.
 fn summary(events: &[Event]) -> String {
     let parts = events.iter().filter_map(|event| match &event.seen {
-        Seen::Transcript {
-            is_final: true,
-            text,
-            ..
-        } => Some(format!("transcript \"{text}\"")),
+        Seen::Transcript { is_final: true, text, .. } => Some(format!("transcript \"{text}\"")),
         Seen::Display { text, .. } => Some(format!("display \"{text}\"")),
         Seen::SpeechStart { text, .. } => Some(format!("speech \"{text}\"")),
         Seen::ToolCalled { name, .. } => Some(format!("call of {name}")),
@@ -225,11 +164,7 @@ fn summary(events: &[Event]) -> String {
         _ => None,
     });
     let parts: Vec<String> = parts.collect();
-    if parts.is_empty() {
-        "nothing".to_owned()
-    } else {
-        parts.join(", ")
-    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
 fn open_question(glasses: &Glasses) -> Option<u32> {

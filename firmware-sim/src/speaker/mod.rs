@@ -174,12 +174,7 @@ impl Speaker {
     ///
     /// # Errors
     /// A format that cannot be played.
-    pub fn handle_start(
-        &mut self,
-        now_us: u64,
-        turn: u32,
-        start: &SpeechStart<'_>,
-    ) -> Result<(), String> {
+    pub fn handle_start(&mut self, now_us: u64, turn: u32, start: &SpeechStart<'_>) -> Result<(), String> {
         self.poll(now_us);
         if start.speech <= self.begun {
             return Ok(());
@@ -241,15 +236,10 @@ impl Speaker {
             duration_us: u64::from(chunk.duration_us.min(limits::PACKET_DURATION_US_MAX)),
             payload: chunk.payload.to_vec(),
         };
-        match self
-            .speeches
-            .iter_mut()
-            .find(|speech| speech.id == chunk.speech)
-        {
+        match self.speeches.iter_mut().find(|speech| speech.id == chunk.speech) {
             Some(speech) => speech.add(sequence, chunk.position_us, kept),
             None if chunk.speech > self.begun && self.early.len() < CHUNKS_MAX => {
-                self.early
-                    .push_back((now_us, chunk.speech, sequence, chunk.position_us, kept));
+                self.early.push_back((now_us, chunk.speech, sequence, chunk.position_us, kept));
             }
             None => {}
         }
@@ -258,11 +248,7 @@ impl Speaker {
 
     /// No chunk follows but those that are still under way.
     pub fn handle_end(&mut self, now_us: u64, end: &SpeechEnd) {
-        if let Some(speech) = self
-            .speeches
-            .iter_mut()
-            .find(|speech| speech.id == end.speech)
-        {
+        if let Some(speech) = self.speeches.iter_mut().find(|speech| speech.id == end.speech) {
             speech.end = Some((now_us, end.last_audio_sequence));
         }
         self.poll(now_us);
@@ -298,10 +284,7 @@ impl Speaker {
 
     /// When something happens next by itself.
     pub fn poll_timeout(&self) -> Option<u64> {
-        let early = self
-            .early
-            .front()
-            .map(|(at, ..)| at + u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000);
+        let early = self.early.front().map(|(at, ..)| at + u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000);
         let speech = self.speeches.front().and_then(Speech::poll_timeout);
         [early, speech].into_iter().flatten().min()
     }
@@ -309,11 +292,7 @@ impl Speaker {
     /// Plays up to `now_us`.
     pub fn poll(&mut self, now_us: u64) {
         let wait_us = u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000;
-        while self
-            .early
-            .front()
-            .is_some_and(|(at, ..)| at + wait_us <= now_us)
-        {
+        while self.early.front().is_some_and(|(at, ..)| at + wait_us <= now_us) {
             self.early.pop_front();
         }
         while let Some(speech) = self.speeches.front_mut() {

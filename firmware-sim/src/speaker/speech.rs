@@ -6,10 +6,7 @@ impl Speech {
     pub(super) fn add(&mut self, sequence: u32, position_us: u64, chunk: Chunk) {
         self.highest_sequence = self.highest_sequence.max(sequence);
         // What was played, or concealed, is over; what is there came twice.
-        if position_us + SLACK_US >= self.head_us
-            && self.chunks.len() < CHUNKS_MAX
-            && self.fade.is_none()
-        {
+        if position_us + SLACK_US >= self.head_us && self.chunks.len() < CHUNKS_MAX && self.fade.is_none() {
             self.chunks.entry(position_us).or_insert(chunk);
         }
     }
@@ -17,8 +14,7 @@ impl Speech {
     /// True where no chunk can come any more.
     pub(super) fn is_whole(&self, now_us: u64) -> bool {
         self.end.is_some_and(|(at, last)| {
-            self.highest_sequence >= last
-                || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
+            self.highest_sequence >= last || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
         })
     }
 
@@ -26,18 +22,12 @@ impl Speech {
         if let Some((_, ends)) = self.fade {
             return Some(ends);
         }
-        let whole = self
-            .end
-            .map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
+        let whole = self.end.map(|(at, _)| at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000);
         match &self.sounding {
             Some(sounding) => {
                 let ends_us = sounding.from_us + sounding.duration_us;
                 // Concealment is not reported, so that it must not wake anybody for a report either.
-                let report_us = if sounding.counts {
-                    self.reported_us + REPORT_EVERY_US
-                } else {
-                    ends_us
-                };
+                let report_us = if sounding.counts { self.reported_us + REPORT_EVERY_US } else { ends_us };
                 Some(ends_us.min(report_us.max(sounding.from_us + 1)))
             }
             // Behind another speech nothing is due; starved, only the end is.
@@ -50,19 +40,10 @@ impl Speech {
     pub(super) fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
         loop {
             // Packets under a fade still sound, up to its end.
-            let fades_at = self
-                .fade
-                .map(|(_, ends)| ends)
-                .filter(|ends| *ends <= now_us);
-            let sounds_until = self
-                .sounding
-                .as_ref()
-                .map(|sounding| sounding.from_us + sounding.duration_us);
+            let fades_at = self.fade.map(|(_, ends)| ends).filter(|ends| *ends <= now_us);
+            let sounds_until = self.sounding.as_ref().map(|sounding| sounding.from_us + sounding.duration_us);
             if let Some(fades_at) = fades_at
-                && sounds_until.map_or(
-                    self.next_us >= fades_at || self.chunks.is_empty(),
-                    |until| until >= fades_at,
-                )
+                && sounds_until.map_or(self.next_us >= fades_at || self.chunks.is_empty(), |until| until >= fades_at)
             {
                 self.cut(fades_at, volume);
                 return Some(false);
@@ -127,18 +108,9 @@ impl Speech {
         let from_us = self.next_us;
         if self.began_us.is_none() {
             self.began_us = Some(from_us);
-            reports.push_back(Report::FirstSound {
-                speech: self.id,
-                turn: self.turn,
-                at_us: from_us,
-            });
+            reports.push_back(Report::FirstSound { speech: self.id, turn: self.turn, at_us: from_us });
         }
-        self.sounding = Some(Sounding {
-            from_us,
-            duration_us,
-            pcm,
-            counts,
-        });
+        self.sounding = Some(Sounding { from_us, duration_us, pcm, counts });
         self.head_us = position + duration_us;
         if self.clause != Some(chunk.clause) {
             self.clause = Some(chunk.clause);
@@ -166,19 +138,13 @@ impl Speech {
     pub(super) fn conceal(&mut self, gap_us: u64) {
         let mut pcm = Vec::new();
         if let Some(decoder) = &mut self.decoder {
-            let wanted = (gap_us.min(limits::PACKET_DURATION_US_MAX.into())
-                * u64::from(self.rate_hz)
-                / 1_000_000) as usize;
+            let wanted =
+                (gap_us.min(limits::PACKET_DURATION_US_MAX.into()) * u64::from(self.rate_hz) / 1_000_000) as usize;
             while pcm.len() < wanted && decoder.conceal(&mut pcm) > 0 {}
             pcm.truncate(wanted);
         }
         let duration_us = gap_us.min(limits::PACKET_DURATION_US_MAX.into());
-        self.sounding = Some(Sounding {
-            from_us: self.next_us,
-            duration_us,
-            pcm,
-            counts: false,
-        });
+        self.sounding = Some(Sounding { from_us: self.next_us, duration_us, pcm, counts: false });
         self.head_us += duration_us;
     }
 
@@ -192,9 +158,7 @@ impl Speech {
     /// Stops inside a packet.
     pub(super) fn cut(&mut self, at_us: u64, volume: u8) {
         if let Some(sounding) = self.sounding.take() {
-            let part_us = at_us
-                .saturating_sub(sounding.from_us)
-                .min(sounding.duration_us);
+            let part_us = at_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
             self.emit(&sounding, part_us, volume);
         }
         self.next_us = at_us;
@@ -231,51 +195,23 @@ impl Speech {
             return;
         };
         if now_us >= self.reported_us + REPORT_EVERY_US && sounding.counts {
-            let played_us = self.played_us
-                + now_us
-                    .saturating_sub(sounding.from_us)
-                    .min(sounding.duration_us);
+            let played_us = self.played_us + now_us.saturating_sub(sounding.from_us).min(sounding.duration_us);
             self.report(now_us, played_us, PlayState::Playing, reports);
         }
     }
 
-    pub(super) fn report(
-        &mut self,
-        at_us: u64,
-        played_us: u64,
-        state: PlayState,
-        reports: &mut VecDeque<Report>,
-    ) {
+    pub(super) fn report(&mut self, at_us: u64, played_us: u64, state: PlayState, reports: &mut VecDeque<Report>) {
         self.reported_us = at_us;
         let clause = self.clause.unwrap_or(0);
-        reports.push_back(Report::Played {
-            speech: self.id,
-            turn: self.turn,
-            clause,
-            played_us,
-            at_us,
-            state,
-        });
+        reports.push_back(Report::Played { speech: self.id, turn: self.turn, clause, played_us, at_us, state });
     }
 
     /// The last report and the record.
     pub(super) fn finish(self, at_us: u64, complete: bool) -> [Report; 2] {
-        let state = if complete {
-            PlayState::Finished
-        } else {
-            PlayState::Stopped
-        };
-        let (speech, turn, clause, played_us) =
-            (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
+        let state = if complete { PlayState::Finished } else { PlayState::Stopped };
+        let (speech, turn, clause, played_us) = (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);
         [
-            Report::Played {
-                speech,
-                turn,
-                clause,
-                played_us,
-                at_us,
-                state,
-            },
+            Report::Played { speech, turn, clause, played_us, at_us, state },
             Report::Over(Heard {
                 speech,
                 turn,

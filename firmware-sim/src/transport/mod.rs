@@ -53,15 +53,11 @@ pub enum Scheme {
 }
 
 impl Scheme {
-    const NAMES: [(&'static str, Self); 3] =
-        [("ws", Self::Ws), ("wss", Self::Wss), ("quic", Self::Quic)];
+    const NAMES: [(&'static str, Self); 3] = [("ws", Self::Ws), ("wss", Self::Wss), ("quic", Self::Quic)];
 
     /// As in addresses.
     pub fn name(self) -> &'static str {
-        Self::NAMES
-            .iter()
-            .find(|(_, scheme)| *scheme == self)
-            .map_or("?", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, scheme)| *scheme == self).map_or("?", |(name, _)| name)
     }
 }
 
@@ -84,19 +80,13 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || Error::Address(text.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
-        let (_, scheme) = Scheme::NAMES
-            .into_iter()
-            .find(|(name, _)| *name == scheme)
-            .ok_or_else(wrong)?;
+        let (_, scheme) = Scheme::NAMES.into_iter().find(|(name, _)| *name == scheme).ok_or_else(wrong)?;
         let (authority, path) = match rest.find('/') {
             Some(at) => rest.split_at(at),
             None => (rest, PATH),
         };
         // An IPv6 address stands in brackets, because it has colons of its own.
-        let (host, port) = match authority
-            .strip_prefix('[')
-            .and_then(|inner| inner.split_once(']'))
-        {
+        let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(wrong)?)),
             None => match authority.split_once(':') {
@@ -109,42 +99,21 @@ impl FromStr for Target {
             return Err(wrong());
         }
         let path = if path == "/" { PATH } else { path };
-        Ok(Self {
-            scheme,
-            host: host.to_owned(),
-            port,
-            path: path.to_owned(),
-        })
+        Ok(Self { scheme, host: host.to_owned(), port, path: path.to_owned() })
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = if self.scheme == Scheme::Quic {
-            ""
-        } else {
-            &self.path
-        };
-        let host = if self.host.contains(':') {
-            format!("[{}]", self.host)
-        } else {
-            self.host.clone()
-        };
-        write!(
-            formatter,
-            "{}://{host}:{}{path}",
-            self.scheme.name(),
-            self.port
-        )
+        let path = if self.scheme == Scheme::Quic { "" } else { &self.path };
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        write!(formatter, "{}://{host}:{}{path}", self.scheme.name(), self.port)
     }
 }
 
 impl Target {
     fn unreachable(&self, reason: impl fmt::Display) -> Error {
-        Error::Unreachable {
-            target: self.to_string(),
-            reason: reason.to_string(),
-        }
+        Error::Unreachable { target: self.to_string(), reason: reason.to_string() }
     }
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, Error> {
@@ -213,14 +182,7 @@ mod tests {
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), shown);
         }
-        for text in [
-            "",
-            "http://x",
-            "ws://",
-            "ws://x:port",
-            "quic://[::1]x",
-            "ws://x:70000",
-        ] {
+        for text in ["", "http://x", "ws://", "ws://x:port", "quic://[::1]x", "ws://x:70000"] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
     }

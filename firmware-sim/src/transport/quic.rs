@@ -25,14 +25,9 @@ const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
 pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     let unreachable = |reason: String| target.unreachable(reason);
     let addresses = target.addresses().await?;
-    let address = *addresses
-        .first()
-        .ok_or_else(|| unreachable("the name has no address".to_owned()))?;
-    let local: SocketAddr = if address.is_ipv4() {
-        (Ipv4Addr::UNSPECIFIED, 0).into()
-    } else {
-        (Ipv6Addr::UNSPECIFIED, 0).into()
-    };
+    let address = *addresses.first().ok_or_else(|| unreachable("the name has no address".to_owned()))?;
+    let local: SocketAddr =
+        if address.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let mut endpoint = Endpoint::client(local).map_err(|error| unreachable(error.to_string()))?;
     endpoint.set_default_client_config(config().map_err(unreachable)?);
     let connection = endpoint
@@ -44,10 +39,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     connection
         .export_keying_material(&mut binding, auth::EXPORTER_LABEL, &[])
         .map_err(|_| unreachable("TLS has no exporter".to_owned()))?;
-    let (control_up, control_down) = connection
-        .open_bi()
-        .await
-        .map_err(|error| unreachable(error.to_string()))?;
+    let (control_up, control_down) = connection.open_bi().await.map_err(|error| unreachable(error.to_string()))?;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     tokio::spawn(async move {
@@ -60,13 +52,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         // The endpoint sends the close; it must outlive it.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
-    Ok(Link {
-        up,
-        down,
-        binding,
-        name: Scheme::Quic.name(),
-        loses_sound: true,
-    })
+    Ok(Link { up, down, binding, name: Scheme::Quic.name(), loses_sound: true })
 }
 
 fn config() -> Result<quinn::ClientConfig, String> {
@@ -84,21 +70,14 @@ fn config() -> Result<quinn::ClientConfig, String> {
 }
 
 /// Writes until the queue ends, then waits until the gateway has everything.
-async fn write(
-    connection: &Connection,
-    mut control: SendStream,
-    mut frames: mpsc::Receiver<Bytes>,
-) {
+async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
     while let Some(frame) = frames.recv().await {
         let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
         if !sound {
             if control.write_chunk(frame).await.is_err() {
                 return;
             }
-        } else if connection
-            .max_datagram_size()
-            .is_some_and(|max| frame.len() <= max)
-        {
+        } else if connection.max_datagram_size().is_some_and(|max| frame.len() <= max) {
             if connection.send_datagram(frame).is_err() {
                 return;
             }

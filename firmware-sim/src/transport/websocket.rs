@@ -14,9 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::http::header::SEC_WEBSOCKET_PROTOCOL;
-use tokio_tungstenite::tungstenite::protocol::{
-    CloseFrame, WebSocketConfig, frame::coding::CloseCode,
-};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig, frame::coding::CloseCode};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
@@ -27,12 +25,9 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         return upgrade(target, stream, auth::NO_BINDING).await;
     }
     let config = tls::config(b"http/1.1").map_err(|error| target.unreachable(error))?;
-    let name =
-        ServerName::try_from(target.host.clone()).map_err(|error| target.unreachable(error))?;
-    let stream = TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
-        .map_err(|error| target.unreachable(error))?;
+    let name = ServerName::try_from(target.host.clone()).map_err(|error| target.unreachable(error))?;
+    let stream =
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.map_err(|error| target.unreachable(error))?;
     let binding = stream
         .get_ref()
         .1
@@ -43,13 +38,9 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
 
 async fn connect(target: &Target) -> Result<TcpStream, Error> {
     let addresses = target.addresses().await?;
-    let stream = TcpStream::connect(&addresses[..])
-        .await
-        .map_err(|error| target.unreachable(error))?;
+    let stream = TcpStream::connect(&addresses[..]).await.map_err(|error| target.unreachable(error))?;
     // Packets of sound are small and must not wait for each other.
-    stream
-        .set_nodelay(true)
-        .map_err(|error| target.unreachable(error))?;
+    stream.set_nodelay(true).map_err(|error| target.unreachable(error))?;
     Ok(stream)
 }
 
@@ -57,38 +48,22 @@ async fn upgrade<S>(target: &Target, stream: S, binding: [u8; 32]) -> Result<Lin
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut request = target
-        .to_string()
-        .into_client_request()
-        .map_err(|error| target.unreachable(error))?;
-    request.headers_mut().insert(
-        SEC_WEBSOCKET_PROTOCOL,
-        HeaderValue::from_static(SUBPROTOCOL),
-    );
+    let mut request = target.to_string().into_client_request().map_err(|error| target.unreachable(error))?;
+    request.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     let config = WebSocketConfig::default()
         .max_message_size(Some(limits::FRAME_BYTES_MAX))
         .max_frame_size(Some(limits::FRAME_BYTES_MAX));
-    let (socket, _) = client_async_with_config(request, stream, Some(config))
-        .await
-        .map_err(|error| target.unreachable(error))?;
+    let (socket, _) =
+        client_async_with_config(request, stream, Some(config)).await.map_err(|error| target.unreachable(error))?;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     tokio::spawn(carry(socket, up_queue, down_queue));
-    Ok(Link {
-        up,
-        down,
-        binding,
-        name: target.scheme.name(),
-        loses_sound: false,
-    })
+    Ok(Link { up, down, binding, name: target.scheme.name(), loses_sound: false })
 }
 
 /// Reads and writes until one side ends.
-async fn carry<S>(
-    socket: WebSocketStream<S>,
-    mut up: mpsc::Receiver<Bytes>,
-    down: mpsc::Sender<Inbound>,
-) where
+async fn carry<S>(socket: WebSocketStream<S>, mut up: mpsc::Receiver<Bytes>, down: mpsc::Sender<Inbound>)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (mut sink, mut stream) = socket.split();
@@ -98,10 +73,7 @@ async fn carry<S>(
                 return;
             }
         }
-        let close = CloseFrame {
-            code: CloseCode::Normal,
-            reason: "".into(),
-        };
+        let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
         drop(sink.send(Message::Close(Some(close))).await);
     };
     let read = async {
@@ -113,29 +85,19 @@ async fn carry<S>(
                     }
                 }
                 Some(Ok(Message::Close(close))) => {
-                    let (code, reason) = close.map_or((0, String::new()), |close| {
-                        (close.code.into(), close.reason.to_string())
-                    });
+                    let (code, reason) =
+                        close.map_or((0, String::new()), |close| (close.code.into(), close.reason.to_string()));
                     break Inbound::Closed { code, reason };
                 }
                 Some(Ok(Message::Text(_))) => {
-                    break Inbound::Closed {
-                        code: 0,
-                        reason: "the gateway sent a text message".to_owned(),
-                    };
+                    break Inbound::Closed { code: 0, reason: "the gateway sent a text message".to_owned() };
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
-                    break Inbound::Closed {
-                        code: 0,
-                        reason: error.to_string(),
-                    };
+                    break Inbound::Closed { code: 0, reason: error.to_string() };
                 }
                 None => {
-                    break Inbound::Closed {
-                        code: 0,
-                        reason: "the connection ended".to_owned(),
-                    };
+                    break Inbound::Closed { code: 0, reason: "the connection ended".to_owned() };
                 }
             }
         };

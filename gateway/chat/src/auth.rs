@@ -35,8 +35,7 @@ impl Key {
     /// From a file that holds nothing else.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         let name = path.display().to_string();
-        let value = std::fs::read_to_string(path)
-            .map_err(|error| KeyError::Unreadable(name.clone(), error))?;
+        let value = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(name.clone(), error))?;
         Self::checked(&value, &name)
     }
 
@@ -47,13 +46,8 @@ impl Key {
 
     fn checked(value: &str, source: &str) -> Result<Self, KeyError> {
         let value = value.trim();
-        let usable = (1..=KEY_BYTES_MAX).contains(&value.len())
-            && value.bytes().all(|byte| byte.is_ascii_graphic());
-        if usable {
-            Ok(Self(value.to_owned()))
-        } else {
-            Err(KeyError::Unusable(source.to_owned()))
-        }
+        let usable = (1..=KEY_BYTES_MAX).contains(&value.len()) && value.bytes().all(|byte| byte.is_ascii_graphic());
+        if usable { Ok(Self(value.to_owned())) } else { Err(KeyError::Unusable(source.to_owned())) }
     }
 
     /// The secret itself, for the one header that carries it.

@@ -44,10 +44,5 @@ pub trait ChatModel: Send + Sync {
 
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless
     /// `cancel` fires or the receiver is dropped first: then the stream just ends.
-    async fn stream(
-        &self,
-        request: Request,
-        events: mpsc::Sender<ModelEvent>,
-        cancel: CancellationToken,
-    );
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken);
 }

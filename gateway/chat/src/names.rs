@@ -60,11 +60,7 @@ impl NameMap {
 
 fn sanitised(tool: &str) -> String {
     let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' {
-            c
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
     };
     let mut name: String = tool.chars().map(allowed).collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -83,15 +79,7 @@ mod tests {
         let mut names = NameMap::default();
         let long = "x".repeat(80);
         let long_too = format!("{long}y");
-        for tool in [
-            "timer.set",
-            "timer_set",
-            "timer/set",
-            "9lives",
-            "",
-            &long,
-            &long_too,
-        ] {
+        for tool in ["timer.set", "timer_set", "timer/set", "9lives", "", &long, &long_too] {
             let name = names.insert(tool);
             assert_eq!(names.insert(tool), name);
             assert_eq!(names.tool(&name), Some(tool));
@@ -104,10 +92,8 @@ mod tests {
     fn call_ids_stay_unique() {
         let mut names = NameMap::default();
         names.insert_call_id("call_1");
-        let ids: BTreeSet<String> = ["call_1", "", "", "a", "a"]
-            .into_iter()
-            .map(|id| names.unique_call_id(id))
-            .collect();
+        let ids: BTreeSet<String> =
+            ["call_1", "", "", "a", "a"].into_iter().map(|id| names.unique_call_id(id)).collect();
         assert_eq!(ids.len(), 5);
         assert!(!ids.contains("call_1") && ids.contains("a"));
     }

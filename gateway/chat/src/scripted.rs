@@ -71,11 +71,7 @@ impl Answer {
 
     /// Adds a tool call.
     pub fn then_call(mut self, id: &str, name: &str, arguments: Value) -> Self {
-        self.0.push(Step::Call(ToolCall {
-            id: id.into(),
-            name: name.into(),
-            arguments,
-        }));
+        self.0.push(Step::Call(ToolCall { id: id.into(), name: name.into(), arguments }));
         self
     }
 
@@ -123,18 +119,15 @@ impl Scripted {
     }
 
     fn new(source: Source) -> Self {
-        Self {
-            source,
-            requests: Mutex::new(Vec::new()),
-        }
+        Self { source, requests: Mutex::new(Vec::new()) }
     }
 
     fn answer(&self, request: Request) -> Answer {
         let mut requests = lock(&self.requests);
         let answer = match &self.source {
-            Source::List(list) => lock(list).pop_front().unwrap_or_else(|| {
-                Answer::fail(FailureKind::Bug, "the script has no answer to this request")
-            }),
+            Source::List(list) => lock(list)
+                .pop_front()
+                .unwrap_or_else(|| Answer::fail(FailureKind::Bug, "the script has no answer to this request")),
             Source::Function(answer) => answer(&request, requests.len()),
         };
         requests.push(request);
@@ -148,12 +141,7 @@ impl ChatModel for Scripted {
         "scripted"
     }
 
-    async fn stream(
-        &self,
-        request: Request,
-        events: mpsc::Sender<ModelEvent>,
-        cancel: CancellationToken,
-    ) {
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let answer = self.answer(request);
         cancel.run_until_cancelled(play(answer, &events)).await;
     }
@@ -186,10 +174,7 @@ async fn play(answer: Answer, events: &mpsc::Sender<ModelEvent>) {
             return;
         }
     }
-    let done = ModelEvent::Done {
-        stop,
-        usage: Usage::default(),
-    };
+    let done = ModelEvent::Done { stop, usage: Usage::default() };
     let _ = events.send(done).await;
 }
 

@@ -108,7 +108,8 @@ mod tests {
 
     #[test]
     fn events_are_cut_out_of_lines() {
-        let stream = b"\xef\xbb\xbfdata: one\r\n\r\n: comment\nevent: x\ndata:two\ndata: lines\n\nid: 7\n\ndata\r\rdata: last";
+        let stream =
+            b"\xef\xbb\xbfdata: one\r\n\r\n: comment\nevent: x\ndata:two\ndata: lines\n\nid: 7\n\ndata\r\rdata: last";
         let expected = ["one", "two\nlines", "", "last"];
         assert_eq!(all(&[stream]), expected);
         for cut in 0..stream.len() {

@@ -20,8 +20,7 @@ use chat_models::{
 };
 use common::{request, tool};
 use gateway_core::vocab::{
-    ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult,
-    Usage,
+    ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult, Usage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -36,44 +35,18 @@ const KEY: &str = "sk-planted-0123456789";
 
 fn conversation() -> Request {
     let tools = [
-        tool(
-            "timer.set",
-            json!({"seconds": {"type": "integer"}}),
-            &["seconds"],
-            &[],
-        ),
+        tool("timer.set", json!({"seconds": {"type": "integer"}}), &["seconds"], &[]),
         tool("timer_set", json!({}), &[], &[]),
     ];
     let mut request = request("Set a timer", &tools.into());
     request.system = "Be brief.".into();
     request.max_tokens = Some(50);
-    let call = ToolCall {
-        id: "c1".into(),
-        name: "timer.set".into(),
-        arguments: json!({"seconds": 5}),
-    };
-    let result = |result| Part::ToolResult {
-        call_id: "c1".into(),
-        result,
-    };
+    let call = ToolCall { id: "c1".into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) };
+    let result = |result| Part::ToolResult { call_id: "c1".into(), result };
     request.messages.extend([
-        Message {
-            role: Role::Assistant,
-            parts: vec![
-                Part::Text {
-                    text: "Well.".into(),
-                },
-                Part::ToolCall { call },
-            ],
-        },
-        Message {
-            role: Role::Tool,
-            parts: vec![result(ToolResult::said("Timer set."))],
-        },
-        Message {
-            role: Role::Tool,
-            parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))],
-        },
+        Message { role: Role::Assistant, parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }] },
+        Message { role: Role::Tool, parts: vec![result(ToolResult::said("Timer set."))] },
+        Message { role: Role::Tool, parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))] },
     ]);
     request
 }
@@ -86,10 +59,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     assert_eq!(body["max_tokens"], 50);
     let system = body["messages"][0]["content"].as_str().expect("a text");
     assert!(system.starts_with("Be brief."), "{system}");
-    assert!(
-        system.contains("Wednesday, 2026-05-13 14:30, UTC+02:00"),
-        "{system}"
-    );
+    assert!(system.contains("Wednesday, 2026-05-13 14:30, UTC+02:00"), "{system}");
     assert_eq!(
         body["messages"].as_array().expect("a list")[1..],
         [
@@ -104,10 +74,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     );
     assert_eq!(body["tools"][0]["function"]["name"], "timer_set");
     assert_eq!(body["tools"][1]["function"]["name"], "timer_set_2");
-    assert_eq!(
-        body["tools"][0]["function"]["parameters"]["required"],
-        json!(["seconds"])
-    );
+    assert_eq!(body["tools"][0]["function"]["parameters"]["required"], json!(["seconds"]));
     assert_eq!(names.tool("timer_set_2"), Some("timer_set"));
     let none = render(&request("x", &Arc::from([])), &Options::new("m")).0;
     assert_eq!(none.get("tools"), None);
@@ -118,10 +85,7 @@ fn names() -> NameMap {
 }
 
 fn sse(chunks: &[Value]) -> String {
-    chunks
-        .iter()
-        .map(|chunk| format!("data: {chunk}\n\n"))
-        .collect()
+    chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect()
 }
 
 fn delta(delta: Value) -> Value {
@@ -146,10 +110,8 @@ fn text_answer() -> String {
 
 fn call_answer() -> String {
     let call = |index: u32, id: &str, name: &str, arguments: &str| {
-        delta(
-            json!({"tool_calls": [{"index": index, "id": id, "type": "function",
-            "function": {"name": name, "arguments": arguments}}]}),
-        )
+        delta(json!({"tool_calls": [{"index": index, "id": id, "type": "function",
+            "function": {"name": name, "arguments": arguments}}]}))
     };
     let piece = |index: u32, arguments: &str| {
         delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
@@ -192,10 +154,7 @@ fn done(stop: StopReason, input: u32, output: u32) -> ModelEvent {
 }
 
 fn greeting() -> Vec<ModelEvent> {
-    vec![
-        ModelEvent::Text("Grüß Gott".into()),
-        done(StopReason::End, 7, 2),
-    ]
+    vec![ModelEvent::Text("Grüß Gott".into()), done(StopReason::End, 7, 2)]
 }
 
 #[test]
@@ -209,11 +168,7 @@ fn every_split_of_an_answer_reads_the_same() {
             name: "timer.set".into(),
             arguments: json!({"seconds": 5}),
         }),
-        ModelEvent::ToolCall(ToolCall {
-            id: "call_2".into(),
-            name: "timer_set".into(),
-            arguments: json!({}),
-        }),
+        ModelEvent::ToolCall(ToolCall { id: "call_2".into(), name: "timer_set".into(), arguments: json!({}) }),
         done(StopReason::ToolCalls, 0, 0),
     ];
     for at in 0..text.len() {
@@ -239,29 +194,16 @@ fn bad_answers_are_named() {
         delta(json!({"tool_calls": [{"index": 0, "id": "x",
             "function": {"name": "timer_set", "arguments": arguments}}]}))
     };
-    let many: Vec<Value> = (0..40)
-        .map(|index| delta(json!({"tool_calls": [{"index": index, "function": {"name": "t"}}]})))
-        .collect();
+    let many: Vec<Value> =
+        (0..40).map(|index| delta(json!({"tool_calls": [{"index": index, "function": {"name": "t"}}]}))).collect();
     let long = delta(json!({"content": "x".repeat(200_000)}));
     let cases = [
         ("data: {oops\n\n".to_owned(), FailureKind::Bug, "malformed"),
-        (
-            sse(&[call("{\"a\": "), stop("tool_calls")]),
-            FailureKind::Bug,
-            "no JSON object",
-        ),
-        (
-            sse(&[call("[1]"), stop("tool_calls")]),
-            FailureKind::Bug,
-            "no JSON object",
-        ),
+        (sse(&[call("{\"a\": "), stop("tool_calls")]), FailureKind::Bug, "no JSON object"),
+        (sse(&[call("[1]"), stop("tool_calls")]), FailureKind::Bug, "no JSON object"),
         (sse(&many), FailureKind::Bug, "more than 32"),
         (sse(&[long.clone(), long]), FailureKind::Bug, "longer than"),
-        (
-            sse(&[delta(json!({"content": "half"}))]),
-            FailureKind::Transient,
-            "middle",
-        ),
+        (sse(&[delta(json!({"content": "half"}))]), FailureKind::Transient, "middle"),
         (String::new(), FailureKind::Transient, "middle"),
         (
             sse(&[json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}})]),
@@ -334,8 +276,7 @@ struct Server {
     hung_up: mpsc::Receiver<()>,
 }
 
-const STREAM_HEAD: &str =
-    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 fn streamed(body: &str, size: usize) -> Vec<Act> {
     let chunks = body.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
@@ -365,12 +306,7 @@ async fn serve(answers: Vec<Vec<Act>>) -> Server {
             });
         }
     });
-    Server {
-        url,
-        connections,
-        requests,
-        hung_up,
-    }
+    Server { url, connections, requests, hung_up }
 }
 
 async fn converse(
@@ -414,11 +350,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     let mut text = Vec::new();
     loop {
         let mut buffer = [0; 4096];
-        let length = stream
-            .read(&mut buffer)
-            .await
-            .ok()
-            .filter(|length| *length > 0)?;
+        let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
         text.extend_from_slice(&buffer[..length]);
         let whole = String::from_utf8_lossy(&text).to_lowercase();
         let Some((head, _)) = whole.split_once("\r\n\r\n") else {
@@ -465,16 +397,10 @@ async fn ask(model: &ChatCompletions) -> Vec<ModelEvent> {
 
 #[tokio::test]
 async fn answers_stream_over_one_connection() {
-    let answers = vec![
-        streamed(&text_answer(), 1),
-        streamed(&text_answer(), 7),
-        streamed(&call_answer(), 1000),
-    ];
+    let answers = vec![streamed(&text_answer(), 1), streamed(&text_answer(), 7), streamed(&call_answer(), 1000)];
     let server = serve(answers).await;
     let model = model(&server.url, |endpoint| {
-        endpoint
-            .headers
-            .push(("x-extra".into(), "secret-extra".into()));
+        endpoint.headers.push(("x-extra".into(), "secret-extra".into()));
     });
     assert_eq!(ask(&model).await, greeting());
     assert_eq!(ask(&model).await, greeting());
@@ -502,35 +428,20 @@ async fn statuses_become_kinds_and_only_some_are_tried_again() {
         ("302 Found", "", FailureKind::Bug, 1),
         ("429 Too Many Requests", "{}", FailureKind::Limited, 3),
         ("429 Too Many Requests", quota, FailureKind::Limited, 1),
-        (
-            "500 Internal Server Error",
-            "<html>",
-            FailureKind::Transient,
-            3,
-        ),
+        ("500 Internal Server Error", "<html>", FailureKind::Transient, 3),
         ("503 Service Unavailable", "[1]", FailureKind::Transient, 3),
     ];
     for (line, body, kind, attempts) in cases {
-        let server = serve(vec![status(
-            line,
-            "location: http://127.0.0.1:1/\r\n",
-            body,
-        )])
-        .await;
+        let server = serve(vec![status(line, "location: http://127.0.0.1:1/\r\n", body)]).await;
         let model = model(&server.url, |endpoint| {
-            endpoint
-                .headers
-                .push(("x-extra".into(), "secret-extra".into()));
+            endpoint.headers.push(("x-extra".into(), "secret-extra".into()));
         });
         let events = ask(&model).await;
         assert_eq!(events.len(), 1, "{line}");
         let (got, message) = failure(&events);
         assert_eq!(got, kind, "{line}: {message}");
         assert!(message.contains(&line[..3]), "{message}");
-        assert!(
-            !message.contains("planted") && !message.contains("secret-extra"),
-            "{message}"
-        );
+        assert!(!message.contains("planted") && !message.contains("secret-extra"), "{message}");
         let asked = server.requests.lock().expect("unpoisoned").len();
         assert_eq!(asked, attempts, "{line}");
     }
@@ -570,10 +481,7 @@ async fn broken_json_and_whole_documents() {
     let json = "content-type: application/json\r\n";
     let server = serve(vec![status("200 OK", json, &document.to_string())]).await;
     let events = ask(&model(&server.url, |_| {})).await;
-    assert_eq!(
-        events,
-        [ModelEvent::Text("Hi".into()), done(StopReason::End, 1, 1)]
-    );
+    assert_eq!(events, [ModelEvent::Text("Hi".into()), done(StopReason::End, 1, 1)]);
     let server = serve(vec![status("200 OK", json, "{\"hello\": 1}")]).await;
     let events = ask(&model(&server.url, |_| {})).await;
     assert_eq!(failure(&events).0, FailureKind::Bug);
@@ -640,9 +548,7 @@ fn bad_addresses_and_headers_are_refused() {
     }
     let mut endpoint = Endpoint::new("http://127.0.0.1/v1");
     endpoint.headers.push(("x".into(), "secret\nvalue".into()));
-    let error = ChatCompletions::new(endpoint, Options::new("m"))
-        .err()
-        .expect("refused");
+    let error = ChatCompletions::new(endpoint, Options::new("m")).err().expect("refused");
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
@@ -667,11 +573,7 @@ impl Write for Log {
 #[tokio::test]
 async fn the_key_is_in_no_log() {
     let quoted = format!("{{\"error\": {{\"message\": \"bad key {KEY}\"}}}}");
-    let server = serve(vec![
-        status("500 Oops", "", &quoted),
-        status("401 Unauthorized", "", &quoted),
-    ])
-    .await;
+    let server = serve(vec![status("500 Oops", "", &quoted), status("401 Unauthorized", "", &quoted)]).await;
     let model = model(&server.url, |_| {});
     let events = ask(&model).await;
     assert_eq!(failure(&events).0, FailureKind::Auth);

@@ -33,19 +33,13 @@ impl Approvals {
 
     /// Takes a question; returns whether it is to be put now.
     pub(crate) fn handle_asked(&mut self, cx: &mut Context, approval: Approval) -> bool {
-        let known = self
-            .questions
-            .iter()
-            .any(|question| question.approval.id == approval.id);
+        let known = self.questions.iter().any(|question| question.approval.id == approval.id);
         // An id that stands for other arguments already would make the answer ambiguous.
         if known || self.questions.len() >= QUESTIONS_MAX {
             settle(cx, &approval, ApprovalOutcome::Denied);
             return false;
         }
-        self.questions.push_back(Question {
-            approval,
-            asked_us: cx.now_us(),
-        });
+        self.questions.push_back(Question { approval, asked_us: cx.now_us() });
         let first = self.questions.len() == 1;
         if first {
             self.put(cx);
@@ -54,12 +48,7 @@ impl Approvals {
     }
 
     /// What the wearer said while a question stood. Returns the settled question.
-    pub(crate) fn handle_said(
-        &mut self,
-        cx: &mut Context,
-        text: &str,
-        started_us: u64,
-    ) -> Option<Approval> {
+    pub(crate) fn handle_said(&mut self, cx: &mut Context, text: &str, started_us: u64) -> Option<Approval> {
         let question = self.questions.front()?;
         if started_us < question.asked_us {
             return None;
@@ -72,16 +61,8 @@ impl Approvals {
     }
 
     /// Answered by tap or by an operator.
-    pub(crate) fn handle_answered(
-        &mut self,
-        cx: &mut Context,
-        id: u64,
-        choice: ApprovalChoice,
-    ) -> Option<Approval> {
-        let index = self
-            .questions
-            .iter()
-            .position(|question| question.approval.id == id)?;
+    pub(crate) fn handle_answered(&mut self, cx: &mut Context, id: u64, choice: ApprovalChoice) -> Option<Approval> {
+        let index = self.questions.iter().position(|question| question.approval.id == id)?;
         // Only what was put to the wearer can be answered.
         if index != 0 {
             return None;
@@ -125,9 +106,5 @@ impl Approvals {
 
 /// Tells the executor how a question ended.
 pub(crate) fn settle(cx: &mut Context, approval: &Approval, outcome: ApprovalOutcome) {
-    cx.push(Output::ApprovalSettled {
-        id: approval.id,
-        outcome,
-        arguments_hash: approval.arguments_hash,
-    });
+    cx.push(Output::ApprovalSettled { id: approval.id, outcome, arguments_hash: approval.arguments_hash });
 }

@@ -3,8 +3,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript,
-    Turn, VoiceFact,
+    Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript, Turn, VoiceFact,
 };
 
 /// What happens to one device's conversation.

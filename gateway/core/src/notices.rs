@@ -27,10 +27,7 @@ impl Notices {
             return;
         }
         if self.queue.len() >= NOTICES_QUEUED_MAX {
-            cx.push(Output::Announced {
-                id: announcement.id,
-                heard: false,
-            });
+            cx.push(Output::Announced { id: announcement.id, heard: false });
             return;
         }
         self.queue.push_back(announcement);
@@ -61,10 +58,7 @@ impl Notices {
     /// The wearer cannot be reached: the user's machine looks for another way.
     pub(crate) fn give_back(&mut self, cx: &mut Context) {
         for announcement in self.queue.drain(..) {
-            cx.push(Output::Announced {
-                id: announcement.id,
-                heard: false,
-            });
+            cx.push(Output::Announced { id: announcement.id, heard: false });
         }
         self.impatient = false;
         cx.disarm(Timer::NoticeDue);

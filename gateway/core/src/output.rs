@@ -4,10 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     input::{Announcement, ScheduleEntry},
-    vocab::{
-        Approval, ApprovalOutcome, DisplayCommand, ListeningState, Message, ToolCall,
-        TranscriptKind, Turn,
-    },
+    vocab::{Approval, ApprovalOutcome, DisplayCommand, ListeningState, Message, ToolCall, TranscriptKind, Turn},
 };
 
 /// What a conversation wants from the shell.

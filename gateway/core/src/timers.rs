@@ -8,9 +8,7 @@ pub(crate) struct Timers<const N: usize> {
 
 impl<const N: usize> Timers<N> {
     pub(crate) const fn new() -> Self {
-        Self {
-            deadlines: [None; N],
-        }
+        Self { deadlines: [None; N] }
     }
 
     pub(crate) fn arm(&mut self, index: usize, at_us: u64) {
@@ -31,11 +29,7 @@ impl<const N: usize> Timers<N> {
 
     /// The earliest deadline and its index; of equal ones the first in the table.
     pub(crate) fn next(&self) -> Option<(u64, usize)> {
-        self.deadlines
-            .iter()
-            .enumerate()
-            .filter_map(|(index, deadline)| deadline.map(|at_us| (at_us, index)))
-            .min()
+        self.deadlines.iter().enumerate().filter_map(|(index, deadline)| deadline.map(|at_us| (at_us, index))).min()
     }
 
     pub(crate) fn clear(&mut self) {

@@ -8,14 +8,10 @@ use std::{fs, path::Path};
 
 /// Runs every scenario of a file; all failures are reported at once.
 fn run(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/dialogues")
-        .join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues").join(file);
     let text = fs::read_to_string(&path).expect("the scenarios are there");
-    let failures: Vec<String> = script::scenarios(&text)
-        .into_iter()
-        .filter_map(|scenario| script::run(&scenario).err())
-        .collect();
+    let failures: Vec<String> =
+        script::scenarios(&text).into_iter().filter_map(|scenario| script::run(&scenario).err()).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 

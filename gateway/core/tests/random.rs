@@ -8,9 +8,8 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
-        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn,
-        Usage, VoiceFact,
+        Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind, ModelEvent, StopReason,
+        Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -39,10 +38,7 @@ const WORDS: &[&str] = &[
 ];
 
 fn words() -> impl Strategy<Value = String> {
-    prop_oneof![
-        prop::sample::select(WORDS).prop_map(String::from),
-        "\\PC{0,40}",
-    ]
+    prop_oneof![prop::sample::select(WORDS).prop_map(String::from), "\\PC{0,40}",]
 }
 
 fn turn() -> impl Strategy<Value = Turn> {
@@ -55,52 +51,29 @@ fn call_id() -> impl Strategy<Value = String> {
 
 fn fact() -> impl Strategy<Value = VoiceFact> {
     let utterance = 1_u32..4;
-    (
-        utterance,
-        0_u8..5,
-        any::<u32>(),
-        prop::option::of(any::<f32>()),
-    )
-        .prop_map(|(utterance, kind, us, score)| {
-            let us = u64::from(us);
-            match kind {
-                0 => VoiceFact::SpeechStarted {
-                    utterance,
-                    at_us: us,
-                },
-                1 => VoiceFact::Paused {
-                    utterance,
-                    at_us: us,
-                    silence_us: us % 300_000,
-                },
-                2 => VoiceFact::Resumed {
-                    utterance,
-                    at_us: us,
-                },
-                3 => VoiceFact::Silence {
-                    utterance,
-                    at_us: us,
-                    silence_us: us % 2_000_000,
-                    score,
-                },
-                _ => VoiceFact::TooLong { utterance },
-            }
-        })
+    (utterance, 0_u8..5, any::<u32>(), prop::option::of(any::<f32>())).prop_map(|(utterance, kind, us, score)| {
+        let us = u64::from(us);
+        match kind {
+            0 => VoiceFact::SpeechStarted { utterance, at_us: us },
+            1 => VoiceFact::Paused { utterance, at_us: us, silence_us: us % 300_000 },
+            2 => VoiceFact::Resumed { utterance, at_us: us },
+            3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },
+            _ => VoiceFact::TooLong { utterance },
+        }
+    })
 }
 
 fn result() -> impl Strategy<Value = ToolResult> {
-    (words(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(text, shows, handled, fails)| {
-            let mut result = if fails {
-                ToolResult::failed(ErrorCode::ExecutionError, text.clone(), false)
-            } else {
-                ToolResult::said(text.clone())
-            };
-            result.handled_display = handled;
-            result.show = shows.then_some(Content::Text { text });
-            result
-        },
-    )
+    (words(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(text, shows, handled, fails)| {
+        let mut result = if fails {
+            ToolResult::failed(ErrorCode::ExecutionError, text.clone(), false)
+        } else {
+            ToolResult::said(text.clone())
+        };
+        result.handled_display = handled;
+        result.show = shows.then_some(Content::Text { text });
+        result
+    })
 }
 
 fn event() -> impl Strategy<Value = ModelEvent> {
@@ -111,34 +84,21 @@ fn event() -> impl Strategy<Value = ModelEvent> {
             name: "tool".into(),
             arguments: serde_json::json!({})
         })),
-        Just(ModelEvent::Done {
-            stop: StopReason::End,
-            usage: Usage::default()
-        }),
-        Just(ModelEvent::Failed {
-            kind: FailureKind::Bug,
-            message: "x".into()
-        }),
+        Just(ModelEvent::Done { stop: StopReason::End, usage: Usage::default() }),
+        Just(ModelEvent::Failed { kind: FailureKind::Bug, message: "x".into() }),
     ]
 }
 
 fn device() -> impl Strategy<Value = DeviceInfo> {
-    (
-        any::<bool>(),
-        any::<bool>(),
-        any::<bool>(),
-        0_u16..20,
-        0_u16..4,
+    (any::<bool>(), any::<bool>(), any::<bool>(), 0_u16..20, 0_u16..4).prop_map(
+        |(display, speaker, echo_cancelled, columns, rows)| DeviceInfo {
+            id: "glasses".into(),
+            user: "wearer".into(),
+            display: display.then_some(DisplaySize { columns, rows }),
+            speaker,
+            echo_cancelled,
+        },
     )
-        .prop_map(
-            |(display, speaker, echo_cancelled, columns, rows)| DeviceInfo {
-                id: "glasses".into(),
-                user: "wearer".into(),
-                display: display.then_some(DisplaySize { columns, rows }),
-                speaker,
-                echo_cancelled,
-            },
-        )
 }
 
 fn input() -> impl Strategy<Value = Input> {
@@ -197,9 +157,7 @@ impl Debts {
             count += 1;
             match output {
                 Output::RequestTurn { turn } => *self.turns.entry(turn).or_default() += 1,
-                Output::RunTool { turn, call } => {
-                    *self.calls.entry((turn, call.id)).or_default() += 1
-                }
+                Output::RunTool { turn, call } => *self.calls.entry((turn, call.id)).or_default() += 1,
                 Output::ApprovalSettled { .. } => self.settled += 1,
                 Output::Announced { .. } => self.announced += 1,
                 Output::TurnDone { turn, messages, .. } => {
@@ -222,10 +180,7 @@ impl Debts {
                 _ => {}
             }
         }
-        assert!(
-            count <= OUTPUTS_PER_INPUT_MAX,
-            "{count} outputs for one input"
-        );
+        assert!(count <= OUTPUTS_PER_INPUT_MAX, "{count} outputs for one input");
     }
 
     fn settled(&self) {
@@ -355,65 +310,38 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         device().prop_map(|device| UserInput::DeviceJoined { device }),
         device().prop_map(|device| UserInput::DeviceLeft { device }),
         (device(), turn()).prop_map(|(device, turn)| UserInput::TurnRequested { device, turn }),
-        (device(), turn()).prop_map(|(device, turn)| UserInput::TurnDone {
-            device,
-            turn,
-            messages: Vec::new()
-        }),
-        (any::<u64>(), any::<u64>(), any::<bool>(), words()).prop_map(
-            |(request, span, timer, text)| UserInput::ScheduleAdd {
+        (device(), turn()).prop_map(|(device, turn)| UserInput::TurnDone { device, turn, messages: Vec::new() }),
+        (any::<u64>(), any::<u64>(), any::<bool>(), words()).prop_map(|(request, span, timer, text)| {
+            UserInput::ScheduleAdd {
                 request,
                 due: if timer {
-                    Due::In {
-                        duration_ms: span % 100_000,
-                    }
+                    Due::In { duration_ms: span % 100_000 }
                 } else {
-                    Due::At {
-                        wall_ms: i64::try_from(span % 2_000_000).unwrap(),
-                    }
+                    Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() }
                 },
-                kind: if timer {
-                    ScheduleKind::Timer
-                } else {
-                    ScheduleKind::Reminder
-                },
+                kind: if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder },
                 text,
             }
-        ),
+        }),
         (any::<u64>(), any::<u64>(), any::<i64>()).prop_map(|(request, duration_ms, wall_ms)| {
             UserInput::ScheduleAdd {
                 request,
-                due: if request % 2 == 0 {
-                    Due::In { duration_ms }
-                } else {
-                    Due::At { wall_ms }
-                },
+                due: if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } },
                 kind: ScheduleKind::Timer,
                 text: String::new(),
             }
         }),
-        (any::<u64>(), 0_u64..20)
-            .prop_map(|(request, id)| UserInput::ScheduleRemove { request, id }),
+        (any::<u64>(), 0_u64..20).prop_map(|(request, id)| UserInput::ScheduleRemove { request, id }),
         (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
-        (0_u64..60).prop_map(|ticket| UserInput::PersistFailed {
-            ticket,
-            reason: "full".into()
-        }),
-        (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced {
-            device,
-            id,
-            heard
-        }),
+        (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
+        (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),
         Just(UserInput::ClearHistory),
     ]
 }
 
 fn pass(conversation: &mut Conversation, now: &mut Timestamp, until_us: u64, debts: &mut Debts) {
     let mut wakes = 0;
-    while let Some((at_us, _)) = conversation
-        .poll_timeout()
-        .filter(|(at_us, _)| *at_us <= until_us)
-    {
+    while let Some((at_us, _)) = conversation.poll_timeout().filter(|(at_us, _)| *at_us <= until_us) {
         now.mono_us = now.mono_us.max(at_us);
         conversation.handle_timeout(*now);
         debts.drain(conversation);

@@ -23,19 +23,11 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     }
     let path = arguments.file.clone().or(config);
     let checked = super::load(path.clone())?;
-    let shown = path.map_or_else(
-        || "the default configuration".to_owned(),
-        |path| path.display().to_string(),
-    );
+    let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
     println!("  models  {}", checked.models_dir.display());
     println!("  web     {}", checked.web);
-    println!(
-        "  quic    {}",
-        checked
-            .quic
-            .map_or_else(|| "off".to_owned(), |address| address.to_string())
-    );
+    println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     Ok(())
 }

@@ -50,22 +50,10 @@ enum Command {
 pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
     let request = match arguments.command {
         Command::List => Request::Devices,
-        Command::Pair {
-            code: Some(code),
-            user,
-            name,
-            ..
-        } => Request::PairCode { code, user, name },
-        Command::Pair {
-            fingerprint: Some(fingerprint),
-            user,
-            name,
-            ..
-        } => Request::PairFingerprint {
-            fingerprint,
-            user,
-            name,
-        },
+        Command::Pair { code: Some(code), user, name, .. } => Request::PairCode { code, user, name },
+        Command::Pair { fingerprint: Some(fingerprint), user, name, .. } => {
+            Request::PairFingerprint { fingerprint, user, name }
+        }
         Command::Pair { .. } => bail!("give the code that the glasses show, or --fingerprint"),
         Command::Rename { device, name } => Request::Rename { device, name },
         Command::Revoke { device } => Request::Revoke { device },
@@ -82,21 +70,11 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     (false, true) => "connected",
                     (false, false) => "away",
                 };
-                println!(
-                    "{}  {:<9}  {}  ({}, user {})",
-                    device.device, state, device.name, device.model, device.user
-                );
+                println!("{}  {:<9}  {}  ({}, user {})", device.device, state, device.name, device.model, device.user);
             }
             for device in waiting {
-                let how = if device.shows_code {
-                    "shows a code"
-                } else {
-                    "pair with --fingerprint"
-                };
-                println!(
-                    "{}  waiting    {} ({how}, {} s left)",
-                    device.fingerprint, device.model, device.expires_s
-                );
+                let how = if device.shows_code { "shows a code" } else { "pair with --fingerprint" };
+                println!("{}  waiting    {} ({how}, {} s left)", device.fingerprint, device.model, device.expires_s);
             }
         }
         answer => bail!("unexpected answer: {answer:?}"),

@@ -50,18 +50,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
-        Command::Devices(arguments) => {
-            load(config).and_then(|config| devices::run(&config, arguments))
-        }
-        Command::Models(arguments) => {
-            load(config).and_then(|config| models::run(&config, arguments))
-        }
-        Command::Transcribe(arguments) => {
-            load(config).and_then(|config| transcribe::run(&config, &arguments))
-        }
-        Command::Turns(arguments) => {
-            load(config).and_then(|config| turns::run(&config, &arguments))
-        }
+        Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
+        Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
+        Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
         Command::Wire(arguments) => wire::run(&arguments),
     };
     match result {

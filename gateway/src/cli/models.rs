@@ -43,9 +43,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             let entries: Vec<&'static Entry> = if ids.is_empty() {
                 CATALOGUE.iter().filter(|entry| entry.needed).collect()
             } else {
-                ids.iter()
-                    .map(|id| catalogue::find(id))
-                    .collect::<Result<_, _>>()?
+                ids.iter().map(|id| catalogue::find(id)).collect::<Result<_, _>>()?
             };
             for entry in entries {
                 models::fetch(entry, dir, &mut show)?;
@@ -74,11 +72,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             let mut wrong = 0;
             for (entry, status) in models::list(dir) {
                 if status == Status::Missing {
-                    println!(
-                        "{:<22} missing{}",
-                        entry.id,
-                        if entry.needed { "" } else { " (optional)" }
-                    );
+                    println!("{:<22} missing{}", entry.id, if entry.needed { "" } else { " (optional)" });
                     wrong += usize::from(entry.needed);
                     continue;
                 }
@@ -91,14 +85,12 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 }
             }
             if wrong > 0 {
-                bail!(
-                    "{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew"
-                );
+                bail!("{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew");
             }
         }
         Command::Import { file } => {
-            let entry = models::import(&file, dir, &mut show)
-                .with_context(|| format!("importing {}", file.display()))?;
+            let entry =
+                models::import(&file, dir, &mut show).with_context(|| format!("importing {}", file.display()))?;
             println!("{} is installed in {}", entry.id, dir.display());
         }
     }
@@ -109,20 +101,13 @@ fn show(progress: Progress) {
     let id = progress.entry.id;
     match progress.stage {
         Stage::Downloading { bytes, total } if std::io::stdout().is_terminal() => {
-            print!(
-                "\r{id}: {:.1} of {:.1} MB",
-                bytes as f64 / 1e6,
-                total as f64 / 1e6
-            );
+            print!("\r{id}: {:.1} of {:.1} MB", bytes as f64 / 1e6, total as f64 / 1e6);
             drop(std::io::stdout().flush());
         }
         Stage::Unpacking => println!("\r{id}: unpacking                  "),
         Stage::Converting => println!("{id}: converting"),
         Stage::AlreadyThere => println!("{id}: already there"),
-        Stage::Installed => println!(
-            "{id}: installed, {:.1} MB",
-            progress.entry.installed_bytes() as f64 / 1e6
-        ),
+        Stage::Installed => println!("{id}: installed, {:.1} MB", progress.entry.installed_bytes() as f64 / 1e6),
         _ => {}
     }
 }

@@ -25,19 +25,13 @@ pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let running = serve::start(config).await?;
-        let key: String = running
-            .public_key
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
         // The one line that scripts wait for.
         println!(
             "ready in {} ms: web {} quic {} key {key}",
             (clock::mono_us() - began_us) / 1000,
             running.web,
-            running
-                .quic
-                .map_or_else(|| "off".to_owned(), |address| address.to_string()),
+            running.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()),
         );
         tokio::select! {
             _ = terminate.recv() => {}

@@ -29,12 +29,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     let pcm = wav::read(&arguments.file, RATE_HZ)?;
-    let engine = Engine::load(&config.asr_model, Config::default()).with_context(|| {
-        format!(
-            "loading {}; run `lorgnette models fetch`",
-            config.asr_model.display()
-        )
-    })?;
+    let engine = Engine::load(&config.asr_model, Config::default())
+        .with_context(|| format!("loading {}; run `lorgnette models fetch`", config.asr_model.display()))?;
     let mut decoder = engine.decoder()?;
     let mut options = Options::default();
     if arguments.full {

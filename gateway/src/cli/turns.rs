@@ -31,13 +31,7 @@ const COLUMNS: [(&str, &str); 7] = [
 ];
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
-    let Answer::Turns { turns } = ask(
-        &config.data_dir,
-        &Request::Turns {
-            count: arguments.last,
-        },
-    )?
-    else {
+    let Answer::Turns { turns } = ask(&config.data_dir, &Request::Turns { count: arguments.last })? else {
         bail!("unexpected answer");
     };
     if arguments.json {
@@ -53,24 +47,13 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     }
     println!(" {:>8} {:>8} {:>8}", "decode", "queue", "tts");
     for turn in turns {
-        let text = |key: &str| {
-            turn.get(key)
-                .map_or_else(String::new, |value| value.to_string().replace('"', ""))
-        };
-        print!(
-            "{:>5} {:>5} {:>11}",
-            text("turn"),
-            text("transport"),
-            text("outcome")
-        );
+        let text = |key: &str| turn.get(key).map_or_else(String::new, |value| value.to_string().replace('"', ""));
+        print!("{:>5} {:>5} {:>11}", text("turn"), text("transport"), text("outcome"));
         for (_, field) in COLUMNS {
             print!(" {:>8}", between(&turn, "last_voice_us", field));
         }
         for field in ["asr_decode_us", "asr_queue_us", "tts_us"] {
-            print!(
-                " {:>8}",
-                milliseconds(turn.get(field).and_then(Value::as_u64))
-            );
+            print!(" {:>8}", milliseconds(turn.get(field).and_then(Value::as_u64)));
         }
         println!();
     }
@@ -79,11 +62,7 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
 
 fn between(turn: &Value, from: &str, to: &str) -> String {
     let at = |key: &str| turn.get(key).and_then(Value::as_u64);
-    milliseconds(
-        at(to)
-            .zip(at(from))
-            .map(|(to, from)| to.saturating_sub(from)),
-    )
+    milliseconds(at(to).zip(at(from)).map(|(to, from)| to.saturating_sub(from)))
 }
 
 fn milliseconds(us: Option<u64>) -> String {

@@ -22,18 +22,10 @@ enum Command {
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let Command::Decode { hex } = &arguments.command;
-    let digits: String = hex
-        .concat()
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .collect();
+    let digits: String = hex.concat().chars().filter(|c| !c.is_whitespace()).collect();
     let bytes = (0..digits.len())
         .step_by(2)
-        .map(|at| {
-            digits
-                .get(at..at + 2)
-                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
-        })
+        .map(|at| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect::<Option<Vec<u8>>>()
         .context("this is not hexadecimal: pairs of the digits 0-9 and a-f are needed")?;
     println!("{}", describe(&bytes));

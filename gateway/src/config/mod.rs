@@ -91,13 +91,8 @@ pub fn load(path: Option<&Path>) -> Result<Checked, Vec<Problem>> {
         return check("", "(defaults)");
     };
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        vec![Problem {
-            file: name.clone(),
-            line: 0,
-            what: format!("cannot be read: {error}"),
-        }]
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| vec![Problem { file: name.clone(), line: 0, what: format!("cannot be read: {error}") }])?;
     check(&text, &name)
 }
 
@@ -108,17 +103,9 @@ pub fn load(path: Option<&Path>) -> Result<Checked, Vec<Problem>> {
 pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
     let raw: Raw = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
-        vec![Problem {
-            file: file.to_owned(),
-            line,
-            what: remedy(error.message()),
-        }]
+        vec![Problem { file: file.to_owned(), line, what: remedy(error.message()) }]
     })?;
-    let mut problems = Problems {
-        file,
-        text,
-        found: Vec::new(),
-    };
+    let mut problems = Problems { file, text, found: Vec::new() };
     let checked = problems.check(raw);
     match checked {
         Some(checked) if problems.found.is_empty() => Ok(checked),
@@ -137,8 +124,7 @@ fn remedy(message: &str) -> String {
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
-    text.get(..offset)
-        .map_or(1, |before| before.matches('\n').count() + 1)
+    text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1)
 }
 
 struct Problems<'a> {
@@ -150,11 +136,7 @@ struct Problems<'a> {
 impl Problems<'_> {
     fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
         let line = line_of(self.text, span.start);
-        self.found.push(Problem {
-            file: self.file.to_owned(),
-            line,
-            what: what.into(),
-        });
+        self.found.push(Problem { file: self.file.to_owned(), line, what: what.into() });
     }
 
     fn between<T: PartialOrd + std::fmt::Display + Copy>(
@@ -165,11 +147,7 @@ impl Problems<'_> {
     ) -> T {
         let given = *value.get_ref();
         if !range.contains(&given) {
-            let what = format!(
-                "`{key}` is {given}; it must be between {} and {}",
-                range.start(),
-                range.end()
-            );
+            let what = format!("`{key}` is {given}; it must be between {} and {}", range.start(), range.end());
             self.at(value.span(), what);
         }
         given
@@ -197,42 +175,23 @@ impl Problems<'_> {
         };
         let model = self.model(&raw);
         let conversation = self.conversation(&raw);
-        let models_dir = raw
-            .models_dir
-            .clone()
-            .unwrap_or_else(audio::models::default_dir);
+        let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
         };
         let limits = Limits {
-            connections_max: self.between(
-                &raw.limits.connections,
-                "limits.connections",
-                1..=100_000,
-            ),
+            connections_max: self.between(&raw.limits.connections, "limits.connections", 1..=100_000),
             sessions_max: self.between(&raw.limits.sessions, "limits.sessions", 1..=10_000),
-            frames_per_s_max: self.between(
-                &raw.limits.frames_per_s,
-                "limits.frames_per_s",
-                60..=10_000,
-            ),
-            bytes_per_s_max: self.between(
-                &raw.limits.bytes_per_s,
-                "limits.bytes_per_s",
-                40_000..=10_000_000,
-            ),
+            frames_per_s_max: self.between(&raw.limits.frames_per_s, "limits.frames_per_s", 60..=10_000),
+            bytes_per_s_max: self.between(&raw.limits.bytes_per_s, "limits.bytes_per_s", 40_000..=10_000_000),
         };
         let speed = self.between(&raw.voice.speed, "voice.speed", 0.5..=2.0);
-        let store_size_max_mib =
-            self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
+        let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
         Some(Checked {
             name: raw.name,
             data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
-            asr_model: raw
-                .hearing
-                .model
-                .unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
+            asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
             models_dir,
             web: web?,
             quic: quic?,
@@ -273,14 +232,8 @@ impl Problems<'_> {
     fn conversation(&mut self, raw: &Raw) -> conversation::Config {
         let hearing = &raw.hearing;
         let phrases = hearing.wake_phrases.get_ref();
-        if phrases.is_empty()
-            || phrases.len() > 16
-            || phrases.iter().any(|phrase| phrase.trim().is_empty())
-        {
-            self.at(
-                hearing.wake_phrases.span(),
-                "`hearing.wake_phrases` needs 1 to 16 phrases, none of them empty",
-            );
+        if phrases.is_empty() || phrases.len() > 16 || phrases.iter().any(|phrase| phrase.trim().is_empty()) {
+            self.at(hearing.wake_phrases.span(), "`hearing.wake_phrases` needs 1 to 16 phrases, none of them empty");
         }
         let instructions = raw.assistant.instructions.clone();
         conversation::Config {
@@ -288,11 +241,7 @@ impl Problems<'_> {
             always_listening: hearing.always_listening,
             follow_up_ms: self.between(&hearing.follow_up_ms, "hearing.follow_up_ms", 0..=300_000),
             silence_ms: self.between(&hearing.silence_ms, "hearing.silence_ms", 250..=3_000),
-            silence_complete_ms: self.between(
-                &hearing.silence_complete_ms,
-                "hearing.silence_complete_ms",
-                250..=3_000,
-            ),
+            silence_complete_ms: self.between(&hearing.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000),
             silence_incomplete_ms: self.between(
                 &hearing.silence_incomplete_ms,
                 "hearing.silence_incomplete_ms",
@@ -309,10 +258,7 @@ pub fn default_data_dir() -> PathBuf {
     std::env::var_os("XDG_DATA_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share")))
-        .map_or_else(
-            || PathBuf::from("lorgnette-data"),
-            |base| base.join("lorgnette"),
-        )
+        .map_or_else(|| PathBuf::from("lorgnette-data"), |base| base.join("lorgnette"))
 }
 
 #[cfg(test)]
@@ -320,11 +266,7 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<(usize, String)> {
-        check(text, "x.toml")
-            .unwrap_err()
-            .into_iter()
-            .map(|problem| (problem.line, problem.what))
-            .collect()
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
     }
 
     #[test]
@@ -363,13 +305,8 @@ mod tests {
 
     #[test]
     fn all_values_out_of_range_are_told_at_once() {
-        let found = problems(
-            "[hearing]\nsilence_ms = 1\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n",
-        );
-        assert_eq!(
-            found.iter().map(|(line, _)| *line).collect::<Vec<_>>(),
-            [6, 2, 4]
-        );
+        let found = problems("[hearing]\nsilence_ms = 1\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
+        assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6, 2, 4]);
     }
 
     #[test]

@@ -155,17 +155,13 @@ impl Default for Hearing {
 
 impl Default for Voice {
     fn default() -> Self {
-        Self {
-            speed: unwritten(1.0),
-        }
+        Self { speed: unwritten(1.0) }
     }
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self {
-            size_max_mib: unwritten(1024),
-        }
+        Self { size_max_mib: unwritten(1024) }
     }
 }
 

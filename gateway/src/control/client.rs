@@ -22,12 +22,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused
-            ) =>
-        {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             bail!(
                 "no gateway runs on {}; start one with `lorgnette serve`, or name its configuration with --config",
                 data_dir.display()
@@ -41,9 +36,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
     stream.write_all(&line)?;
     let mut answer = String::new();
     BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    match serde_json::from_str(&answer)
-        .context("the gateway's answer was not understood: is it another version?")?
-    {
+    match serde_json::from_str(&answer).context("the gateway's answer was not understood: is it another version?")? {
         Answer::Error { message } => bail!("{message}"),
         answer => Ok(answer),
     }

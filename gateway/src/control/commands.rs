@@ -39,25 +39,14 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::PairCode { code, user, name } => {
             let grant = grant(user, name)?;
             let code: String = code.chars().filter(char::is_ascii_digit).collect();
-            let device = gate
-                .pairings
-                .by_code(now_us, &code, grant)
-                .map_err(|error| error.to_string())?;
+            let device = gate.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
             Ok(done(format!("paired {device}")))
         }
-        Request::PairFingerprint {
-            fingerprint,
-            user,
-            name,
-        } => {
+        Request::PairFingerprint { fingerprint, user, name } => {
             let grant = grant(user, name)?;
             let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
-            if fingerprint.len() != 32 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit())
-            {
-                return Err(
-                    "a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it"
-                        .to_owned(),
-                );
+            if fingerprint.len() != 32 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err("a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it".to_owned());
             }
             let paired = gate.pairings.by_fingerprint(now_us, &fingerprint, grant);
             Ok(done(if paired {
@@ -69,37 +58,17 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::Rename { device, name } => {
             check_name(&name)?;
             let (id, record) = find(gate, &device)?;
-            let record = DeviceRecord {
-                name: name.clone(),
-                ..record
-            };
+            let record = DeviceRecord { name: name.clone(), ..record };
             put(gate, &id, record).await?;
             Ok(done(format!("{id} is now called {name}")))
         }
         Request::Revoke { device } => {
             let (id, record) = find(gate, &device)?;
-            put(
-                gate,
-                &id,
-                DeviceRecord {
-                    revoked: true,
-                    ..record
-                },
-            )
-            .await?;
-            let cut = gate.roster.dismiss(
-                &id,
-                GoodbyeReason::Revoked,
-                "this device was revoked by the operator",
-            );
-            Ok(done(format!(
-                "revoked {id}{}",
-                if cut { "; its session was ended" } else { "" }
-            )))
+            put(gate, &id, DeviceRecord { revoked: true, ..record }).await?;
+            let cut = gate.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
+            Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
-        Request::Turns { count } => Ok(Answer::Turns {
-            turns: turns_as_json(&gate.turns.last(count)),
-        }),
+        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }
 
@@ -147,9 +116,7 @@ fn grant(user: String, name: String) -> Result<Grant, String> {
 
 fn check_name(name: &str) -> Result<(), String> {
     if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(format!(
-            "a name has 1 to {NAME_BYTES_MAX} bytes and no control characters"
-        ));
+        return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no control characters"));
     }
     Ok(())
 }
@@ -162,29 +129,16 @@ fn find(gate: &Gate, wanted: &str) -> Result<(String, DeviceRecord), String> {
         .devices()
         .map_err(|error: Error| error.to_string())?
         .into_iter()
-        .filter(|(id, record)| {
-            (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted
-        })
+        .filter(|(id, record)| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted)
         .collect();
     match fitting.len() {
         1 => Ok(fitting.remove(0)),
-        0 => Err(format!(
-            "no device is called `{wanted}`; `lorgnette devices list` shows them"
-        )),
-        count => Err(format!(
-            "{count} devices fit `{wanted}`; give more of the fingerprint"
-        )),
+        0 => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),
+        count => Err(format!("{count} devices fit `{wanted}`; give more of the fingerprint")),
     }
 }
 
 async fn put(gate: &Gate, id: &str, device: DeviceRecord) -> Result<(), String> {
-    let write = Write::PutDevice {
-        id: id.to_owned(),
-        device,
-    };
-    gate.store
-        .write(write)
-        .await
-        .map(drop)
-        .map_err(|error| error.to_string())
+    let write = Write::PutDevice { id: id.to_owned(), device };
+    gate.store.write(write).await.map(drop).map_err(|error| error.to_string())
 }

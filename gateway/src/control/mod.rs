@@ -22,17 +22,9 @@ pub enum Request {
     /// Paired devices and those that wait.
     Devices,
     /// Pair the device that shows this code.
-    PairCode {
-        code: String,
-        user: String,
-        name: String,
-    },
+    PairCode { code: String, user: String, name: String },
     /// Open a window for the device with this fingerprint.
-    PairFingerprint {
-        fingerprint: String,
-        user: String,
-        name: String,
-    },
+    PairFingerprint { fingerprint: String, user: String, name: String },
     /// Give a device another name.
     Rename { device: String, name: String },
     /// Shut a device out for good.
@@ -47,10 +39,7 @@ pub enum Request {
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// Paired devices and those that wait.
-    Devices {
-        paired: Vec<Paired>,
-        waiting: Vec<Waits>,
-    },
+    Devices { paired: Vec<Paired>, waiting: Vec<Waits> },
     /// Done; in words.
     Done { message: String },
     /// The latest turns, oldest first.
@@ -95,8 +84,5 @@ pub fn socket_path(data_dir: &Path) -> PathBuf {
 }
 
 fn turns_as_json(turns: &[TurnRecord]) -> Vec<serde_json::Value> {
-    turns
-        .iter()
-        .filter_map(|turn| serde_json::to_value(turn).ok())
-        .collect()
+    turns.iter().filter_map(|turn| serde_json::to_value(turn).ok()).collect()
 }

@@ -1,8 +1,6 @@
 //! The gateway's side of the control socket.
 
-use std::{
-    fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration,
-};
+use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
@@ -38,8 +36,7 @@ pub fn bind(data_dir: &Path) -> Result<UnixListener> {
         }
         Err(_) => {}
     }
-    let listener =
-        UnixListener::bind(&path).with_context(|| format!("making {}", path.display()))?;
+    let listener = UnixListener::bind(&path).with_context(|| format!("making {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
@@ -77,31 +74,16 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
     let mut reader = BufReader::new(read).take(LINE_BYTES_MAX as u64);
-    timeout(
-        Duration::from_millis(REQUEST_MS_MAX),
-        reader.read_until(b'\n', &mut line),
-    )
-    .await??;
+    timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(request) => {
-            tracing::info!(
-                uid = peer.uid(),
-                pid = peer.pid(),
-                command = commands::name(&request),
-                "control"
-            );
+            tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
             commands::run(gate, request).await
         }
-        Err(error) => Answer::Error {
-            message: format!("the request was not understood: {error}"),
-        },
+        Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
     let mut reply = serde_json::to_vec(&answer)?;
     reply.push(b'\n');
-    timeout(
-        Duration::from_millis(REQUEST_MS_MAX),
-        write.write_all(&reply),
-    )
-    .await??;
+    timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;
     Ok(())
 }

@@ -1,15 +1,13 @@
 //! The core's wishes, carried out.
 
-use device_protocol::{
-    Choice, DisplayAction, Down, Layout, Sound, ToolState, View, down as message, limits,
-};
+use device_protocol::{Choice, DisplayAction, Down, Layout, Sound, ToolState, View, down as message, limits};
 use gateway_core::{
     input::{Input, UserInput},
     output::{Chime, CloseReason, Output, Stage, ToolActivityState},
     vocab,
     vocab::{
-        ApprovalOutcome, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult,
-        Transcript, TranscriptKind, Turn,
+        ApprovalOutcome, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult, Transcript, TranscriptKind,
+        Turn,
     },
 };
 
@@ -31,27 +29,14 @@ const RECORDS_MAX: usize = 8;
 impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
-            Output::Transcribe {
-                utterance,
-                revision,
-                kind,
-            } => {
+            Output::Transcribe { utterance, revision, kind } => {
                 let address = self.address.clone();
-                let taken = self
-                    .ear
-                    .as_mut()
-                    .is_some_and(|ear| ear.transcribe(utterance, revision, kind, &address));
+                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, &address));
                 if !taken {
-                    self.input(Input::TranscriptFailed {
-                        utterance,
-                        revision,
-                    });
+                    self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
-            Output::CancelTranscribe {
-                utterance,
-                revision,
-            } => {
+            Output::CancelTranscribe { utterance, revision } => {
                 if let Some(ear) = &mut self.ear {
                     ear.cancel_transcribe(utterance, revision);
                 }
@@ -62,28 +47,16 @@ impl Session {
                 }
             }
             Output::SetMuted(muted) => {
-                self.status
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .muted = muted;
+                self.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).muted = muted;
                 if let Some(ear) = &mut self.ear {
                     ear.set_muted(muted);
                 }
             }
             Output::Listening(state) => {
-                let listening = message::Listening {
-                    state: listening_of(state),
-                };
+                let listening = message::Listening { state: listening_of(state) };
                 self.send(down, 0, Down::Listening(listening))?;
             }
-            Output::Caption {
-                turn,
-                utterance,
-                revision,
-                last,
-                addressed,
-                text,
-            } => {
+            Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
@@ -104,31 +77,15 @@ impl Session {
             Output::CancelModel { turn } => self.work.cancel_model(turn),
             Output::RunTool { turn, call } => self.work.run_tool(turn, call),
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
-            Output::ToolActivity {
-                turn,
-                call_id,
-                label,
-                state,
-            } => self.activity(turn, call_id, &label, state, down)?,
-            Output::Speak {
-                turn,
-                speech,
-                clause,
-                text,
-                last,
-            } => self.speak(turn, speech, clause, text, last, down)?,
+            Output::ToolActivity { turn, call_id, label, state } => {
+                self.activity(turn, call_id, &label, state, down)?
+            }
+            Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
             Output::Hush { speech } => {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
                 }
-                self.send(
-                    down,
-                    0,
-                    Down::Hush(message::Hush {
-                        speech,
-                        fade_ms: HUSH_FADE_MS,
-                    }),
-                )?;
+                self.send(down, 0, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
             }
             Output::Display(command) => self.display(&command, down)?,
             Output::Chime(chime) => {
@@ -157,24 +114,12 @@ impl Session {
                     ApprovalOutcome::Cancelled => Choice::Dismissed,
                 };
                 let approval = u32::try_from(id).unwrap_or(u32::MAX);
-                self.send(
-                    down,
-                    0,
-                    Down::ApprovalSettled(message::ApprovalSettled { approval, choice }),
-                )?;
+                self.send(down, 0, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
-            Output::TurnDone {
-                turn,
-                messages,
-                outcome,
-            } => {
+            Output::TurnDone { turn, messages, outcome } => {
                 self.turn = 0;
                 let device = self.id.clone();
-                self.tell_user(UserInput::TurnDone {
-                    device,
-                    turn,
-                    messages,
-                });
+                self.tell_user(UserInput::TurnDone { device, turn, messages });
                 let mut record = self.records.remove(&turn.id).unwrap_or_default();
                 record.finish(outcome);
                 self.gate.turns.push(record);
@@ -191,22 +136,13 @@ impl Session {
                 self.tell_user(UserInput::Announced { device, id, heard });
             }
             Output::Heartbeat => {
-                let beat = message::Heartbeat {
-                    echo_us: 0,
-                    held_us: 0,
-                };
+                let beat = message::Heartbeat { echo_us: 0, held_us: 0 };
                 self.send(down, 0, Down::Heartbeat(beat))?;
             }
             Output::Close { reason } => {
                 let (reason, text) = match reason {
-                    CloseReason::Silent => (
-                        device_protocol::GoodbyeReason::Silent,
-                        "nothing was heard of the device",
-                    ),
-                    CloseReason::Shutdown => (
-                        device_protocol::GoodbyeReason::ShuttingDown,
-                        "the gateway is stopping",
-                    ),
+                    CloseReason::Silent => (device_protocol::GoodbyeReason::Silent, "nothing was heard of the device"),
+                    CloseReason::Shutdown => (device_protocol::GoodbyeReason::ShuttingDown, "the gateway is stopping"),
                 };
                 self.close(reason, text.to_owned());
             }
@@ -232,12 +168,7 @@ impl Session {
         if new {
             self.speech = (speech, turn);
             let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
-            let start = message::SpeechStart {
-                speech,
-                codec: super::formats::wire(codec),
-                rate_hz,
-                text: &caption,
-            };
+            let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: &caption };
             self.send(down, turn.id, Down::SpeechStart(start))?;
         }
         Ok(())
@@ -247,11 +178,7 @@ impl Session {
     pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<bool, LinkError> {
         let now_us = clock::mono_us();
         let mut told = false;
-        while let Some(packet) = self
-            .mouth
-            .as_mut()
-            .and_then(|mouth| mouth.poll_packet(now_us))
-        {
+        while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
             let (speech, turn) = self.speech;
             let chunk = message::SpeechChunk {
                 speech: packet.speech,
@@ -272,11 +199,7 @@ impl Session {
                 };
                 self.send(down, packet.turn, Down::SpeechEnd(end))?;
             }
-            if let Some(input) = self
-                .mouth
-                .as_mut()
-                .and_then(|mouth| mouth.first_of_clause(&packet))
-            {
+            if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
                 self.input(input);
                 told = true;
             }
@@ -287,21 +210,11 @@ impl Session {
     fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {
         let crop = |text| crop(text, limits::DISPLAY_TEXT_BYTES_MAX);
         let display = match command {
-            DisplayCommand::Show {
-                view,
-                priority,
-                revision,
-                duration_ms,
-                content,
-            } => {
+            DisplayCommand::Show { view, priority, revision, duration_ms, content } => {
                 let (layout, first, second) = match content {
                     Content::Text { text } => (Layout::TextWall, text.as_str(), ""),
-                    Content::Card { title, text } => {
-                        (Layout::ReferenceCard, title.as_str(), text.as_str())
-                    }
-                    Content::Double { top, bottom } => {
-                        (Layout::DoubleText, top.as_str(), bottom.as_str())
-                    }
+                    Content::Card { title, text } => (Layout::ReferenceCard, title.as_str(), text.as_str()),
+                    Content::Double { top, bottom } => (Layout::DoubleText, top.as_str(), bottom.as_str()),
                 };
                 message::Display {
                     action: DisplayAction::Replace,
@@ -309,12 +222,7 @@ impl Session {
                     priority: *priority as u8,
                     duration_ms: duration_ms.unwrap_or(0),
                     revision: *revision,
-                    content: message::Content {
-                        layout,
-                        first: crop(first),
-                        second: crop(second),
-                        permille: 0,
-                    },
+                    content: message::Content { layout, first: crop(first), second: crop(second), permille: 0 },
                 }
             }
             DisplayCommand::Clear { view, revision } => message::Display {
@@ -347,32 +255,19 @@ impl Session {
         if state != ToolState::Started {
             self.activities.remove(&call_id);
         }
-        let activity = message::ToolActivity {
-            call,
-            label: crop(label, limits::LABEL_BYTES_MAX),
-            state,
-        };
-        self.send(down, turn.id, Down::ToolActivity(activity))
-            .map(drop)
+        let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
+        self.send(down, turn.id, Down::ToolActivity(activity)).map(drop)
     }
 
-    pub(super) fn call_device(
-        &mut self,
-        call: CallDevice,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
+    pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
         // Calls whose caller no longer waits are forgotten here.
         self.calls.retain(|_, reply| !reply.is_closed());
         let number = self.next_call;
         self.next_call += 1;
         let arguments = call.arguments.to_string();
-        if arguments.len() > limits::ARGUMENTS_BYTES_MAX || call.name.len() > limits::NAME_BYTES_MAX
-        {
+        if arguments.len() > limits::ARGUMENTS_BYTES_MAX || call.name.len() > limits::NAME_BYTES_MAX {
             let text = "the arguments are too large for the glasses";
-            drop(
-                call.reply
-                    .send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)),
-            );
+            drop(call.reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));
             return Ok(());
         }
         let frame = message::ToolCall {
@@ -387,12 +282,7 @@ impl Session {
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {
-        let Transcribed {
-            utterance,
-            revision,
-            kind,
-            report,
-        } = transcribed;
+        let Transcribed { utterance, revision, kind, report } = transcribed;
         match report.result {
             Ok(result) => {
                 if kind != TranscriptKind::Partial {
@@ -400,20 +290,11 @@ impl Session {
                 }
                 let confidence = result.confidence();
                 let text = result.text;
-                self.input(Input::Transcript(Transcript {
-                    utterance,
-                    revision,
-                    kind,
-                    text,
-                    confidence,
-                }));
+                self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence }));
             }
             Err(error) => {
                 tracing::debug!(utterance, %error, "a decode failed");
-                self.input(Input::TranscriptFailed {
-                    utterance,
-                    revision,
-                });
+                self.input(Input::TranscriptFailed { utterance, revision });
             }
         }
     }

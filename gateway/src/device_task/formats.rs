@@ -23,21 +23,9 @@ pub(super) struct Agreed {
 /// Opus before PCM; the microphone at 16 kHz, which is all that recognition hears, unless the
 /// device can only do another rate; speech at the device's own rate.
 pub(super) fn agree(capabilities: &Capabilities) -> Result<Agreed, String> {
-    let up = one(
-        capabilities.codecs_up,
-        capabilities.audio_up_hz,
-        "microphone",
-    )?;
+    let up = one(capabilities.codecs_up, capabilities.audio_up_hz, "microphone")?;
     let speaks = capabilities.speakers > 0 && capabilities.audio_down_hz > 0;
-    let down = if speaks {
-        one(
-            capabilities.codecs_down,
-            capabilities.audio_down_hz,
-            "speaker",
-        )?
-    } else {
-        None
-    };
+    let down = if speaks { one(capabilities.codecs_down, capabilities.audio_down_hz, "speaker")? } else { None };
     Ok(Agreed { up, down })
 }
 
@@ -46,9 +34,7 @@ fn one(codecs: Codecs, rate_hz: u32, what: &str) -> Result<Option<(Codec, u32)>,
         return Ok(None);
     }
     if !RATES_HZ.contains(&rate_hz) {
-        return Err(format!(
-            "the {what}'s {rate_hz} Hz are not supported; use 8000, 16000, 24000 or 48000"
-        ));
+        return Err(format!("the {what}'s {rate_hz} Hz are not supported; use 8000, 16000, 24000 or 48000"));
     }
     if codecs.has(device_protocol::Codec::Opus) {
         Ok(Some((Codec::Opus, rate_hz)))
@@ -69,11 +55,7 @@ pub(super) fn wire(codec: Codec) -> device_protocol::Codec {
 
 fn format(agreed: Option<(Codec, u32)>) -> message::AudioFormat {
     let (codec, rate_hz) = agreed.unwrap_or((Codec::Pcm16, 0));
-    message::AudioFormat {
-        codec: wire(codec),
-        rate_hz,
-        frame_ms: FRAME_MS,
-    }
+    message::AudioFormat { codec: wire(codec), rate_hz, frame_ms: FRAME_MS }
 }
 
 /// Opens the session on the device's side.

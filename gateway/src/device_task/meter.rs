@@ -21,18 +21,12 @@ struct Bucket {
 impl Bucket {
     fn new(per_s: u32) -> Self {
         let per_s = u64::from(per_s);
-        Self {
-            level: per_s * BURST_S * 1_000_000,
-            per_s,
-        }
+        Self { level: per_s * BURST_S * 1_000_000, per_s }
     }
 
     fn refill(&mut self, elapsed_us: u64) {
         let full = self.per_s * BURST_S * 1_000_000;
-        self.level = self
-            .level
-            .saturating_add(elapsed_us.saturating_mul(self.per_s))
-            .min(full);
+        self.level = self.level.saturating_add(elapsed_us.saturating_mul(self.per_s)).min(full);
     }
 
     fn take(&mut self, amount: u64) -> bool {
@@ -45,11 +39,7 @@ impl Bucket {
 
 impl Meter {
     pub(super) fn new(limits: &Limits, now_us: u64) -> Self {
-        Self {
-            frames: Bucket::new(limits.frames_per_s_max),
-            bytes: Bucket::new(limits.bytes_per_s_max),
-            at_us: now_us,
-        }
+        Self { frames: Bucket::new(limits.frames_per_s_max), bytes: Bucket::new(limits.bytes_per_s_max), at_us: now_us }
     }
 
     /// Counts one frame.
@@ -75,12 +65,8 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        connections_max: 1,
-        sessions_max: 1,
-        frames_per_s_max: 100,
-        bytes_per_s_max: 10_000,
-    };
+    const LIMITS: Limits =
+        Limits { connections_max: 1, sessions_max: 1, frames_per_s_max: 100, bytes_per_s_max: 10_000 };
 
     #[test]
     fn a_steady_stream_passes_and_a_flood_does_not() {
@@ -89,14 +75,9 @@ mod tests {
             meter.count(90, frame * 10_000).unwrap();
         }
         let mut meter = Meter::new(&LIMITS, 0);
-        let passed = (0..1_000)
-            .take_while(|_| meter.count(10, 0).is_ok())
-            .count();
+        let passed = (0..1_000).take_while(|_| meter.count(10, 0).is_ok()).count();
         assert_eq!(passed, 200);
         let mut meter = Meter::new(&LIMITS, 0);
-        assert!(matches!(
-            meter.count(20_001, 0),
-            Err(LinkError::Flooding(_))
-        ));
+        assert!(matches!(meter.count(20_001, 0), Err(LinkError::Flooding(_))));
     }
 }

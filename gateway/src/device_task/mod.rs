@@ -25,33 +25,18 @@ pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u
     let id = admitted.id.clone();
     match Session::open(gate, link, admitted, number) {
         Ok(session) => {
-            tracing::info!(
-                device = id,
-                session = number,
-                transport = link.transport,
-                "session opened"
-            );
+            tracing::info!(device = id, session = number, transport = link.transport, "session opened");
             let end = session.run(link).await;
             if let Some((reason, text)) = end {
                 say_goodbye(link, reason, &text);
-                tracing::info!(
-                    device = id,
-                    session = number,
-                    ?reason,
-                    text,
-                    "session closed"
-                );
+                tracing::info!(device = id, session = number, ?reason, text, "session closed");
             } else {
                 tracing::info!(device = id, session = number, "session ended by the device");
             }
         }
         Err((code, text)) => {
             let message = crop(&text, limits::LABEL_BYTES_MAX);
-            let reject = message::Reject {
-                code,
-                message,
-                retry_after_ms: retry_ms(code),
-            };
+            let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
             drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
             tracing::info!(device = id, ?code, text, "turned away");
         }
@@ -63,15 +48,7 @@ fn retry_ms(code: RejectCode) -> u32 {
 }
 
 fn say_goodbye(link: &mut Link, reason: GoodbyeReason, text: &str) {
-    let retry_after_ms = if reason == GoodbyeReason::ShuttingDown {
-        2_000
-    } else {
-        0
-    };
-    let goodbye = message::Goodbye {
-        reason,
-        message: crop(text, limits::LABEL_BYTES_MAX),
-        retry_after_ms,
-    };
+    let retry_after_ms = if reason == GoodbyeReason::ShuttingDown { 2_000 } else { 0 };
+    let goodbye = message::Goodbye { reason, message: crop(text, limits::LABEL_BYTES_MAX), retry_after_ms };
     drop(link.down.send(0, clock::mono_us(), Down::Goodbye(goodbye)));
 }

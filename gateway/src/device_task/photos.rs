@@ -35,10 +35,7 @@ impl Photos {
         };
         if chunk.index != *next || bytes.len() + chunk.payload.len() > limits::PHOTO_BYTES_MAX {
             self.0.remove(&chunk.photo);
-            return Err(format!(
-                "photo {} lacks a piece or is too large",
-                chunk.photo
-            ));
+            return Err(format!("photo {} lacks a piece or is too large", chunk.photo));
         }
         bytes.extend_from_slice(chunk.payload);
         *next = next.saturating_add(1);
@@ -46,10 +43,7 @@ impl Photos {
             return Ok(None);
         }
         let (_, bytes) = self.0.remove(&chunk.photo).unwrap_or_default();
-        Ok(Some(Photo {
-            bytes,
-            mime: chunk.mime.to_owned(),
-        }))
+        Ok(Some(Photo { bytes, mime: chunk.mime.to_owned() }))
     }
 }
 
@@ -58,14 +52,7 @@ mod tests {
     use super::*;
 
     fn chunk(photo: u32, index: u16, last: bool, payload: &[u8]) -> PhotoChunk<'_> {
-        PhotoChunk {
-            photo,
-            call: 0,
-            index,
-            last,
-            mime: "image/jpeg",
-            payload,
-        }
+        PhotoChunk { photo, call: 0, index, last, mime: "image/jpeg", payload }
     }
 
     #[test]

@@ -76,63 +76,35 @@ impl Session {
     ) -> Result<Self, (RejectCode, String)> {
         let Admitted { id, record, hello } = admitted;
         let internal = |error: String| (RejectCode::Internal, error);
-        let formats = formats::agree(&hello.capabilities)
-            .map_err(|text| (RejectCode::NoCommonFormat, text))?;
+        let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (address, mail) = mpsc::channel(mail::WAITING_MAX);
         let phrases: Arc<[String]> = gate.config.conversation.wake_phrases.clone().into();
         let ear = formats
             .up
-            .map(|(codec, rate)| {
-                Ear::new(codec, rate, gate.silero.clone(), gate.asr.clone(), phrases)
-            })
+            .map(|(codec, rate)| Ear::new(codec, rate, gate.silero.clone(), gate.asr.clone(), phrases))
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let mouth = formats
             .down
-            .map(|(codec, rate)| {
-                Mouth::new(
-                    codec,
-                    rate,
-                    gate.voice.clone(),
-                    gate.compute.clone(),
-                    gate.config.speed,
-                )
-            })
+            .map(|(codec, rate)| Mouth::new(codec, rate, gate.voice.clone(), gate.compute.clone(), gate.config.speed))
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let screen = &hello.capabilities.display;
-        let display = (screen.kind != DisplayKind::None).then_some(DisplaySize {
-            columns: screen.columns.max(1),
-            rows: screen.rows.max(1),
-        });
+        let display = (screen.kind != DisplayKind::None)
+            .then_some(DisplaySize { columns: screen.columns.max(1), rows: screen.rows.max(1) });
         let status = Arc::new(Mutex::new(DeviceStatus {
             name: record.name.clone(),
             model: hello.model.clone(),
             firmware: hello.firmware.clone(),
-            connection: if link.transport == "quic" {
-                "QUIC"
-            } else {
-                "WebSocket"
-            }
-            .to_owned(),
+            connection: if link.transport == "quic" { "QUIC" } else { "WebSocket" }.to_owned(),
             display,
             ..DeviceStatus::default()
         }));
-        let user = gate
-            .users
-            .address(&record.user)
-            .map_err(|error| internal(error.to_string()))?;
-        let present = Present {
-            session: number,
-            user: record.user.clone(),
-            mail: address.clone(),
-            status: status.clone(),
-        };
+        let user = gate.users.address(&record.user).map_err(|error| internal(error.to_string()))?;
+        let present =
+            Present { session: number, user: record.user.clone(), mail: address.clone(), status: status.clone() };
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
-            return Err((
-                RejectCode::Busy,
-                "as many devices are connected as the gateway allows".to_owned(),
-            ));
+            return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
         }
         formats::welcome(&mut link.down, &gate, &record.user, number, &formats)
             .map_err(|error| internal(error.to_string()))?;
@@ -143,11 +115,7 @@ impl Session {
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
         };
-        let language = if hello.language.is_empty() {
-            gate.config.language.clone()
-        } else {
-            hello.language.clone()
-        };
+        let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let mut session = Self {
             conversation: Conversation::new(gate.config.conversation.clone()),
             work: Work::new(
@@ -183,13 +151,8 @@ impl Session {
             end: None,
             mail,
         };
-        session.tell_user(UserInput::DeviceJoined {
-            device: session.id.clone(),
-        });
-        session.input(Input::Connected {
-            device: info,
-            resumed: false,
-        });
+        session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
+        session.input(Input::Connected { device: info, resumed: false });
         Ok(session)
     }
 
@@ -237,11 +200,7 @@ impl Session {
             ear.tick(now_us);
         }
         self.take_facts();
-        if self
-            .conversation
-            .poll_timeout()
-            .is_some_and(|(at_us, _)| at_us <= now_us)
-        {
+        if self.conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= now_us) {
             self.conversation.handle_timeout(clock::now());
         }
     }
@@ -279,12 +238,7 @@ impl Session {
     pub(super) fn tell_user(&mut self, input: UserInput) {
         if self.user.try_send(UserMail::Input(input)).is_err() {
             // The user's task answers each letter in microseconds: a full box means that it is gone.
-            self.end.get_or_insert_with(|| {
-                Some((
-                    GoodbyeReason::Internal,
-                    "the user's task is gone".to_owned(),
-                ))
-            });
+            self.end.get_or_insert_with(|| Some((GoodbyeReason::Internal, "the user's task is gone".to_owned())));
         }
     }
 
@@ -295,19 +249,12 @@ impl Session {
         // A newer session of the same device has its own place, tools and presence.
         if self.gate.roster.leave(&self.id, self.number) {
             tools::device::unregister(&self.gate.registry, &self.id);
-            self.tell_user(UserInput::DeviceLeft {
-                device: self.id.clone(),
-            });
+            self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
         }
     }
 
     /// Sends a message of the current turn.
-    pub(super) fn send(
-        &self,
-        down: &mut Sender,
-        turn: u32,
-        message: Down<'_>,
-    ) -> Result<u32, LinkError> {
+    pub(super) fn send(&self, down: &mut Sender, turn: u32, message: Down<'_>) -> Result<u32, LinkError> {
         down.send(turn, clock::mono_us(), message)
     }
 }

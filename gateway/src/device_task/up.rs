@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use device_protocol::{
-    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind,
-    PlayState, Stamp, Up, decode_up, down as message, up,
+    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Stamp,
+    Up, decode_up, down as message, up,
 };
 use gateway_core::{
     input::{Button, Input},
@@ -28,10 +28,7 @@ impl Session {
         }
         match decode_up(bytes) {
             Ok(Decoded::Frame(Frame { stamp, message })) => {
-                if self.in_sequence(
-                    &stamp,
-                    Class::of_kind(device_protocol::Message::kind(&message)),
-                ) {
+                if self.in_sequence(&stamp, Class::of_kind(device_protocol::Message::kind(&message))) {
                     self.message(stamp, message, now_us, down);
                 }
             }
@@ -39,10 +36,7 @@ impl Session {
                 self.in_sequence(&stamp, Class::of_kind(kind));
                 tracing::debug!(kind, "a message of a later version was skipped");
             }
-            Err(error) => self.close(
-                GoodbyeReason::Malformed,
-                format!("malformed frame: {error}"),
-            ),
+            Err(error) => self.close(GoodbyeReason::Malformed, format!("malformed frame: {error}")),
         }
     }
 
@@ -63,10 +57,7 @@ impl Session {
             }
             number => {
                 let expected = self.control_received + 1;
-                self.close(
-                    GoodbyeReason::BadSequence,
-                    format!("control frame {number} came where {expected} was due"),
-                );
+                self.close(GoodbyeReason::BadSequence, format!("control frame {number} came where {expected} was due"));
                 false
             }
         }
@@ -81,10 +72,8 @@ impl Session {
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
-                let input = self
-                    .mouth
-                    .as_mut()
-                    .and_then(|mouth| mouth.played(played.speech, played.played_us, stopped));
+                let input =
+                    self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, played.played_us, stopped));
                 if let Some(input) = input {
                     self.input(input);
                 }
@@ -113,15 +102,8 @@ impl Session {
             }
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
-                let choice = if answer.choice == Choice::Yes {
-                    ApprovalChoice::Yes
-                } else {
-                    ApprovalChoice::No
-                };
-                self.input(Input::ApprovalAnswered {
-                    id: answer.approval.into(),
-                    choice,
-                });
+                let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
+                self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice });
             }
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
@@ -133,10 +115,7 @@ impl Session {
                 self.end.get_or_insert(None);
             }
             Up::Hello(_) | Up::Proof(_) => {
-                self.close(
-                    GoodbyeReason::UnexpectedMessage,
-                    "the handshake is over".to_owned(),
-                );
+                self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
         }
         self.answer_heartbeat(down);
@@ -154,10 +133,7 @@ impl Session {
 
     fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64) {
         let Some((codec, rate_hz)) = self.formats.up else {
-            return self.close(
-                GoodbyeReason::BadFormat,
-                "sound from a device without a microphone".to_owned(),
-            );
+            return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
         };
         if packet.codec != wire(codec) || packet.rate_hz != rate_hz {
             let text = format!(
@@ -176,9 +152,7 @@ impl Session {
 
     fn button(&mut self, button: &up::Button) {
         let gesture = match (button.button, button.action) {
-            (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => {
-                Button::LongPress
-            }
+            (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => Button::LongPress,
             (ButtonId::Main, ButtonAction::Press) => Button::Press,
             _ => return,
         };
@@ -223,10 +197,7 @@ impl Session {
 
     fn tool_answered(&mut self, result: &up::ToolResult<'_>) {
         let Some(reply) = self.calls.remove(&result.call) else {
-            tracing::debug!(
-                call = result.call,
-                "a device tool answered twice or too late"
-            );
+            tracing::debug!(call = result.call, "a device tool answered twice or too late");
             return;
         };
         let error = (!result.ok).then(|| ToolError {
@@ -235,37 +206,23 @@ impl Session {
             retryable: false,
         });
         let data = serde_json::from_str(result.data).ok();
-        drop(reply.send(ToolResult {
-            content: result.content.to_owned(),
-            data,
-            error,
-            ..ToolResult::default()
-        }));
+        drop(reply.send(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() }));
     }
 
     fn photo(&mut self, chunk: &up::PhotoChunk<'_>) {
         match self.photos.push(chunk) {
             Ok(None) => {}
             Ok(Some(photo)) => {
-                tracing::info!(
-                    device = self.id,
-                    bytes = photo.bytes.len(),
-                    "photo received"
-                );
+                tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
                 let gate = self.gate.clone();
                 let user = self.user_name.clone();
                 let job = move || {
-                    if let Err(error) =
-                        crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes)
-                    {
+                    if let Err(error) = crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes) {
                         tracing::warn!(%error, "a photo could not be kept");
                     }
                 };
                 if self.gate.compute.submit(job).is_err() {
-                    tracing::warn!(
-                        device = self.id,
-                        "a photo was dropped: too much work is waiting"
-                    );
+                    tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
                 }
             }
             Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),

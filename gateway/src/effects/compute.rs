@@ -33,9 +33,7 @@ impl Compute {
         let jobs = Arc::new(Mutex::new(jobs));
         for index in 0..threads {
             let jobs = jobs.clone();
-            thread::Builder::new()
-                .name(format!("{name}-{index}"))
-                .spawn(move || work(&jobs))?;
+            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&jobs))?;
         }
         Ok(Self { queue })
     }
@@ -45,11 +43,9 @@ impl Compute {
     /// # Errors
     /// The queue is full; the job was dropped.
     pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
-        self.queue
-            .try_send(Box::new(job))
-            .map_err(|error| match error {
-                TrySendError::Full(_) | TrySendError::Disconnected(_) => Full,
-            })
+        self.queue.try_send(Box::new(job)).map_err(|error| match error {
+            TrySendError::Full(_) | TrySendError::Disconnected(_) => Full,
+        })
     }
 }
 

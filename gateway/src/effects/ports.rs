@@ -18,8 +18,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::ports::{
-    Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes,
-    PortError, Schedule,
+    Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Schedule,
 };
 
 use crate::{
@@ -63,13 +62,7 @@ pub struct UserSchedule(pub Arc<Users>);
 
 #[async_trait]
 impl Schedule for UserSchedule {
-    async fn add(
-        &self,
-        user: &str,
-        due: Due,
-        kind: EntryKind,
-        text: &str,
-    ) -> Result<Entry, PortError> {
+    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError> {
         let due = match due {
             Due::In { duration_ms } => input::Due::In { duration_ms },
             Due::At { wall_ms } => input::Due::At { wall_ms },
@@ -79,45 +72,22 @@ impl Schedule for UserSchedule {
             EntryKind::Reminder => ScheduleKind::Reminder,
         };
         let (reply, answer) = oneshot::channel();
-        let letter = UserMail::Add {
-            due,
-            kind,
-            text: text.to_owned(),
-            reply,
-        };
-        self.0
-            .address(user)
-            .map_err(port)?
-            .send(letter)
-            .await
-            .map_err(stopping)?;
+        let letter = UserMail::Add { due, kind, text: text.to_owned(), reply };
+        self.0.address(user).map_err(port)?.send(letter).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry_of(entry, None))
     }
 
     async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0
-            .address(user)
-            .map_err(port)?
-            .send(UserMail::List { reply })
-            .await
-            .map_err(stopping)?;
+        self.0.address(user).map_err(port)?.send(UserMail::List { reply }).await.map_err(stopping)?;
         let entries = answer.await.map_err(stopping)?;
-        Ok(entries
-            .into_iter()
-            .map(|(entry, remaining_ms)| entry_of(entry, remaining_ms))
-            .collect())
+        Ok(entries.into_iter().map(|(entry, remaining_ms)| entry_of(entry, remaining_ms)).collect())
     }
 
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0
-            .address(user)
-            .map_err(port)?
-            .send(UserMail::Remove { id, reply })
-            .await
-            .map_err(stopping)?;
+        self.0.address(user).map_err(port)?.send(UserMail::Remove { id, reply }).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry.map(|entry| entry_of(entry, None)))
     }
@@ -141,39 +111,21 @@ fn entry_of(entry: ScheduleEntry, remaining_ms: Option<u64>) -> Entry {
 pub struct StoredNotes(pub Store);
 
 impl StoredNotes {
-    fn read(
-        &self,
-        user: &str,
-        limit: usize,
-        keep: impl Fn(&NoteRecord) -> bool,
-    ) -> Result<Vec<Note>, PortError> {
+    fn read(&self, user: &str, limit: usize, keep: impl Fn(&NoteRecord) -> bool) -> Result<Vec<Note>, PortError> {
         let notes = self.0.disk().notes(user, limit, keep).map_err(port)?;
-        Ok(notes
-            .into_iter()
-            .map(|(id, note)| note_of(id, note))
-            .collect())
+        Ok(notes.into_iter().map(|(id, note)| note_of(id, note)).collect())
     }
 }
 
 fn note_of(id: u64, note: NoteRecord) -> Note {
-    Note {
-        id,
-        text: note.text,
-        created_wall_ms: note.created_wall_ms,
-    }
+    Note { id, text: note.text, created_wall_ms: note.created_wall_ms }
 }
 
 #[async_trait]
 impl Notes for StoredNotes {
     async fn add(&self, user: &str, text: &str) -> Result<Note, PortError> {
-        let note = NoteRecord {
-            text: text.to_owned(),
-            created_wall_ms: clock::wall_ms(),
-        };
-        let write = Write::AddNote {
-            user: user.to_owned(),
-            note: note.clone(),
-        };
+        let note = NoteRecord { text: text.to_owned(), created_wall_ms: clock::wall_ms() };
+        let write = Write::AddNote { user: user.to_owned(), note: note.clone() };
         let id = self.0.write(write).await.map_err(port)?;
         Ok(note_of(id, note))
     }
@@ -183,21 +135,12 @@ impl Notes for StoredNotes {
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError> {
-        self.read(user, limit, |note| {
-            tools::matching::matches(&note.text, query)
-        })
+        self.read(user, limit, |note| tools::matching::matches(&note.text, query))
     }
 
     async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError> {
         let found = self.0.disk().note(user, id).map_err(port)?;
-        let removed = self
-            .0
-            .write(Write::RemoveNote {
-                user: user.to_owned(),
-                id,
-            })
-            .await
-            .map_err(port)?;
+        let removed = self.0.write(Write::RemoveNote { user: user.to_owned(), id }).await.map_err(port)?;
         Ok(found.filter(|_| removed == 1).map(|note| note_of(id, note)))
     }
 }
@@ -215,23 +158,12 @@ impl DeviceCall for ConnectedDevices {
         deadline: Duration,
         cancel: CancellationToken,
     ) -> ToolResult {
-        let gone = || {
-            ToolResult::failed(
-                ErrorCode::AppNotAvailable,
-                "the glasses are not connected",
-                true,
-            )
-        };
+        let gone = || ToolResult::failed(ErrorCode::AppNotAvailable, "the glasses are not connected", true);
         let Some(present) = self.0.get(device) else {
             return gone();
         };
         let (reply, answer) = oneshot::channel();
-        let call = CallDevice {
-            name: name.to_owned(),
-            arguments,
-            deadline,
-            reply,
-        };
+        let call = CallDevice { name: name.to_owned(), arguments, deadline, reply };
         if present.mail.try_send(Mail::CallDevice(call)).is_err() {
             return gone();
         }
@@ -246,11 +178,7 @@ impl DeviceCall for ConnectedDevices {
 
     fn status(&self, device: &str) -> Option<DeviceStatus> {
         let present = self.0.get(device)?;
-        let status = present
-            .status
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let status = present.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(status)
     }
 }
@@ -265,20 +193,12 @@ pub struct Questions {
 impl Questions {
     /// None is open.
     pub fn new(roster: Arc<Roster>) -> Self {
-        Self {
-            roster,
-            next: AtomicU64::new(1),
-            open: Mutex::default(),
-        }
+        Self { roster, next: AtomicU64::new(1), open: Mutex::default() }
     }
 
     /// The core has decided.
     pub fn settle(&self, id: u64, outcome: ApprovalOutcome) {
-        let waiting = self
-            .open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id);
+        let waiting = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         if let Some(waiting) = waiting {
             let _ = waiting.send(outcome);
         }
@@ -290,10 +210,7 @@ impl Consent for Questions {
     async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (reply, answer) = oneshot::channel();
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(id, reply);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, reply);
         let approval = Approval {
             id,
             turn: request.turn,
@@ -302,12 +219,10 @@ impl Consent for Questions {
             arguments_hash: request.arguments_hash,
             expires_ms: CONSENT_MS,
         };
-        let asked = self.roster.get(&request.device).is_some_and(|present| {
-            present
-                .mail
-                .try_send(Mail::Input(Input::ApprovalAsked(approval)))
-                .is_ok()
-        });
+        let asked = self
+            .roster
+            .get(&request.device)
+            .is_some_and(|present| present.mail.try_send(Mail::Input(Input::ApprovalAsked(approval))).is_ok());
         let outcome = if asked {
             tokio::select! {
                 outcome = answer => outcome.unwrap_or(ApprovalOutcome::Cancelled),
@@ -318,10 +233,7 @@ impl Consent for Questions {
         } else {
             ApprovalOutcome::Cancelled
         };
-        self.open
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&id);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         outcome
     }
 }

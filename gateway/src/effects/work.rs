@@ -44,16 +44,7 @@ impl Work {
         executor: Executor,
         mail: Address,
     ) -> Self {
-        Self {
-            user,
-            device,
-            language,
-            model,
-            executor,
-            mail,
-            asked: BTreeMap::new(),
-            called: BTreeMap::new(),
-        }
+        Self { user, device, language, model, executor, mail, asked: BTreeMap::new(), called: BTreeMap::new() }
     }
 
     /// Asks the model, with the tools of this moment.
@@ -65,12 +56,7 @@ impl Work {
         }
         let snapshot = self.executor.registry().snapshot(&self.user, &self.device);
         let tools: Arc<[ToolSpec]> = snapshot.specs.clone();
-        tracing::debug!(
-            turn = turn.id,
-            revision = snapshot.revision,
-            tools = tools.len(),
-            "asking the model"
-        );
+        tracing::debug!(turn = turn.id, revision = snapshot.revision, tools = tools.len(), "asking the model");
         let request = Request {
             system: String::new(),
             messages,
@@ -81,17 +67,10 @@ impl Work {
         };
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let (model, mail, stopped) = (self.model.clone(), self.mail.clone(), cancel.clone());
-        spawn("model", async move {
-            model.stream(request, events, cancel).await
-        });
+        spawn("model", async move { model.stream(request, events, cancel).await });
         spawn("model-events", async move {
             while let Some(event) = received.recv().await {
-                if stopped.is_cancelled()
-                    || mail
-                        .send(Mail::Input(Input::Model { turn, event }))
-                        .await
-                        .is_err()
-                {
+                if stopped.is_cancelled() || mail.send(Mail::Input(Input::Model { turn, event })).await.is_err() {
                     return;
                 }
             }
@@ -126,20 +105,10 @@ impl Work {
             tracing::info!(
                 tool = name,
                 ms = (clock::mono_us() - began_us) / 1000,
-                error = result
-                    .error
-                    .as_ref()
-                    .map(|error| tracing::field::debug(error.code)),
+                error = result.error.as_ref().map(|error| tracing::field::debug(error.code)),
                 "tool executed"
             );
-            drop(
-                mail.send(Mail::Input(Input::Tool {
-                    turn,
-                    call_id,
-                    result,
-                }))
-                .await,
-            );
+            drop(mail.send(Mail::Input(Input::Tool { turn, call_id, result })).await);
         });
     }
 

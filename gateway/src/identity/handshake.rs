@@ -44,11 +44,7 @@ pub struct Refusal {
 }
 
 fn refuse(code: RejectCode, message: impl Into<String>) -> Refusal {
-    Refusal {
-        code,
-        message: message.into(),
-        retry_after_ms: 0,
-    }
+    Refusal { code, message: message.into(), retry_after_ms: 0 }
 }
 
 fn broken(error: &LinkError) -> Refusal {
@@ -62,12 +58,7 @@ fn broken(error: &LinkError) -> Refusal {
 ///
 /// # Errors
 /// The device was turned away, or vanished.
-pub async fn admit(
-    link: &mut Link,
-    key: &GatewayKey,
-    store: &Store,
-    pairings: &Pairings,
-) -> Result<Admitted, Refusal> {
+pub async fn admit(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
     let result = run(link, key, store, pairings).await;
     if let Err(refusal) = &result {
         tell(link, refusal);
@@ -91,12 +82,7 @@ fn tell(link: &mut Link, refusal: &Refusal) {
     drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
 }
 
-async fn run(
-    link: &mut Link,
-    key: &GatewayKey,
-    store: &Store,
-    pairings: &Pairings,
-) -> Result<Admitted, Refusal> {
+async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
     let deadline = Duration::from_millis(limits::HANDSHAKE_MS_MAX.into());
     let (hello, handshake, device_nonce) = timeout(deadline, prove(link, key))
         .await
@@ -105,42 +91,23 @@ async fn run(
     let known = store.device_or_refuse(&id)?;
     let record = match known {
         Some(record) if record.revoked => {
-            return Err(refuse(
-                RejectCode::Revoked,
-                "this device was revoked by the operator",
-            ));
+            return Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"));
         }
         Some(record) => record,
-        None => {
-            pair(
-                link,
-                store,
-                pairings,
-                &hello,
-                &id,
-                &handshake,
-                &device_nonce,
-            )
-            .await?
-        }
+        None => pair(link, store, pairings, &hello, &id, &handshake, &device_nonce).await?,
     };
     Ok(Admitted { id, record, hello })
 }
 
-async fn prove(
-    link: &mut Link,
-    key: &GatewayKey,
-) -> Result<(HelloOwned, Handshake, [u8; 32]), Refusal> {
+async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handshake, [u8; 32]), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
     let hello = match decode(&frame)? {
-        Up::Hello(hello) => HelloOwned::from_borrowed(&hello)
-            .map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?,
+        Up::Hello(hello) => {
+            HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?
+        }
         _ => {
-            return Err(refuse(
-                RejectCode::UnexpectedMessage,
-                "the first frame must be a Hello",
-            ));
+            return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
         }
     };
     let gateway_nonce = random::<32>().map_err(internal)?;
@@ -156,30 +123,20 @@ async fn prove(
         gateway_key: key.public(),
         signature: key.sign(&handshake.gateway_proof()),
     };
-    link.down
-        .send(0, clock::mono_us(), Down::Challenge(challenge))
-        .map_err(|error| broken(&error))?;
+    link.down.send(0, clock::mono_us(), Down::Challenge(challenge)).map_err(|error| broken(&error))?;
     let frame = next(link).await?;
     let Up::Proof(proof) = decode(&frame)? else {
-        return Err(refuse(
-            RejectCode::UnexpectedMessage,
-            "a Proof must follow the Challenge",
-        ));
+        return Err(refuse(RejectCode::UnexpectedMessage, "a Proof must follow the Challenge"));
     };
     let bad = |what: &str| refuse(RejectCode::BadProof, what);
     if Sha256::digest(proof.nonce)[..] != hello.nonce_commitment {
         return Err(bad("the nonce is not the one that Hello committed to"));
     }
-    let device_key = VerifyingKey::from_bytes(&hello.device_key)
-        .map_err(|_| bad("the device key is no Ed25519 key"))?;
+    let device_key =
+        VerifyingKey::from_bytes(&hello.device_key).map_err(|_| bad("the device key is no Ed25519 key"))?;
     device_key
-        .verify_strict(
-            &handshake.device_proof(&proof.nonce),
-            &Signature::from_bytes(&proof.signature),
-        )
-        .map_err(|_| {
-            bad("the signature does not fit this connection; was the handshake relayed?")
-        })?;
+        .verify_strict(&handshake.device_proof(&proof.nonce), &Signature::from_bytes(&proof.signature))
+        .map_err(|_| bad("the signature does not fit this connection; was the handshake relayed?"))?;
     Ok((hello, handshake, proof.nonce))
 }
 
@@ -194,38 +151,17 @@ async fn pair(
 ) -> Result<DeviceRecord, Refusal> {
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(device_nonce)).into();
     let shows_code = has_display(&hello.capabilities);
-    let code = shows_code.then(|| {
-        pairing_code(&digest)
-            .iter()
-            .map(|digit| char::from(*digit))
-            .collect::<String>()
-    });
-    let (granted, tries_left) = pairings
-        .wait(clock::mono_us(), id, &hello.model, code)
-        .map_err(|error| Refusal {
-            code: RejectCode::RateLimited,
-            message: error.to_string(),
-            retry_after_ms: 30_000,
-        })?;
-    let method = if shows_code {
-        PairingMethod::Code
-    } else {
-        PairingMethod::Fingerprint
-    };
+    let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
+    let (granted, tries_left) = pairings.wait(clock::mono_us(), id, &hello.model, code).map_err(|error| Refusal {
+        code: RejectCode::RateLimited,
+        message: error.to_string(),
+        retry_after_ms: 30_000,
+    })?;
+    let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
     let expires_s = u16::try_from(pairing::OPEN_US / 1_000_000).unwrap_or(u16::MAX);
-    let notice = down::PairingCode {
-        method,
-        expires_s,
-        tries_left,
-    };
-    link.down
-        .send(0, clock::mono_us(), Down::PairingCode(notice))
-        .map_err(|error| broken(&error))?;
-    tracing::info!(
-        device = id,
-        model = hello.model,
-        "a new device waits for pairing"
-    );
+    let notice = down::PairingCode { method, expires_s, tries_left };
+    link.down.send(0, clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
+    tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
     let decided = async {
         tokio::pin!(granted);
         loop {
@@ -240,29 +176,17 @@ async fn pair(
     };
     let grant = timeout(Duration::from_micros(pairing::OPEN_US), decided)
         .await
-        .map_err(|_| {
-            refuse(
-                RejectCode::NotPaired,
-                "nobody confirmed the pairing in time",
-            )
-        })??;
+        .map_err(|_| refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time"))??;
     let record = DeviceRecord {
         key: hello.device_key,
-        name: if grant.name.is_empty() {
-            hello.model.clone()
-        } else {
-            grant.name
-        },
+        name: if grant.name.is_empty() { hello.model.clone() } else { grant.name },
         user: grant.user,
         model: hello.model.clone(),
         paired_wall_ms: clock::wall_ms(),
         revoked: false,
     };
     store
-        .write(Write::PutDevice {
-            id: id.to_owned(),
-            device: record.clone(),
-        })
+        .write(Write::PutDevice { id: id.to_owned(), device: record.clone() })
         .await
         .map_err(|error| refuse(RejectCode::Internal, error.to_string()))?;
     tracing::info!(device = id, user = record.user, "paired");
@@ -285,10 +209,9 @@ async fn next(link: &mut Link) -> Result<bytes::Bytes, Refusal> {
 fn decode(bytes: &[u8]) -> Result<Up<'_>, Refusal> {
     match decode_up(bytes) {
         Ok(Decoded::Frame(frame)) => Ok(frame.message),
-        Ok(Decoded::Skipped { kind, .. }) => Err(refuse(
-            RejectCode::UnexpectedMessage,
-            format!("kind {kind:#06x} does not belong in the handshake"),
-        )),
+        Ok(Decoded::Skipped { kind, .. }) => {
+            Err(refuse(RejectCode::UnexpectedMessage, format!("kind {kind:#06x} does not belong in the handshake")))
+        }
         Err(error @ device_protocol::Error::UnknownVersion { .. }) => {
             Err(refuse(RejectCode::UnsupportedVersion, error.to_string()))
         }
@@ -298,14 +221,11 @@ fn decode(bytes: &[u8]) -> Result<Up<'_>, Refusal> {
 
 /// The longest start of `text` that has at most `bytes_max` bytes.
 pub fn crop(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max))
-        .unwrap_or("")
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or("")
 }
 
 impl Store {
     fn device_or_refuse(&self, id: &str) -> Result<Option<DeviceRecord>, Refusal> {
-        self.disk()
-            .device(id)
-            .map_err(|error| refuse(RejectCode::Internal, error.to_string()))
+        self.disk().device(id).map_err(|error| refuse(RejectCode::Internal, error.to_string()))
     }
 }

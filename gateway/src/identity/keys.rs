@@ -49,17 +49,12 @@ impl GatewayKey {
 /// The system has none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
     Ok(bytes)
 }
 
 /// Name of a device in the store and for the operator: the first 16 bytes of SHA-256 of its public
 /// key, as 32 hexadecimal digits.
 pub fn fingerprint(public_key: &[u8; 32]) -> String {
-    Sha256::digest(public_key)
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(public_key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

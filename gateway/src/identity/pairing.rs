@@ -59,17 +59,13 @@ pub struct Pairings(Mutex<State>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PairError {
     /// No waiting device shows this code.
-    #[error(
-        "no waiting device shows this code; {tries_left} tries are left before all are turned away"
-    )]
+    #[error("no waiting device shows this code; {tries_left} tries are left before all are turned away")]
     WrongCode {
         /// What is left.
         tries_left: u8,
     },
     /// Too many wrong codes.
-    #[error(
-        "too many wrong codes: pairing is closed for {wait_s} seconds; then reconnect the glasses"
-    )]
+    #[error("too many wrong codes: pairing is closed for {wait_s} seconds; then reconnect the glasses")]
     Locked {
         /// How long.
         wait_s: u64,
@@ -82,9 +78,7 @@ pub enum PairError {
 impl Pairings {
     fn with<R>(&self, now_us: u64, act: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state
-            .waiting
-            .retain(|_, candidate| candidate.until_us > now_us && !candidate.answer.is_closed());
+        state.waiting.retain(|_, candidate| candidate.until_us > now_us && !candidate.answer.is_closed());
         state.windows.retain(|_, (_, until_us)| *until_us > now_us);
         act(&mut state)
     }
@@ -103,9 +97,7 @@ impl Pairings {
     ) -> Result<(oneshot::Receiver<Grant>, u8), PairError> {
         self.with(now_us, |state| {
             if state.locked_until_us > now_us {
-                return Err(PairError::Locked {
-                    wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000),
-                });
+                return Err(PairError::Locked { wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000) });
             }
             if state.waiting.len() >= WAITING_MAX {
                 return Err(PairError::Crowded);
@@ -114,12 +106,7 @@ impl Pairings {
             if let Some((grant, _)) = state.windows.remove(fingerprint) {
                 drop(answer.send(grant));
             } else {
-                let candidate = Candidate {
-                    model: model.to_owned(),
-                    code,
-                    until_us: now_us + OPEN_US,
-                    answer,
-                };
+                let candidate = Candidate { model: model.to_owned(), code, until_us: now_us + OPEN_US, answer };
                 state.waiting.insert(fingerprint.to_owned(), candidate);
             }
             Ok((granted, TRIES_MAX - state.wrong_codes.min(TRIES_MAX)))
@@ -133,9 +120,7 @@ impl Pairings {
     pub fn by_code(&self, now_us: u64, code: &str, grant: Grant) -> Result<String, PairError> {
         self.with(now_us, |state| {
             if state.locked_until_us > now_us {
-                return Err(PairError::Locked {
-                    wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000),
-                });
+                return Err(PairError::Locked { wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000) });
             }
             let found = state
                 .waiting
@@ -154,13 +139,9 @@ impl Pairings {
                 state.wrong_codes = 0;
                 state.locked_until_us = now_us + OPEN_US;
                 state.waiting.clear();
-                return Err(PairError::Locked {
-                    wait_s: OPEN_US / 1_000_000,
-                });
+                return Err(PairError::Locked { wait_s: OPEN_US / 1_000_000 });
             }
-            Err(PairError::WrongCode {
-                tries_left: TRIES_MAX - state.wrong_codes,
-            })
+            Err(PairError::WrongCode { tries_left: TRIES_MAX - state.wrong_codes })
         })
     }
 
@@ -170,9 +151,7 @@ impl Pairings {
             Some(candidate) => candidate.answer.send(grant).is_ok(),
             None => {
                 if state.windows.len() < WAITING_MAX {
-                    state
-                        .windows
-                        .insert(fingerprint.to_owned(), (grant, now_us + OPEN_US));
+                    state.windows.insert(fingerprint.to_owned(), (grant, now_us + OPEN_US));
                 }
                 false
             }
@@ -201,25 +180,15 @@ mod tests {
     use super::*;
 
     fn grant(user: &str) -> Grant {
-        Grant {
-            user: user.to_owned(),
-            name: String::new(),
-        }
+        Grant { user: user.to_owned(), name: String::new() }
     }
 
     #[test]
     fn right_code_admits_exactly_that_device() {
         let pairings = Pairings::default();
-        let (mut first, _) = pairings
-            .wait(0, "aa", "m", Some("111111".to_owned()))
-            .unwrap();
-        let (mut second, _) = pairings
-            .wait(0, "bb", "m", Some("222222".to_owned()))
-            .unwrap();
-        assert_eq!(
-            pairings.by_code(1, "222222", grant("ann")),
-            Ok("bb".to_owned())
-        );
+        let (mut first, _) = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
+        let (mut second, _) = pairings.wait(0, "bb", "m", Some("222222".to_owned())).unwrap();
+        assert_eq!(pairings.by_code(1, "222222", grant("ann")), Ok("bb".to_owned()));
         assert_eq!(second.try_recv(), Ok(grant("ann")));
         assert!(first.try_recv().is_err());
     }
@@ -227,24 +196,13 @@ mod tests {
     #[test]
     fn five_wrong_codes_turn_everybody_away() {
         let pairings = Pairings::default();
-        let (mut device, _) = pairings
-            .wait(0, "aa", "m", Some("111111".to_owned()))
-            .unwrap();
+        let (mut device, _) = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
         for left in (1..TRIES_MAX).rev() {
-            assert_eq!(
-                pairings.by_code(1, "000000", grant("x")),
-                Err(PairError::WrongCode { tries_left: left })
-            );
+            assert_eq!(pairings.by_code(1, "000000", grant("x")), Err(PairError::WrongCode { tries_left: left }));
         }
-        assert!(matches!(
-            pairings.by_code(1, "000000", grant("x")),
-            Err(PairError::Locked { .. })
-        ));
+        assert!(matches!(pairings.by_code(1, "000000", grant("x")), Err(PairError::Locked { .. })));
         assert_eq!(device.try_recv(), Err(oneshot::error::TryRecvError::Closed));
-        assert!(matches!(
-            pairings.by_code(2, "111111", grant("x")),
-            Err(PairError::Locked { .. })
-        ));
+        assert!(matches!(pairings.by_code(2, "111111", grant("x")), Err(PairError::Locked { .. })));
         assert!(pairings.wait(3, "aa", "m", None).is_err());
         assert!(pairings.wait(OPEN_US + 2, "aa", "m", None).is_ok());
     }
@@ -265,12 +223,7 @@ mod tests {
     #[test]
     fn a_code_expires() {
         let pairings = Pairings::default();
-        let _device = pairings
-            .wait(0, "aa", "m", Some("111111".to_owned()))
-            .unwrap();
-        assert!(matches!(
-            pairings.by_code(OPEN_US + 1, "111111", grant("x")),
-            Err(PairError::WrongCode { .. })
-        ));
+        let _device = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
+        assert!(matches!(pairings.by_code(OPEN_US + 1, "111111", grant("x")), Err(PairError::WrongCode { .. })));
     }
 }

@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::{
-    HeaderMap, Request, Response, StatusCode, body::Incoming, header, http::uri::Authority,
-};
+use hyper::{HeaderMap, Request, Response, StatusCode, body::Incoming, header, http::uri::Authority};
 
 use crate::{gate::Gate, transport::server::plain};
 
@@ -40,11 +38,7 @@ fn host(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Answers a request that is no WebSocket.
-pub async fn answer(
-    request: Request<Incoming>,
-    peer: SocketAddr,
-    gate: &Gate,
-) -> Response<Full<Bytes>> {
+pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Response<Full<Bytes>> {
     let path = request.uri().path();
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok\n");
@@ -52,10 +46,7 @@ pub async fn answer(
     if path == try_page::PATH || path.starts_with(try_page::FOLDER) {
         return try_page::answer(request, peer, gate).await;
     }
-    plain(
-        StatusCode::NOT_FOUND,
-        "nothing here; glasses connect to /glasses\n",
-    )
+    plain(StatusCode::NOT_FOUND, "nothing here; glasses connect to /glasses\n")
 }
 
 #[cfg(test)]
@@ -64,13 +55,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loopback() {
-        for host in [
-            "localhost",
-            "localhost:8460",
-            "127.0.0.1:1",
-            "[::1]",
-            "[::1]:8460",
-        ] {
+        for host in ["localhost", "localhost:8460", "127.0.0.1:1", "[::1]", "[::1]:8460"] {
             assert!(host_is_loopback(host), "{host}");
         }
         for host in [

@@ -52,21 +52,13 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/try.css", CSS, include_str!("static/try.css")),
     ("/try/app.js", SCRIPT, include_str!("static/app.js")),
     ("/try/bytes.js", SCRIPT, include_str!("static/bytes.js")),
-    (
-        "/try/identity.js",
-        SCRIPT,
-        include_str!("static/identity.js"),
-    ),
+    ("/try/identity.js", SCRIPT, include_str!("static/identity.js")),
     ("/try/link.js", SCRIPT, include_str!("static/link.js")),
     ("/try/session.js", SCRIPT, include_str!("static/session.js")),
     ("/try/display.js", SCRIPT, include_str!("static/display.js")),
     ("/try/tools.js", SCRIPT, include_str!("static/tools.js")),
     ("/try/journal.js", SCRIPT, include_str!("static/journal.js")),
-    (
-        "/try/microphone.js",
-        SCRIPT,
-        include_str!("static/microphone.js"),
-    ),
+    ("/try/microphone.js", SCRIPT, include_str!("static/microphone.js")),
     ("/try/capture.js", SCRIPT, include_str!("static/capture.js")),
     ("/try/speaker.js", SCRIPT, include_str!("static/speaker.js")),
     ("/try/playout.js", SCRIPT, include_str!("static/playout.js")),
@@ -83,63 +75,37 @@ static HEADERS: [(HeaderName, &str); 8] = [
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::CACHE_CONTROL, "no-store"),
     (header::REFERRER_POLICY, "no-referrer"),
-    (
-        HeaderName::from_static("cross-origin-opener-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("cross-origin-resource-policy"),
-        "same-origin",
-    ),
-    (
-        HeaderName::from_static("permissions-policy"),
-        "microphone=(self), camera=(), geolocation=()",
-    ),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "microphone=(self), camera=(), geolocation=()"),
 ];
 
 /// Answers for the page; to other machines, and where it is switched off, it does not exist.
-pub(super) async fn answer(
-    request: Request<Incoming>,
-    peer: SocketAddr,
-    gate: &Gate,
-) -> Response<Full<Bytes>> {
+pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Response<Full<Bytes>> {
     let mut reply = if !gate.config.try_page || !peer.ip().to_canonical().is_loopback() {
-        plain(
-            StatusCode::NOT_FOUND,
-            "nothing here; the page is for this machine only, with `listen.try_page = true`\n",
-        )
+        plain(StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n")
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
-        plain(
-            StatusCode::FORBIDDEN,
-            "open this page as http://localhost or http://127.0.0.1\n",
-        )
+        plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
     } else if request.uri().path() == PAIR {
         pair(request, gate).await
     } else {
         file(&request)
     };
     for (name, value) in &HEADERS {
-        reply
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
+        reply.headers_mut().insert(name, HeaderValue::from_static(value));
     }
     reply
 }
 
 fn file(request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    let Some((_, kind, content)) = FILES
-        .iter()
-        .find(|(path, _, _)| *path == request.uri().path())
-    else {
+    let Some((_, kind, content)) = FILES.iter().find(|(path, _, _)| *path == request.uri().path()) else {
         return plain(StatusCode::NOT_FOUND, "the page has no such file\n");
     };
     if request.method() != Method::GET {
         return only(Method::GET);
     }
     let mut reply = plain(StatusCode::OK, content);
-    reply
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     reply
 }
 
@@ -166,32 +132,19 @@ async fn pair(request: Request<Incoming>, gate: &Gate) -> Response<Full<Bytes>> 
         return only(Method::POST);
     }
     if !is_from_our_page(request.headers()) {
-        return plain(
-            StatusCode::FORBIDDEN,
-            "only the page of this gateway may ask for this\n",
-        );
+        return plain(StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n");
     }
     let body = Limited::new(request.into_body(), KEY_DIGITS).collect();
     let Ok(Ok(body)) = timeout(Duration::from_millis(BODY_MS_MAX), body).await else {
         return plain(StatusCode::BAD_REQUEST, "send the device key only\n");
     };
     let Some(key) = key_of(&body.to_bytes()) else {
-        return plain(
-            StatusCode::BAD_REQUEST,
-            "the public key of the device has 64 hexadecimal digits\n",
-        );
+        return plain(StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n");
     };
     let fingerprint = fingerprint(&key);
-    let grant = Grant {
-        user: USER.to_owned(),
-        name: NAME.to_owned(),
-    };
-    gate.pairings
-        .by_fingerprint(clock::mono_us(), &fingerprint, grant);
-    tracing::info!(
-        device = fingerprint,
-        "the page on this machine asks to be paired"
-    );
+    let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
+    gate.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    tracing::info!(device = fingerprint, "the page on this machine asks to be paired");
     plain(StatusCode::OK, "the window is open\n")
 }
 
@@ -201,9 +154,7 @@ fn is_from_our_page(headers: &HeaderMap) -> bool {
         .get(header::ORIGIN)
         .and_then(|origin| origin.to_str().ok())
         .and_then(|origin| origin.strip_prefix("http://"));
-    let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
-        .iter()
-        .any(|name| headers.contains_key(*name));
+    let forwarded = ["forwarded", "x-forwarded-for", "x-real-ip", "via"].iter().any(|name| headers.contains_key(*name));
     origin.is_some() && origin == host(headers) && headers.contains_key(PAIR_HEADER) && !forwarded
 }
 
@@ -230,13 +181,7 @@ mod tests {
     #[test]
     fn a_key_is_64_digits_and_nothing_else() {
         assert_eq!(key_of("0a".repeat(32).as_bytes()), Some([10; 32]));
-        for bad in [
-            String::new(),
-            "0a".repeat(31),
-            "0a".repeat(33),
-            "+a".repeat(32),
-            "zz".repeat(32),
-        ] {
+        for bad in [String::new(), "0a".repeat(31), "0a".repeat(33), "+a".repeat(32), "zz".repeat(32)] {
             assert_eq!(key_of(bad.as_bytes()), None, "{bad}");
         }
     }
@@ -251,10 +196,7 @@ mod tests {
         assert!(named.len() > 10, "{named:?}");
         for name in named {
             let path = name.replace("./", FOLDER);
-            assert!(
-                path == PAIR || FILES.iter().any(|(served, _, _)| *served == path),
-                "{name}"
-            );
+            assert!(path == PAIR || FILES.iter().any(|(served, _, _)| *served == path), "{name}");
         }
     }
 }

@@ -35,24 +35,18 @@ pub struct Disk {
 
 impl Disk {
     pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
-        let folder_error = |source| Error::Folder {
-            path: folder.display().to_string(),
-            source,
-        };
+        let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
         let env = open_environment(folder, size_max_mib)?;
         let txn = env.write_txn()?;
-        let committed =
-            env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
-                let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
-                let devices = opener.create_database::<Str, Bytes>(txn, Some("devices"))?;
-                let messages = opener.create_database::<Bytes, Bytes>(txn, Some("messages"))?;
-                let entries = opener.create_database::<Bytes, Bytes>(txn, Some("entries"))?;
-                let notes = opener.create_database::<Bytes, Bytes>(txn, Some("notes"))?;
-                Ok(CommitOrAbort::<_, ()>::Commit((
-                    meta, devices, messages, entries, notes,
-                )))
-            })?;
+        let committed = env.create_databases_and_commit(txn, |opener, txn| -> Result<_, Error> {
+            let meta = opener.create_database::<Str, Bytes>(txn, Some("meta"))?;
+            let devices = opener.create_database::<Str, Bytes>(txn, Some("devices"))?;
+            let messages = opener.create_database::<Bytes, Bytes>(txn, Some("messages"))?;
+            let entries = opener.create_database::<Bytes, Bytes>(txn, Some("entries"))?;
+            let notes = opener.create_database::<Bytes, Bytes>(txn, Some("notes"))?;
+            Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes)))
+        })?;
         let CommitOrAbort::Commit((meta, devices, messages, entries, notes)) = committed else {
             return Err(Error::Closed);
         };
@@ -62,21 +56,12 @@ impl Disk {
             Some(bytes) => {
                 let found = bytes.try_into().map(u32::from_le_bytes).unwrap_or(0);
                 if found != SCHEMA {
-                    return Err(Error::Schema {
-                        found,
-                        expected: SCHEMA,
-                    });
+                    return Err(Error::Schema { found, expected: SCHEMA });
                 }
             }
         }
         txn.commit()?;
-        Ok(Self {
-            env,
-            devices,
-            messages,
-            entries,
-            notes,
-        })
+        Ok(Self { env, devices, messages, entries, notes })
     }
 
     fn txn(&self) -> Result<RoTxn<'_, WithoutTls>, Error> {
@@ -103,10 +88,7 @@ impl Disk {
     /// The store cannot be read.
     pub fn device(&self, id: &str) -> Result<Option<DeviceRecord>, Error> {
         let txn = self.txn()?;
-        self.devices
-            .get(&txn, id)?
-            .map(|bytes| read("devices", bytes))
-            .transpose()
+        self.devices.get(&txn, id)?.map(|bytes| read("devices", bytes)).transpose()
     }
 
     /// The last `limit` messages of a user, oldest first.
@@ -114,11 +96,8 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn messages(&self, user: &str, limit: usize) -> Result<Vec<MessageRecord>, Error> {
-        let mut out: Vec<MessageRecord> = self
-            .newest(&self.messages, "messages", user, limit)?
-            .into_iter()
-            .map(|(_, message)| message)
-            .collect();
+        let mut out: Vec<MessageRecord> =
+            self.newest(&self.messages, "messages", user, limit)?.into_iter().map(|(_, message)| message).collect();
         out.reverse();
         Ok(out)
     }
@@ -165,10 +144,7 @@ impl Disk {
     /// The store cannot be read.
     pub fn note(&self, user: &str, id: u64) -> Result<Option<NoteRecord>, Error> {
         let txn = self.txn()?;
-        self.notes
-            .get(&txn, &user_key(user, id)?)?
-            .map(|bytes| read("notes", bytes))
-            .transpose()
+        self.notes.get(&txn, &user_key(user, id)?)?.map(|bytes| read("notes", bytes)).transpose()
     }
 
     fn newest<T>(
@@ -180,8 +156,8 @@ impl Disk {
     ) -> Result<Vec<(u64, T)>, Error>
     where
         T: Archive,
-        T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>>
-            + Deserialize<T, HighDeserializer<rancor::Error>>,
+        T::Archived:
+            for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
     {
         let txn = self.txn()?;
         let prefix = user_prefix(user)?;
@@ -198,9 +174,7 @@ impl Disk {
 #[allow(unsafe_code, reason = "LMDB maps its file; see SAFETY")]
 fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options
-        .max_dbs(16)
-        .map_size(size_max_mib.saturating_mul(1024 * 1024));
+    options.max_dbs(16).map_size(size_max_mib.saturating_mul(1024 * 1024));
     // SAFETY: the map is undefined when another program changes the file under it. The folder is
     // the gateway's own (0700), LMDB's lock file keeps writers apart, and the control socket's
     // lock keeps a second gateway out of the folder.
@@ -228,15 +202,13 @@ pub(super) fn user_key(user: &str, id: u64) -> Result<Vec<u8>, Error> {
 }
 
 pub(super) fn id_of(key: &[u8]) -> u64 {
-    key.last_chunk::<8>()
-        .map_or(0, |bytes| u64::from_be_bytes(*bytes))
+    key.last_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
 pub(super) fn read<T>(database: &'static str, bytes: &[u8]) -> Result<T, Error>
 where
     T: Archive,
-    T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>>
-        + Deserialize<T, HighDeserializer<rancor::Error>>,
+    T::Archived: for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
 {
     rkyv::from_bytes::<T, rancor::Error>(bytes).map_err(|_| Error::Damaged { database })
 }

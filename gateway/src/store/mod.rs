@@ -31,9 +31,7 @@ pub enum Error {
         database: &'static str,
     },
     /// The folder belongs to another version of the gateway.
-    #[error(
-        "the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it"
-    )]
+    #[error("the store has schema version {found}, this gateway reads {expected}; use the gateway that wrote it")]
     Schema {
         /// What the folder says.
         found: u32,
@@ -103,11 +101,7 @@ impl Store {
     ///
     /// # Errors
     /// Nothing was queued and `reply` is not called.
-    pub fn submit(
-        &self,
-        write: Write,
-        reply: impl FnOnce(Result<u64, Error>) + Send + 'static,
-    ) -> Result<(), Error> {
+    pub fn submit(&self, write: Write, reply: impl FnOnce(Result<u64, Error>) + Send + 'static) -> Result<(), Error> {
         self.writer.submit(write, Box::new(reply))
     }
 

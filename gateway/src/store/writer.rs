@@ -26,18 +26,11 @@ pub enum Write {
     /// Add or replace a device.
     PutDevice { id: String, device: DeviceRecord },
     /// Append messages to a user's conversation.
-    AppendMessages {
-        user: String,
-        messages: Vec<MessageRecord>,
-    },
+    AppendMessages { user: String, messages: Vec<MessageRecord> },
     /// Drop a user's conversation.
     ClearMessages { user: String },
     /// Add or replace a timer or reminder.
-    PutEntry {
-        user: String,
-        id: u64,
-        entry: EntryRecord,
-    },
+    PutEntry { user: String, id: u64, entry: EntryRecord },
     /// Drop a timer or reminder.
     RemoveEntry { user: String, id: u64 },
     /// Add a note; answered with its id.
@@ -59,20 +52,15 @@ impl Writer {
         thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || run(&disk, &jobs))
-            .map_err(|source| Error::Folder {
-                path: "store thread".to_owned(),
-                source,
-            })?;
+            .map_err(|source| Error::Folder { path: "store thread".to_owned(), source })?;
         Ok(Self { queue })
     }
 
     pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
-        self.queue
-            .try_send((write, reply))
-            .map_err(|error| match error {
-                TrySendError::Full(_) => Error::Busy,
-                TrySendError::Disconnected(_) => Error::Closed,
-            })
+        self.queue.try_send((write, reply)).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Busy,
+            TrySendError::Disconnected(_) => Error::Closed,
+        })
     }
 }
 
@@ -95,10 +83,7 @@ fn run(disk: &Disk, jobs: &Receiver<(Write, Reply)>) {
             Err(error) if group.len() > 1 => {
                 tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
                 for (write, reply) in group {
-                    reply(
-                        commit(disk, std::iter::once(&write))
-                            .map(|ids| ids.first().copied().unwrap_or(0)),
-                    );
+                    reply(commit(disk, std::iter::once(&write)).map(|ids| ids.first().copied().unwrap_or(0)));
                 }
             }
             Err(error) => {
@@ -123,18 +108,13 @@ fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Ve
 fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
     match write {
         Write::PutDevice { id, device } => {
-            disk.devices
-                .put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
+            disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
             Ok(0)
         }
         Write::AppendMessages { user, messages } => {
             let mut id = next_id(&disk.messages, txn, user)?;
             for message in messages {
-                disk.messages.put(
-                    txn,
-                    &user_key(user, id)?,
-                    &bytes_of::<MessageRecord>("messages", message)?,
-                )?;
+                disk.messages.put(txn, &user_key(user, id)?, &bytes_of::<MessageRecord>("messages", message)?)?;
                 id += 1;
             }
             Ok(id)
@@ -148,36 +128,20 @@ fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> 
             Ok(keys.len() as u64)
         }
         Write::PutEntry { user, id, entry } => {
-            disk.entries.put(
-                txn,
-                &user_key(user, *id)?,
-                &bytes_of::<EntryRecord>("entries", entry)?,
-            )?;
+            disk.entries.put(txn, &user_key(user, *id)?, &bytes_of::<EntryRecord>("entries", entry)?)?;
             Ok(*id)
         }
-        Write::RemoveEntry { user, id } => {
-            Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?))
-        }
+        Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
         Write::AddNote { user, note } => {
             let id = next_id(&disk.notes, txn, user)?;
-            disk.notes.put(
-                txn,
-                &user_key(user, id)?,
-                &bytes_of::<NoteRecord>("notes", note)?,
-            )?;
+            disk.notes.put(txn, &user_key(user, id)?, &bytes_of::<NoteRecord>("notes", note)?)?;
             Ok(id)
         }
-        Write::RemoveNote { user, id } => {
-            Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?))
-        }
+        Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
     }
 }
 
-fn next_id(
-    database: &heed::Database<Bytes, Bytes>,
-    txn: &RwTxn<'_>,
-    user: &str,
-) -> Result<u64, Error> {
+fn next_id(database: &heed::Database<Bytes, Bytes>, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
     let prefix = user_prefix(user)?;
     let last = database.rev_prefix_iter(txn, &prefix)?.next().transpose()?;
     Ok(last.map_or(1, |(key, _)| id_of(key) + 1))

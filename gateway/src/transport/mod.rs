@@ -96,24 +96,14 @@ pub struct Sender {
 impl Sender {
     /// A sender in front of this queue.
     pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
-        Self {
-            queue,
-            control_sequence: 0,
-            audio_sequence: 0,
-            buffer: vec![0; limits::FRAME_BYTES_MAX],
-        }
+        Self { queue, control_sequence: 0, audio_sequence: 0, buffer: vec![0; limits::FRAME_BYTES_MAX] }
     }
 
     /// Queues a message with its place in time; returns its sequence.
     ///
     /// # Errors
     /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
-    pub fn send<'a, M: Message<'a>>(
-        &mut self,
-        turn: u32,
-        time_us: u64,
-        message: M,
-    ) -> Result<u32, LinkError> {
+    pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
         let sequence = match message.class() {
             Class::Control => {
                 self.control_sequence += 1;
@@ -125,16 +115,8 @@ impl Sender {
             }
             Class::Link | Class::Reserved => 0,
         };
-        let frame = Frame::new(
-            Stamp {
-                sequence,
-                turn,
-                time_us,
-            },
-            message,
-        );
-        let length = encode(&frame, &mut self.buffer)
-            .map_err(|error| LinkError::Malformed(error.to_string()))?;
+        let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
+        let length = encode(&frame, &mut self.buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
         let bytes = Bytes::copy_from_slice(&self.buffer[..length]);
         self.queue.try_send(bytes).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => LinkError::TooSlow,

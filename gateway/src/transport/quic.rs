@@ -47,22 +47,14 @@ pub async fn open(connection: Connection) -> Result<Link, LinkError> {
     connection
         .export_keying_material(&mut binding, auth::EXPORTER_LABEL, &[])
         .map_err(|_| LinkError::Transport("TLS has no exporter".to_owned()))?;
-    let (send, control) = timeout(
-        Duration::from_millis(CONTROL_OPEN_MS_MAX),
-        connection.accept_bi(),
-    )
-    .await
-    .map_err(|_| LinkError::Transport("no control stream was opened in time".to_owned()))?
-    .map_err(|error| LinkError::Transport(error.to_string()))?;
+    let (send, control) = timeout(Duration::from_millis(CONTROL_OPEN_MS_MAX), connection.accept_bi())
+        .await
+        .map_err(|_| LinkError::Transport("no control stream was opened in time".to_owned()))?
+        .map_err(|error| LinkError::Transport(error.to_string()))?;
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
     spawn("quic-writer", write(connection.clone(), send, frames));
     let peer = connection.remote_address();
-    let receiver = Receiver {
-        connection,
-        control,
-        buffer: BytesMut::new(),
-        one_way: FuturesUnordered::new(),
-    };
+    let receiver = Receiver { connection, control, buffer: BytesMut::new(), one_way: FuturesUnordered::new() };
     Ok(Link {
         peer,
         binding,
@@ -122,45 +114,25 @@ impl Receiver {
 /// A peer that closes with code 0 has said what it wanted to say.
 fn closed(error: &str, connection: &Connection) -> Result<Option<Bytes>, LinkError> {
     match connection.close_reason() {
-        Some(quinn::ConnectionError::ApplicationClosed(close))
-            if close.error_code == VarInt::from_u32(0) =>
-        {
-            Ok(None)
-        }
+        Some(quinn::ConnectionError::ApplicationClosed(close)) if close.error_code == VarInt::from_u32(0) => Ok(None),
         _ => Err(LinkError::Transport(error.to_owned())),
     }
 }
 
 async fn read_one(mut stream: RecvStream) -> Option<Bytes> {
     let read = stream.read_to_end(limits::AUDIO_FRAME_BYTES_MAX);
-    timeout(Duration::from_millis(WRITE_MS_MAX), read)
-        .await
-        .ok()?
-        .ok()
-        .map(Bytes::from)
+    timeout(Duration::from_millis(WRITE_MS_MAX), read).await.ok()?.ok().map(Bytes::from)
 }
 
 async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
     while let Some(bytes) = frames.recv().await {
         let audio = matches!(peek(&bytes), Ok(Some(header)) if header.class() == Class::Audio);
         let sent = if !audio {
-            timeout(
-                Duration::from_millis(WRITE_MS_MAX),
-                control.write_chunk(bytes),
-            )
-            .await
-            .map(|r| r.is_ok())
-        } else if connection
-            .max_datagram_size()
-            .is_some_and(|max| bytes.len() <= max)
-        {
+            timeout(Duration::from_millis(WRITE_MS_MAX), control.write_chunk(bytes)).await.map(|r| r.is_ok())
+        } else if connection.max_datagram_size().is_some_and(|max| bytes.len() <= max) {
             Ok(connection.send_datagram(bytes).is_ok())
         } else {
-            timeout(
-                Duration::from_millis(WRITE_MS_MAX),
-                write_one(&connection, bytes),
-            )
-            .await
+            timeout(Duration::from_millis(WRITE_MS_MAX), write_one(&connection, bytes)).await
         };
         match sent {
             Ok(true) => {}

@@ -57,21 +57,10 @@ impl Bound {
     /// A port is in use or the address is not this machine's.
     pub async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
         let tcp = TcpListener::bind(listen.web).await.with_context(|| {
-            format!(
-                "cannot listen on {} (TCP): is another gateway running? Change `listen.web`",
-                listen.web
-            )
+            format!("cannot listen on {} (TCP): is another gateway running? Change `listen.web`", listen.web)
         })?;
-        let quic = listen
-            .quic
-            .map(|address| quic_endpoint(address, &tls))
-            .transpose()?;
-        Ok(Self {
-            tcp,
-            quic,
-            tls,
-            plain_everywhere: listen.plain_everywhere,
-        })
+        let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
+        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain_everywhere })
     }
 
     /// The TCP address really bound.
@@ -84,18 +73,13 @@ impl Bound {
 
     /// The UDP address really bound.
     pub fn quic_address(&self) -> Option<SocketAddr> {
-        self.quic
-            .as_ref()
-            .and_then(|endpoint| endpoint.local_addr().ok())
+        self.quic.as_ref().and_then(|endpoint| endpoint.local_addr().ok())
     }
 
     /// Accepts until `stop`.
     pub async fn serve(self, gate: Arc<Gate>, stop: CancellationToken) {
         if let Some(endpoint) = self.quic.clone() {
-            spawn(
-                "quic-accept",
-                serve_quic(endpoint, gate.clone(), stop.clone()),
-            );
+            spawn("quic-accept", serve_quic(endpoint, gate.clone(), stop.clone()));
         }
         let acceptor = tokio_rustls::TlsAcceptor::from(self.tls.web.clone());
         let open = Arc::new(Semaphore::new(gate.limits().connections_max));
@@ -131,15 +115,11 @@ impl Bound {
 }
 
 fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
-    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic.clone())
-        .context("QUIC needs TLS 1.3")?;
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls.quic.clone()).context("QUIC needs TLS 1.3")?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(quic::transport_config());
-    quinn::Endpoint::server(config, address).with_context(|| {
-        format!(
-            "cannot listen on {address} (UDP): is another gateway running? Change `listen.quic`"
-        )
-    })
+    quinn::Endpoint::server(config, address)
+        .with_context(|| format!("cannot listen on {address} (UDP): is another gateway running? Change `listen.quic`"))
 }
 
 async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: CancellationToken) {
@@ -152,9 +132,7 @@ async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: Cancellati
             },
         };
         // An address that has not shown that it can receive gets a retry first: no amplification.
-        if !incoming.remote_address_validated()
-            && endpoint.open_connections() > gate.limits().connections_max / 2
-        {
+        if !incoming.remote_address_validated() && endpoint.open_connections() > gate.limits().connections_max / 2 {
             drop(incoming.retry());
             continue;
         }
@@ -164,11 +142,7 @@ async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: Cancellati
         }
         let gate = gate.clone();
         spawn("quic-connection", async move {
-            let opened = async {
-                quic::open(incoming.await?)
-                    .await
-                    .map_err(anyhow::Error::from)
-            };
+            let opened = async { quic::open(incoming.await?).await.map_err(anyhow::Error::from) };
             match opened.await {
                 Ok(link) => gate.run(link).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
@@ -187,43 +161,21 @@ async fn serve_tcp(
     stream.set_nodelay(true)?;
     let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
     let mut first = [0];
-    timeout(wait, stream.peek(&mut first))
-        .await
-        .context("the peer said nothing")??;
+    timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
     if first == [TLS_HANDSHAKE] {
-        let stream = timeout(wait, acceptor.accept(stream))
-            .await
-            .context("the TLS handshake took too long")??;
+        let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
         let binding = stream
             .get_ref()
             .1
             .export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[]))
             .context("TLS exporter")?;
-        return serve_http(
-            stream,
-            Peer {
-                address: peer,
-                binding,
-                transport: "wss",
-                gate,
-            },
-        )
-        .await;
+        return serve_http(stream, Peer { address: peer, binding, transport: "wss", gate }).await;
     }
     if !peer.ip().is_loopback() && !plain_everywhere {
         tracing::info!(%peer, "refused plain ws:// from another machine: use wss://, or set `listen.plain = true`");
         return Ok(());
     }
-    serve_http(
-        stream,
-        Peer {
-            address: peer,
-            binding: auth::NO_BINDING,
-            transport: "ws",
-            gate,
-        },
-    )
-    .await
+    serve_http(stream, Peer { address: peer, binding: auth::NO_BINDING, transport: "ws", gate }).await
 }
 
 #[derive(Clone)]
@@ -260,27 +212,12 @@ async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
 }
 
 fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
-    let header = |name| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
-    };
+    let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let has = |name, token: &str| {
-        header(name).is_some_and(|value: &str| {
-            value
-                .split(',')
-                .any(|part| part.trim().eq_ignore_ascii_case(token))
-        })
+        header(name).is_some_and(|value: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
     };
-    if request.method() != Method::GET
-        || !has(header::UPGRADE, "websocket")
-        || !has(header::CONNECTION, "upgrade")
-    {
-        return plain(
-            StatusCode::UPGRADE_REQUIRED,
-            "this path speaks WebSocket; see PROTOCOL.md\n",
-        );
+    if request.method() != Method::GET || !has(header::UPGRADE, "websocket") || !has(header::CONNECTION, "upgrade") {
+        return plain(StatusCode::UPGRADE_REQUIRED, "this path speaks WebSocket; see PROTOCOL.md\n");
     }
     if header(header::SEC_WEBSOCKET_VERSION) != Some("13") {
         return plain(StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n");
@@ -294,13 +231,9 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
     } else if has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL_JSON) {
         (websocket::Form::Json, SUBPROTOCOL_JSON)
     } else {
-        return plain(
-            StatusCode::BAD_REQUEST,
-            "ask for the sub-protocol lorgnette.v1 or lorgnette.v1+json\n",
-        );
+        return plain(StatusCode::BAD_REQUEST, "ask for the sub-protocol lorgnette.v1 or lorgnette.v1+json\n");
     };
-    let Some(key) = header(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()))
-    else {
+    let Some(key) = header(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes())) else {
         return plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing\n");
     };
     let upgraded = hyper::upgrade::on(&mut request);
@@ -325,10 +258,7 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
     let headers = reply.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(
-        header::SEC_WEBSOCKET_PROTOCOL,
-        HeaderValue::from_static(protocol),
-    );
+    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     if let Ok(key) = HeaderValue::from_str(&key) {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
     }
@@ -339,9 +269,6 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
 pub fn plain(status: StatusCode, text: &'static str) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
     *reply.status_mut() = status;
-    reply.headers_mut().insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/plain; charset=utf-8"),
-    );
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply
 }

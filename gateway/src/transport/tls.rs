@@ -30,8 +30,7 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     if !cert_path.exists() && !key_path.exists() {
         let made = rcgen::generate_simple_self_signed(names).context("making a TLS certificate")?;
         write_private(&key_path, made.signing_key.serialize_pem().as_bytes())?;
-        std::fs::write(&cert_path, made.cert.pem())
-            .with_context(|| format!("writing {}", cert_path.display()))?;
+        std::fs::write(&cert_path, made.cert.pem()).with_context(|| format!("writing {}", cert_path.display()))?;
         tracing::info!(path = %cert_path.display(), "made a TLS certificate");
     }
     let chain = CertificateDer::pem_file_iter(&cert_path)
@@ -71,7 +70,5 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         .mode(0o600)
         .open(path)
         .with_context(|| format!("making {}", path.display()))?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .with_context(|| format!("writing {}", path.display()))
+    file.write_all(bytes).and_then(|()| file.sync_all()).with_context(|| format!("writing {}", path.display()))
 }

@@ -62,18 +62,11 @@ pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
         .max_write_buffer_size(2 * limits::JSON_BYTES_MAX)
         .max_message_size(Some(message_bytes_max))
         .max_frame_size(Some(message_bytes_max));
-    let socket =
-        WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
     spawn("websocket-writer", write(sink, frames, form));
-    (
-        Receiver {
-            socket: stream,
-            form,
-        },
-        Sender::new(queue),
-    )
+    (Receiver { socket: stream, form }, Sender::new(queue))
 }
 
 impl Receiver {
@@ -95,14 +88,10 @@ impl Receiver {
                 (Message::Close(_), _) => return Ok(None),
                 (Message::Ping(_) | Message::Pong(_) | Message::Frame(_), _) => {}
                 (Message::Binary(_), Form::Json) => {
-                    return Err(LinkError::Malformed(
-                        "a binary message where JSON was agreed".to_owned(),
-                    ));
+                    return Err(LinkError::Malformed("a binary message where JSON was agreed".to_owned()));
                 }
                 (Message::Text(_), Form::Binary) => {
-                    return Err(LinkError::Malformed(
-                        "a text message where the binary form was agreed".to_owned(),
-                    ));
+                    return Err(LinkError::Malformed("a text message where the binary form was agreed".to_owned()));
                 }
             }
         }
@@ -113,16 +102,11 @@ fn binary_of(text: &str) -> Result<Bytes, LinkError> {
     let malformed = |error: &dyn std::fmt::Display| LinkError::Malformed(error.to_string());
     let mut buffer = vec![0; limits::FRAME_BYTES_MAX];
     let length = match json::decode_up(text).map_err(|error| malformed(&error))? {
-        Decoded::Frame(frame) => {
-            encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?
-        }
+        Decoded::Frame(frame) => encode(&frame.to_borrowed(), &mut buffer).map_err(|error| malformed(&error))?,
         // Whoever counts the sequences must see it too: the smallest envelope with this stamp, under
         // the unknown kind.
         Decoded::Skipped { kind, stamp } => {
-            let beat = up::Heartbeat {
-                echo_us: 0,
-                held_us: 0,
-            };
+            let beat = up::Heartbeat { echo_us: 0, held_us: 0 };
             let frame = Frame::new(stamp, Up::Heartbeat(beat));
             let length = encode(&frame, &mut buffer).map_err(|error| malformed(&error))?;
             buffer[KIND_AT].copy_from_slice(&kind.to_le_bytes());
@@ -157,11 +141,7 @@ fn close_frame(bytes: &[u8]) -> Option<CloseFrame> {
     Some(CloseFrame { code: code.into(), reason })
 }
 
-async fn write(
-    mut sink: SplitSink<Socket, Message>,
-    mut frames: mpsc::Receiver<Bytes>,
-    form: Form,
-) {
+async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<Bytes>, form: Form) {
     let mut close = None;
     while let Some(bytes) = frames.recv().await {
         close = close_frame(&bytes);
@@ -193,25 +173,20 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_in_json_keeps_its_place_in_the_sequence() {
-        let text = r#"{"kind":"of_tomorrow","kind_number":8190,"sequence":70000,"turn":3,"time_us":8600000,"new":true}"#;
+        let text =
+            r#"{"kind":"of_tomorrow","kind_number":8190,"sequence":70000,"turn":3,"time_us":8600000,"new":true}"#;
         let bytes = binary_of(text).unwrap();
         let Ok(Decoded::Skipped { kind, stamp }) = decode_up(&bytes) else {
             panic!("{bytes:?}");
         };
         assert_eq!((kind, Class::of_kind(kind)), (8190, Class::Control));
-        assert_eq!(
-            (stamp.sequence, stamp.turn, stamp.time_us),
-            (70_000, 3, 8_600_000)
-        );
+        assert_eq!((stamp.sequence, stamp.turn, stamp.time_us), (70_000, 3, 8_600_000));
     }
 
     #[test]
     fn text_that_is_no_message_is_malformed() {
         for text in ["", "{}", "[1]", "null", r#"{"kind":"mute"}"#] {
-            assert!(
-                matches!(binary_of(text), Err(LinkError::Malformed(_))),
-                "{text}"
-            );
+            assert!(matches!(binary_of(text), Err(LinkError::Malformed(_))), "{text}");
         }
     }
 }

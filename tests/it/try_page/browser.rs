@@ -51,27 +51,12 @@ impl Browser {
         tokio::spawn(async move { while let Ok(Some(_)) = errors.next_line().await {} });
         let host = address.split('/').nth(2).unwrap();
         let stream = TcpStream::connect(host).await.unwrap();
-        let (socket, _) = tokio_tungstenite::client_async(&address, stream)
-            .await
-            .unwrap();
-        let mut browser = Self {
-            child,
-            socket,
-            session: String::new(),
-            calls: 0,
-            loads: 0,
-            console: Vec::new(),
-            _profile: profile,
-        };
-        let page = browser
-            .call("Target.createTarget", json!({"url": "about:blank"}))
-            .await;
-        let attached = browser
-            .call(
-                "Target.attachToTarget",
-                json!({"targetId": page["targetId"], "flatten": true}),
-            )
-            .await;
+        let (socket, _) = tokio_tungstenite::client_async(&address, stream).await.unwrap();
+        let mut browser =
+            Self { child, socket, session: String::new(), calls: 0, loads: 0, console: Vec::new(), _profile: profile };
+        let page = browser.call("Target.createTarget", json!({"url": "about:blank"})).await;
+        let attached =
+            browser.call("Target.attachToTarget", json!({"targetId": page["targetId"], "flatten": true})).await;
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             browser.call(domain, json!({})).await;
@@ -84,9 +69,7 @@ impl Browser {
         let before = self.loads;
         self.call("Page.navigate", json!({ "url": url })).await;
         while self.loads == before {
-            timeout(WAIT, self.read())
-                .await
-                .expect("the page was never loaded");
+            timeout(WAIT, self.read()).await.expect("the page was never loaded");
         }
     }
 
@@ -98,23 +81,14 @@ impl Browser {
         )
         .await;
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        self.call(
-            "Emulation.setEmulatedMedia",
-            json!({ "features": features }),
-        )
-        .await;
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features })).await;
     }
 
     /// The value of an expression.
     pub async fn value(&mut self, expression: &str) -> Value {
-        let parameters =
-            json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
+        let parameters = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", parameters).await;
-        assert!(
-            answer["exceptionDetails"].is_null(),
-            "{expression}: {}",
-            answer["exceptionDetails"]
-        );
+        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
         answer["result"]["value"].clone()
     }
 
@@ -130,11 +104,7 @@ impl Browser {
         );
         if timeout(WAIT, self.value(&expression)).await.is_err() {
             let text = self.value("document.body.innerText").await;
-            panic!(
-                "never: {condition}\nconsole: {:#?}\npage:\n{}",
-                self.console,
-                text.as_str().unwrap_or("")
-            );
+            panic!("never: {condition}\nconsole: {:#?}\npage:\n{}", self.console, text.as_str().unwrap_or(""));
         }
     }
 
@@ -143,15 +113,8 @@ impl Browser {
         let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {
             return;
         };
-        let taken = self
-            .call(
-                "Page.captureScreenshot",
-                json!({"format": "png", "captureBeyondViewport": false}),
-            )
-            .await;
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(taken["data"].as_str().unwrap())
-            .unwrap();
+        let taken = self.call("Page.captureScreenshot", json!({"format": "png", "captureBeyondViewport": false})).await;
+        let bytes = base64::engine::general_purpose::STANDARD.decode(taken["data"].as_str().unwrap()).unwrap();
         std::fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
     }
 
@@ -159,10 +122,7 @@ impl Browser {
     pub async fn close(mut self) {
         self.session.clear();
         self.send("Browser.close", json!({})).await;
-        timeout(WAIT, self.child.wait())
-            .await
-            .expect("Chromium did not end")
-            .unwrap();
+        timeout(WAIT, self.child.wait()).await.expect("Chromium did not end").unwrap();
     }
 
     async fn send(&mut self, method: &str, parameters: Value) -> u64 {
@@ -171,10 +131,7 @@ impl Browser {
         if !self.session.is_empty() {
             call["sessionId"] = json!(self.session);
         }
-        self.socket
-            .send(Message::text(call.to_string()))
-            .await
-            .unwrap();
+        self.socket.send(Message::text(call.to_string())).await.unwrap();
         self.calls
     }
 
@@ -227,10 +184,7 @@ fn spawn(microphone: &Path, profile: &Path) -> Child {
                 "--autoplay-policy=no-user-gesture-required",
                 "--remote-debugging-port=0",
             ])
-            .arg(format!(
-                "--use-file-for-fake-audio-capture={}%noloop",
-                microphone.display()
-            ))
+            .arg(format!("--use-file-for-fake-audio-capture={}%noloop", microphone.display()))
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg("about:blank")
             .stdin(Stdio::null())

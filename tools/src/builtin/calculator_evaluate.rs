@@ -47,18 +47,12 @@ impl Tool for CalculatorEvaluate {
                 "{expression:expression}",
                 "{expression:expression} (equals|is) [what|how much]",
             ],
-            guidance: Some(
-                "Use calculator.evaluate for every calculation; do not do sums yourself.",
-            ),
+            guidance: Some("Use calculator.evaluate for every calculation; do not do sums yourself."),
             flags: READ_ONLY,
         }
     }
 
-    async fn run(
-        &self,
-        _context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, _context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let ask = "What should I calculate?";
         let asked = arguments.text_required("expression", EXPRESSION_CHARS_MAX, ask)?;
         let expression = expression(&asked)?;
@@ -90,12 +84,7 @@ impl Tool for CalculatorEvaluate {
         };
         let say = format!("That's {about}{value}.");
         let sign = if about.is_empty() { "=" } else { "≈" };
-        let mut result = told(
-            say,
-            &asked,
-            format!("{sign} {value}"),
-            json!({"result": outcome}),
-        );
+        let mut result = told(say, &asked, format!("{sign} {value}"), json!({"result": outcome}));
         result.content = outcome;
         Ok(result)
     }
@@ -116,8 +105,7 @@ struct Budget {
 
 impl fend_core::Interrupt for Budget {
     fn should_interrupt(&self) -> bool {
-        self.steps.fetch_add(1, Ordering::Relaxed) >= STEPS_MAX
-            || self.stopped.load(Ordering::Relaxed)
+        self.steps.fetch_add(1, Ordering::Relaxed) >= STEPS_MAX || self.stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -139,13 +127,9 @@ fn evaluate(expression: &str, budget: &Budget) -> Result<String, String> {
 /// From spoken words to the evaluator's language, or why not.
 fn expression(asked: &str) -> Result<String, Refusal> {
     // Short words keep their case: units differ by it (MB, Mb).
-    let words = asked.split(' ').map(|word| {
-        if word.chars().count() > SHORT_CHARS_MAX {
-            word.to_lowercase()
-        } else {
-            word.to_owned()
-        }
-    });
+    let words = asked
+        .split(' ')
+        .map(|word| if word.chars().count() > SHORT_CHARS_MAX { word.to_lowercase() } else { word.to_owned() });
     let words = words.collect::<Vec<_>>().join(" ");
     let digits = replace_numbers_in_text(&words, &Language::english(), 0.0);
     let mut text = format!(" {} ", digits.trim_end_matches(['?', '=', '.', ' ']));
@@ -162,10 +146,7 @@ fn expression(asked: &str) -> Result<String, Refusal> {
     // Dice ("2d6") are a distribution to the evaluator, not a number.
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    let dice = |word: &str| {
-        word.split_once('d')
-            .is_some_and(|(n, sides)| (n.is_empty() || number(n)) && number(sides))
-    };
+    let dice = |word: &str| word.split_once('d').is_some_and(|(n, sides)| (n.is_empty() || number(n)) && number(sides));
     if words.any(dice) {
         return Err(refusal("dice are not offered"));
     }
@@ -240,15 +221,11 @@ fn root(text: &str) -> String {
 
 /// At most four digits after the point of the leading number: more is noise to an ear.
 fn rounded(value: &str) -> String {
-    let end = value
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-'))
-        .unwrap_or(value.len());
+    let end = value.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(value.len());
     let (number, unit) = value.split_at(end);
     let plain = !unit.starts_with(['e', 'E', '*', '/', '^']);
     match (number.split_once('.'), number.parse::<f64>()) {
-        (Some((_, decimals)), Ok(parsed))
-            if plain && decimals.len() > 4 && (0.001..1e12).contains(&parsed.abs()) =>
-        {
+        (Some((_, decimals)), Ok(parsed)) if plain && decimals.len() > 4 && (0.001..1e12).contains(&parsed.abs()) => {
             let short = format!("{parsed:.4}");
             let short = short.trim_end_matches('0').trim_end_matches('.');
             format!("{short}{unit}")
@@ -261,10 +238,7 @@ fn refusal(error: &str) -> Refusal {
     let (code, say) = if error.contains("division by zero") {
         (ErrorCode::ExecutionError, "Nothing can be divided by zero.")
     } else if error.contains("interrupted") {
-        (
-            ErrorCode::ExecutionError,
-            "That calculation is too big for me.",
-        )
+        (ErrorCode::ExecutionError, "That calculation is too big for me.")
     } else {
         (ErrorCode::InvalidArguments, "I can't calculate that.")
     };

@@ -47,11 +47,7 @@ impl Tool for ClockDate {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let today = spoken::now(&*context.ports.clock).date();
         let say = today.strftime("Today is %A, %B %-d, %Y.").to_string();
         let title = today.strftime("%A").to_string();

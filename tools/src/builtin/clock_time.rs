@@ -41,11 +41,7 @@ impl Tool for ClockTime {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let now = spoken::now(&*context.ports.clock);
         let hours = context.ports.style.hours;
         let say = format!("It's {}.", spoken::time(now.time(), hours));

@@ -45,11 +45,7 @@ impl Tool for StatusOfDevice {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let Some(status) = context.ports.device.status(&context.device) else {
             return Err(Refusal {
                 code: ErrorCode::AppNotAvailable,
@@ -75,10 +71,7 @@ impl Tool for StatusOfDevice {
 fn say(status: &DeviceStatus) -> String {
     let mut say = match (status.battery_percent, status.charging) {
         (Some(percent), Some(true)) => {
-            format!(
-                "The battery is at {} percent and charging.",
-                percent.min(100)
-            )
+            format!("The battery is at {} percent and charging.", percent.min(100))
         }
         (Some(percent), _) => format!("The battery is at {} percent.", percent.min(100)),
         (None, Some(true)) => "The battery is charging.".to_owned(),
@@ -96,11 +89,7 @@ fn say(status: &DeviceStatus) -> String {
 fn show(status: &DeviceStatus) -> String {
     let mut lines = Vec::new();
     if let Some(percent) = status.battery_percent {
-        let sign = if status.charging == Some(true) {
-            " +"
-        } else {
-            ""
-        };
+        let sign = if status.charging == Some(true) { " +" } else { "" };
         lines.push(format!("Battery {}%{sign}", percent.min(100)));
     }
     if !status.connection.is_empty() {

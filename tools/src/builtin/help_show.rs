@@ -49,18 +49,11 @@ impl Tool for HelpShow {
                 "what are (your|the) (commands|features|functions|options|abilities)",
             ],
             guidance: None,
-            flags: ToolFlags {
-                persistent: false,
-                ..READ_ONLY
-            },
+            flags: ToolFlags { persistent: false, ..READ_ONLY },
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let examples = examples(&context.offered);
         if examples.is_empty() {
             let say = "There is nothing that I can do right now.";
@@ -69,21 +62,9 @@ impl Tool for HelpShow {
         let spoken_examples: Vec<_> = examples.iter().take(SPOKEN_EXAMPLES).collect();
         let quoted: Vec<_> = spoken_examples.iter().map(|text| text.as_str()).collect();
         let say = format!("You can say, for example: {}.", spoken::list_or(&quoted));
-        let lines: Vec<_> = examples
-            .iter()
-            .take(NOTES_LISTED_MAX)
-            .map(|text| spoken::capitalised(text))
-            .collect();
-        let mut result = told(
-            say,
-            "You can say",
-            lines.join("\n"),
-            json!({"examples": examples}),
-        );
-        result.content = format!(
-            "Examples of what the wearer can say:\n{}",
-            examples.join("\n")
-        );
+        let lines: Vec<_> = examples.iter().take(NOTES_LISTED_MAX).map(|text| spoken::capitalised(text)).collect();
+        let mut result = told(say, "You can say", lines.join("\n"), json!({"examples": examples}));
+        result.content = format!("Examples of what the wearer can say:\n{}", examples.join("\n"));
         result.follow_ups = lines.into_iter().take(FOLLOW_UPS_MAX).collect();
         Ok(result)
     }

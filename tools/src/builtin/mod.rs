@@ -35,11 +35,7 @@ pub trait Tool: Send + Sync {
     /// What it declares.
     fn definition(&self) -> Definition;
     /// Runs it. Arguments fit the schema.
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal>;
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
 
 /// What a built-in tool declares about itself, in the form that is nicest to write.
@@ -72,11 +68,7 @@ const READ_ONLY: ToolFlags = ToolFlags {
 };
 
 /// Changes what is stored for the wearer.
-const CHANGES: ToolFlags = ToolFlags {
-    read_only: false,
-    persistent: true,
-    ..READ_ONLY
-};
+const CHANGES: ToolFlags = ToolFlags { read_only: false, persistent: true, ..READ_ONLY };
 
 /// Milliseconds that a built-in may take: the slowest thing that it does is one commit to a
 /// memory card.
@@ -133,19 +125,14 @@ impl Runner for BuiltIns {
             let message = format!("No built-in tool is named '{}'.", call.name);
             return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
         };
-        tool.run(&context, Arguments(&call.arguments))
-            .await
-            .unwrap_or_else(Refusal::into_result)
+        tool.run(&context, Arguments(&call.arguments)).await.unwrap_or_else(Refusal::into_result)
     }
 }
 
 /// A result that is told the same way to model and wearer, and shown on a card.
 fn told(say: impl Into<String>, title: &str, text: impl Into<String>, data: Value) -> ToolResult {
     let mut result = ToolResult::said(say);
-    result.show = Some(Content::Card {
-        title: title.to_owned(),
-        text: text.into(),
-    });
+    result.show = Some(Content::Card { title: title.to_owned(), text: text.into() });
     result.data = Some(data);
     result
 }

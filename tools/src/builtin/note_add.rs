@@ -46,11 +46,7 @@ impl Tool for NoteAdd {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let ask = "What should the note say?";
         let text = arguments.text_required("text", NOTE_CHARS_MAX, ask)?;
         let note = context.ports.notes.add(&context.user, &text).await?;

@@ -39,18 +39,11 @@ impl Tool for NoteDelete {
                 "(delete|remove|erase) (the|my) {query} note",
             ],
             guidance: None,
-            flags: ToolFlags {
-                destructive: true,
-                ..CHANGES
-            },
+            flags: ToolFlags { destructive: true, ..CHANGES },
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let ask = "Which note should I delete?";
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
         let port = &context.ports.notes;
@@ -59,9 +52,7 @@ impl Tool for NoteDelete {
         let chosen = match matching::choose(found, &query, |note| note.text.as_str()) {
             Choice::One(note) => Some(note),
             Choice::Several(several) => return Ok(which(context, &several)),
-            Choice::None if is_newest(&query) => {
-                port.list(&context.user, 1).await?.into_iter().next()
-            }
+            Choice::None if is_newest(&query) => port.list(&context.user, 1).await?.into_iter().next(),
             Choice::None => None,
         };
         let Some(note) = chosen else {
@@ -88,21 +79,13 @@ fn is_newest(query: &str) -> bool {
 
 /// Asks which one is meant; nothing was deleted.
 fn which(context: &RunContext, several: &[Note]) -> ToolResult {
-    let mut names: Vec<String> = several
-        .iter()
-        .take(SPOKEN_ITEMS_MAX)
-        .map(notes::short)
-        .collect();
+    let mut names: Vec<String> = several.iter().take(SPOKEN_ITEMS_MAX).map(notes::short).collect();
     let shown = names.join("\n");
     if several.len() > SPOKEN_ITEMS_MAX {
         names.push("another one".to_owned());
     }
     let say = format!("Which note: {}?", spoken::list_or(&names));
-    let all: Vec<_> = several
-        .iter()
-        .take(NOTES_LISTED_MAX)
-        .map(|note| notes::describe(context, note))
-        .collect();
+    let all: Vec<_> = several.iter().take(NOTES_LISTED_MAX).map(|note| notes::describe(context, note)).collect();
     let data = json!({"deleted": null, "ask_which": all});
     let mut result = told(&*say, "Which note?", shown, data);
     result.content = format!("Nothing was deleted: several fit. Ask the wearer. {say}");

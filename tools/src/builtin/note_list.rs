@@ -40,20 +40,13 @@ impl Tool for NoteList {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         // One more than is listed tells whether there are more.
         let asked = NOTES_LISTED_MAX + 1;
         let mut found = context.ports.notes.list(&context.user, asked).await?;
         let more = found.len() > NOTES_LISTED_MAX;
         found.truncate(NOTES_LISTED_MAX);
-        let all: Vec<_> = found
-            .iter()
-            .map(|note| notes::describe(context, note))
-            .collect();
+        let all: Vec<_> = found.iter().map(|note| notes::describe(context, note)).collect();
         let data = json!({"notes": all, "more": more});
         if found.is_empty() {
             return Ok(told("You have no notes.", "Notes", "None", data));

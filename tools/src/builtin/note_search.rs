@@ -44,11 +44,7 @@ impl Tool for NoteSearch {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let ask = "What should I look for?";
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
         // One more than is listed tells whether there are more.
@@ -57,10 +53,7 @@ impl Tool for NoteSearch {
         let mut found = found.await?;
         let more = found.len() > NOTES_LISTED_MAX;
         found.truncate(NOTES_LISTED_MAX);
-        let all: Vec<_> = found
-            .iter()
-            .map(|note| notes::describe(context, note))
-            .collect();
+        let all: Vec<_> = found.iter().map(|note| notes::describe(context, note)).collect();
         let data = json!({"notes": all, "more": more});
         let query = cut(&query, ITEM_CHARS_MAX);
         if found.is_empty() {
@@ -71,11 +64,7 @@ impl Tool for NoteSearch {
             (true, n) => format!("more than {n} notes"),
             (false, n) => spoken::count(n, "note"),
         };
-        let newest = if found.len() > SPOKEN_ITEMS_MAX {
-            " The newest:"
-        } else {
-            ""
-        };
+        let newest = if found.len() > SPOKEN_ITEMS_MAX { " The newest:" } else { "" };
         found.truncate(SPOKEN_ITEMS_MAX);
         let read = notes::read_out(&found);
         let say = format!("I found {count} about {query}.{newest} {read}");

@@ -21,10 +21,7 @@ pub(super) fn short(note: &Note) -> String {
 
 /// Reads notes out, one sentence each.
 pub(super) fn read_out(notes: &[Note]) -> String {
-    let sentences: Vec<_> = notes
-        .iter()
-        .map(|note| spoken::sentence(&spoken::capitalised(&short(note))))
-        .collect();
+    let sentences: Vec<_> = notes.iter().map(|note| spoken::sentence(&spoken::capitalised(&short(note)))).collect();
     sentences.join(" ")
 }
 

@@ -42,29 +42,23 @@ impl Tool for ReminderCancel {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let reminders = schedule::entries(context, EntryKind::Reminder).await?;
         if reminders.is_empty() {
             let data = json!({"cancelled": null});
             return Ok(told("You have no reminders.", "Reminders", "None", data));
         }
         let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
-            Some(text) => {
-                match matching::choose(reminders, &text, |reminder| reminder.text.as_str()) {
-                    Choice::None => {
-                        let text = cut(&text, ITEM_CHARS_MAX);
-                        let say = format!("I don't find a reminder about {text}.");
-                        let data = json!({"cancelled": null});
-                        return Ok(told(say, "Reminder", "Not found", data));
-                    }
-                    Choice::One(reminder) => reminder,
-                    Choice::Several(several) => return Ok(which(context, &several)),
+            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.text.as_str()) {
+                Choice::None => {
+                    let text = cut(&text, ITEM_CHARS_MAX);
+                    let say = format!("I don't find a reminder about {text}.");
+                    let data = json!({"cancelled": null});
+                    return Ok(told(say, "Reminder", "Not found", data));
                 }
-            }
+                Choice::One(reminder) => reminder,
+                Choice::Several(several) => return Ok(which(context, &several)),
+            },
             None => match reminders.as_slice() {
                 [only] => only.clone(),
                 several => return Ok(which(context, several)),

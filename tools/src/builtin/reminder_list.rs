@@ -43,16 +43,9 @@ impl Tool for ReminderList {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let reminders = schedule::entries(context, EntryKind::Reminder).await?;
-        let all: Vec<_> = reminders
-            .iter()
-            .map(|reminder| schedule::describe(context, reminder))
-            .collect();
+        let all: Vec<_> = reminders.iter().map(|reminder| schedule::describe(context, reminder)).collect();
         let data = json!({"reminders": all});
         if reminders.is_empty() {
             return Ok(told("You have no reminders.", "Reminders", "None", data));

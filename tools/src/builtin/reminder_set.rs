@@ -50,18 +50,12 @@ impl Tool for ReminderSet {
                 "(do not|don't) let me forget to {text} {at:when}",
                 "remember to remind me {at:when} (to|that|about|of) {text}",
             ],
-            guidance: Some(
-                "If the wearer gave no time for a reminder, ask for it instead of guessing.",
-            ),
+            guidance: Some("If the wearer gave no time for a reminder, ask for it instead of guessing."),
             flags: CHANGES,
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let ask = "What should I remind you of?";
         let text = arguments.text_required("text", REMINDER_CHARS_MAX, ask)?;
         let in_seconds = arguments.integer("in_seconds");
@@ -87,29 +81,15 @@ impl Tool for ReminderSet {
                 ));
             }
             (Some(_), Some(_)) => {
-                return Err(Refusal::arguments(
-                    "Only one of 'in_seconds' and 'at' may be given.",
-                    ASK_WHEN,
-                ));
+                return Err(Refusal::arguments("Only one of 'in_seconds' and 'at' may be given.", ASK_WHEN));
             }
         };
         schedule::check_room(context).await?;
-        let entry = context
-            .ports
-            .schedule
-            .add(&context.user, due, EntryKind::Reminder, &text)
-            .await?;
+        let entry = context.ports.schedule.add(&context.user, due, EntryKind::Reminder, &text).await?;
         let due = schedule::due(context, &entry);
         let when = when.unwrap_or_else(|| due.clone());
-        let why = if moved {
-            "That time has passed today, so the"
-        } else {
-            "The"
-        };
-        let say = spoken::sentence(&format!(
-            "{why} reminder is set for {}: {text}",
-            bare(&when)
-        ));
+        let why = if moved { "That time has passed today, so the" } else { "The" };
+        let say = spoken::sentence(&format!("{why} reminder is set for {}: {text}", bare(&when)));
         let say = if moved {
             say
         } else {
@@ -124,17 +104,12 @@ impl Tool for ReminderSet {
 
 /// "at 5 PM" is "5 PM" and "on Friday at noon" is "Friday at noon" after "for".
 fn bare(when: &str) -> &str {
-    when.strip_prefix("at ")
-        .or_else(|| when.strip_prefix("on "))
-        .unwrap_or(when)
+    when.strip_prefix("at ").or_else(|| when.strip_prefix("on ")).unwrap_or(when)
 }
 
 fn check_ahead(seconds: i64) -> Result<u64, Refusal> {
     if seconds < 1 {
-        return Err(Refusal::arguments(
-            "The time must lie in the future. Ask the wearer when.",
-            ASK_WHEN,
-        ));
+        return Err(Refusal::arguments("The time must lie in the future. Ask the wearer when.", ASK_WHEN));
     }
     if seconds > REMINDER_SECONDS_MAX {
         return Err(Refusal::arguments(

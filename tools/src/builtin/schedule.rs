@@ -29,9 +29,7 @@ pub(super) async fn check_room(context: &RunContext) -> Result<(), Refusal> {
     }
     Err(Refusal {
         code: gateway_core::vocab::ErrorCode::RateLimited,
-        message: format!(
-            "There are already {ENTRIES_MAX} timers and reminders. Cancel some first."
-        ),
+        message: format!("There are already {ENTRIES_MAX} timers and reminders. Cancel some first."),
         say: "You have too many timers and reminders. Please cancel some first.".to_owned(),
         retryable: false,
     })
@@ -40,9 +38,7 @@ pub(super) async fn check_room(context: &RunContext) -> Result<(), Refusal> {
 /// Milliseconds until the entry is due, by its own countdown where there is one.
 pub(super) fn remaining_ms(context: &RunContext, entry: &Entry) -> u64 {
     entry.remaining_ms.unwrap_or_else(|| {
-        let left = entry
-            .due_wall_ms
-            .saturating_sub(context.ports.clock.now().wall_ms);
+        let left = entry.due_wall_ms.saturating_sub(context.ports.clock.now().wall_ms);
         u64::try_from(left).unwrap_or(0)
     })
 }
@@ -89,41 +85,21 @@ pub(super) fn describe(context: &RunContext, entry: &Entry) -> Value {
 
 /// Removes an entry that was listed before. `false`: it had come due in between.
 pub(super) async fn remove(context: &RunContext, entry: &Entry) -> Result<bool, Refusal> {
-    let removed = context
-        .ports
-        .schedule
-        .remove(&context.user, entry.id)
-        .await?;
+    let removed = context.ports.schedule.remove(&context.user, entry.id).await?;
     Ok(removed.is_some())
 }
 
 /// Asks which one of several is meant; nothing was done.
-pub(super) fn ask_which(
-    context: &RunContext,
-    title: &str,
-    names: &[String],
-    entries: &[Entry],
-) -> ToolResult {
-    let mut spoken_names: Vec<String> = names
-        .iter()
-        .take(SPOKEN_ITEMS_MAX)
-        .map(|name| cut(name, ITEM_CHARS_MAX))
-        .collect();
+pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], entries: &[Entry]) -> ToolResult {
+    let mut spoken_names: Vec<String> =
+        names.iter().take(SPOKEN_ITEMS_MAX).map(|name| cut(name, ITEM_CHARS_MAX)).collect();
     let shown = spoken_names.join("\n");
     if names.len() > SPOKEN_ITEMS_MAX {
         spoken_names.push("another one".to_owned());
     }
     let say = format!("Which one: {}?", spoken::list_or(&spoken_names));
-    let which: Vec<_> = entries
-        .iter()
-        .map(|entry| describe(context, entry))
-        .collect();
-    let mut result = told(
-        &*say,
-        title,
-        shown,
-        json!({"done": false, "ask_which": which}),
-    );
+    let which: Vec<_> = entries.iter().map(|entry| describe(context, entry)).collect();
+    let mut result = told(&*say, title, shown, json!({"done": false, "ask_which": which}));
     result.content = format!("Nothing was cancelled: several fit. Ask the wearer. {say}");
     result
 }

@@ -61,18 +61,13 @@ impl House {
     /// Kind of failure and what is said; the call must fail.
     async fn fail(&self, name: &str, arguments: Value) -> (ErrorCode, String) {
         let result = self.run(name, arguments.clone()).await;
-        let error = result
-            .error
-            .unwrap_or_else(|| panic!("{name} {arguments} went well"));
+        let error = result.error.unwrap_or_else(|| panic!("{name} {arguments} went well"));
         (error.code, result.say.expect("words"))
     }
 
     fn entries(&self, kind: EntryKind) -> usize {
         let entries = self.world.entries.lock().unwrap();
-        entries
-            .iter()
-            .filter(|(_, entry)| entry.kind == kind)
-            .count()
+        entries.iter().filter(|(_, entry)| entry.kind == kind).count()
     }
 }
 
@@ -87,11 +82,7 @@ fn shown(result: &ToolResult) -> (&str, &str) {
 fn all_of_them_register_and_each_has_an_example() {
     let registry = Registry::with_built_ins().expect("valid definitions");
     let snapshot = registry.snapshot("u", "d");
-    let names: Vec<_> = snapshot
-        .specs
-        .iter()
-        .map(|spec| spec.name.as_str())
-        .collect();
+    let names: Vec<_> = snapshot.specs.iter().map(|spec| spec.name.as_str()).collect();
     let mut wanted = NAMES.to_vec();
     wanted.push("timer.set");
     assert_eq!(names, wanted);
@@ -119,18 +110,13 @@ async fn the_time() {
         let mut ports = house.world.ports();
         ports.style.hours = Hours::TwentyFour;
         let executor = Executor::new(Arc::clone(house.executor.registry()), ports);
-        let result = executor
-            .call(context(), call("clock.time", json!({})))
-            .await;
+        let result = executor.call(context(), call("clock.time", json!({}))).await;
         assert_eq!(result.say.as_deref(), Some(twenty_four));
     }
     let house = House::usual();
     let result = house.run("clock.time", json!({})).await;
     assert_eq!(shown(&result), ("Time", "5:20 PM"));
-    assert_eq!(
-        result.data.unwrap(),
-        json!({"time": "17:20", "utc_offset": "-05:00"})
-    );
+    assert_eq!(result.data.unwrap(), json!({"time": "17:20", "utc_offset": "-05:00"}));
 }
 
 #[tokio::test]
@@ -150,27 +136,13 @@ async fn the_date_is_the_wearers() {
 #[tokio::test]
 async fn timers_are_set_listed_and_cancelled() {
     let house = House::usual();
-    assert_eq!(
-        house.say("timer.list", json!({})).await,
-        "No timers are running."
-    );
-    assert_eq!(
-        house.say("timer.cancel", json!({})).await,
-        "No timers are running."
-    );
+    assert_eq!(house.say("timer.list", json!({})).await, "No timers are running.");
+    assert_eq!(house.say("timer.cancel", json!({})).await, "No timers are running.");
     let result = house.run("timer.set", json!({"seconds": 600})).await;
     assert_eq!(result.say.as_deref(), Some("Timer set for ten minutes."));
     assert_eq!(shown(&result), ("Timer", "10:00"));
-    assert_eq!(
-        house.say("timer.list", json!({})).await,
-        "Your timer has ten minutes left."
-    );
-    let say = house
-        .say(
-            "timer.set",
-            json!({"seconds": 200.0, "name": "the Pasta timer"}),
-        )
-        .await;
+    assert_eq!(house.say("timer.list", json!({})).await, "Your timer has ten minutes left.");
+    let say = house.say("timer.set", json!({"seconds": 200.0, "name": "the Pasta timer"})).await;
     assert_eq!(say, "Pasta timer set for 3 minutes and 20 seconds.");
     house.world.pass(10);
     let say = house.say("timer.list", json!({})).await;
@@ -183,45 +155,24 @@ async fn timers_are_set_listed_and_cancelled() {
     assert!(result.content.starts_with("Nothing was cancelled"));
     assert_eq!(house.entries(EntryKind::Timer), 2);
     let say = house.say("timer.cancel", json!({"name": "egg"})).await;
-    assert_eq!(
-        say,
-        "I don't find the egg timer. You have the Pasta timer and the ten minute timer."
-    );
+    assert_eq!(say, "I don't find the egg timer. You have the Pasta timer and the ten minute timer.");
     let say = house.say("timer.cancel", json!({"name": "pasta"})).await;
     assert_eq!(say, "Pasta timer cancelled.");
-    assert_eq!(
-        house.say("timer.list", json!({})).await,
-        "Your timer has 9 minutes and 50 seconds left."
-    );
-    assert_eq!(
-        house.say("timer.cancel", json!({})).await,
-        "Timer cancelled."
-    );
+    assert_eq!(house.say("timer.list", json!({})).await, "Your timer has 9 minutes and 50 seconds left.");
+    assert_eq!(house.say("timer.cancel", json!({})).await, "Timer cancelled.");
     assert_eq!(house.entries(EntryKind::Timer), 0);
 }
 
 #[tokio::test]
 async fn timers_are_told_apart_by_length() {
-    for name in [
-        "10 minute",
-        "ten minutes",
-        "the ten minute timer",
-        "10 minute timer",
-    ] {
+    for name in ["10 minute", "ten minutes", "the ten minute timer", "10 minute timer"] {
         let house = House::usual();
         for seconds in [600, 300, 5_400] {
             house.say("timer.set", json!({"seconds": seconds})).await;
         }
         let say = house.say("timer.cancel", json!({"name": name})).await;
         assert_eq!(say, "Timer cancelled.", "{name}");
-        let left: Vec<_> = house
-            .world
-            .entries
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|(_, entry)| entry.duration_ms)
-            .collect();
+        let left: Vec<_> = house.world.entries.lock().unwrap().iter().map(|(_, entry)| entry.duration_ms).collect();
         assert_eq!(left, [300_000, 5_400_000], "{name}");
     }
     let house = House::usual();
@@ -233,10 +184,7 @@ async fn timers_are_told_apart_by_length() {
         say,
         "Which one: the ten minute timer with nine minutes left or the ten minute timer with ten minutes left?"
     );
-    assert_eq!(
-        house.say("timer.cancel", json!({"all": true})).await,
-        "2 timers cancelled."
-    );
+    assert_eq!(house.say("timer.cancel", json!({"all": true})).await, "2 timers cancelled.");
     assert_eq!(house.entries(EntryKind::Timer), 0);
 }
 
@@ -246,33 +194,18 @@ async fn timers_of_no_or_endless_length_are_refused() {
     for (seconds, say) in [
         (json!(0), "For how long?"),
         (json!(-5), "For how long?"),
-        (
-            json!(86_401),
-            "A timer can run for up to 24 hours. For more, ask me for a reminder.",
-        ),
-        (
-            json!(u64::MAX),
-            "A timer can run for up to 24 hours. For more, ask me for a reminder.",
-        ),
-        (
-            json!(1e300),
-            "A timer can run for up to 24 hours. For more, ask me for a reminder.",
-        ),
+        (json!(86_401), "A timer can run for up to 24 hours. For more, ask me for a reminder."),
+        (json!(u64::MAX), "A timer can run for up to 24 hours. For more, ask me for a reminder."),
+        (json!(1e300), "A timer can run for up to 24 hours. For more, ask me for a reminder."),
         (json!(-1e300), "For how long?"),
         (json!("ten"), "I didn't get all I need for that."),
         (json!(null), "I didn't get all I need for that."),
         (json!(1.5), "I didn't get all I need for that."),
     ] {
         let failed = house.fail("timer.set", json!({"seconds": seconds})).await;
-        assert_eq!(
-            failed,
-            (ErrorCode::InvalidArguments, say.into()),
-            "{seconds}"
-        );
+        assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{seconds}");
     }
-    let (code, _) = house
-        .fail("timer.set", json!({"seconds": 1, "name": "x".repeat(100)}))
-        .await;
+    let (code, _) = house.fail("timer.set", json!({"seconds": 1, "name": "x".repeat(100)})).await;
     assert_eq!(code, ErrorCode::InvalidArguments);
     assert_eq!(house.entries(EntryKind::Timer), 0);
     for _ in 0..100 {
@@ -281,9 +214,7 @@ async fn timers_of_no_or_endless_length_are_refused() {
     let (code, say) = house.fail("timer.set", json!({"seconds": 1})).await;
     assert_eq!(code, ErrorCode::RateLimited);
     assert!(say.starts_with("You have too many"));
-    let (code, _) = house
-        .fail("reminder.set", json!({"text": "x", "in_seconds": 5}))
-        .await;
+    let (code, _) = house.fail("reminder.set", json!({"text": "x", "in_seconds": 5})).await;
     assert_eq!(code, ErrorCode::RateLimited);
 }
 
@@ -294,14 +225,8 @@ async fn another_users_things_are_not_there() {
     house.say("note.add", json!({"text": "secret"})).await;
     let mut bob = context();
     bob.user = "bob".into();
-    for (name, say) in [
-        ("timer.list", "No timers are running."),
-        ("note.list", "You have no notes."),
-    ] {
-        let result = house
-            .executor
-            .call(bob.clone(), call(name, json!({})))
-            .await;
+    for (name, say) in [("timer.list", "No timers are running."), ("note.list", "You have no notes.")] {
+        let result = house.executor.call(bob.clone(), call(name, json!({}))).await;
         assert_eq!(result.say.as_deref(), Some(say));
     }
     let all = call("timer.cancel", json!({"all": true}));
@@ -363,10 +288,7 @@ async fn reminders_without_a_good_time_ask() {
     let when = "When should I remind you?";
     for (arguments, say) in [
         (json!({"text": "x"}), when),
-        (
-            json!({"text": "x", "in_seconds": 5, "at": "2026-11-21T18:00"}),
-            when,
-        ),
+        (json!({"text": "x", "in_seconds": 5, "at": "2026-11-21T18:00"}), when),
         (json!({"text": "x", "in_seconds": 0}), when),
         (json!({"text": "x", "in_seconds": -9}), when),
         (
@@ -378,53 +300,19 @@ async fn reminders_without_a_good_time_ask() {
             "That is too far away. I can remind you within the next five years.",
         ),
         // In New York this minute lies beyond the end of the calendar in UTC.
-        (
-            json!({"text": "x", "at": "9999-12-31T23:59"}),
-            "I didn't get the time. When should I remind you?",
-        ),
-        (
-            json!({"text": "x", "at": "2026-11-20T18:00"}),
-            "That time has already passed. When should I remind you?",
-        ),
-        (
-            json!({"text": "x", "at": "1970-01-01T00:00"}),
-            "That time has already passed. When should I remind you?",
-        ),
-        (
-            json!({"text": "x", "at": "at six"}),
-            "I didn't get the time. When should I remind you?",
-        ),
-        (
-            json!({"text": "x", "at": "2026-02-30T18:00"}),
-            "I didn't get the time. When should I remind you?",
-        ),
-        (
-            json!({"text": "x", "at": "2026-11-21T25:00"}),
-            "I didn't get the time. When should I remind you?",
-        ),
-        (
-            json!({"text": " \n ", "in_seconds": 5}),
-            "What should I remind you of?",
-        ),
-        (
-            json!({"text": "", "in_seconds": 5}),
-            "What should I remind you of?",
-        ),
-        (
-            json!({"text": "x".repeat(501), "in_seconds": 5}),
-            "That is too long for me.",
-        ),
-        (
-            json!({"in_seconds": 5}),
-            "I didn't get all I need for that.",
-        ),
+        (json!({"text": "x", "at": "9999-12-31T23:59"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-11-20T18:00"}), "That time has already passed. When should I remind you?"),
+        (json!({"text": "x", "at": "1970-01-01T00:00"}), "That time has already passed. When should I remind you?"),
+        (json!({"text": "x", "at": "at six"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-02-30T18:00"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-11-21T25:00"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": " \n ", "in_seconds": 5}), "What should I remind you of?"),
+        (json!({"text": "", "in_seconds": 5}), "What should I remind you of?"),
+        (json!({"text": "x".repeat(501), "in_seconds": 5}), "That is too long for me."),
+        (json!({"in_seconds": 5}), "I didn't get all I need for that."),
     ] {
         let failed = house.fail("reminder.set", arguments.clone()).await;
-        assert_eq!(
-            failed,
-            (ErrorCode::InvalidArguments, say.into()),
-            "{arguments}"
-        );
+        assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{arguments}");
     }
     assert_eq!(house.entries(EntryKind::Reminder), 0);
 }
@@ -433,9 +321,7 @@ async fn reminders_without_a_good_time_ask() {
 async fn reminders_across_clock_changes() {
     let set = async |now: &str, at: &str| {
         let house = House::new(World::at(now, "America/New_York"));
-        let result = house
-            .run("reminder.set", json!({"text": "x", "at": at}))
-            .await;
+        let result = house.run("reminder.set", json!({"text": "x", "at": at})).await;
         assert!(!result.is_error(), "{result:?}");
         let entries = house.world.entries.lock().unwrap();
         let utc = jiff::Timestamp::from_millisecond(entries[0].1.due_wall_ms).unwrap();
@@ -464,122 +350,50 @@ async fn reminders_across_clock_changes() {
 #[tokio::test]
 async fn reminders_are_listed_and_cancelled() {
     let house = House::usual();
-    assert_eq!(
-        house.say("reminder.list", json!({})).await,
-        "You have no reminders."
-    );
-    assert_eq!(
-        house.say("reminder.cancel", json!({"text": "x"})).await,
-        "You have no reminders."
-    );
-    house
-        .say(
-            "reminder.set",
-            json!({"text": "call mom", "at": "2026-11-22T09:00"}),
-        )
-        .await;
-    house
-        .say(
-            "reminder.set",
-            json!({"text": "check the oven", "in_seconds": 600}),
-        )
-        .await;
-    house
-        .say("timer.set", json!({"seconds": 60, "name": "oven"}))
-        .await;
+    assert_eq!(house.say("reminder.list", json!({})).await, "You have no reminders.");
+    assert_eq!(house.say("reminder.cancel", json!({"text": "x"})).await, "You have no reminders.");
+    house.say("reminder.set", json!({"text": "call mom", "at": "2026-11-22T09:00"})).await;
+    house.say("reminder.set", json!({"text": "check the oven", "in_seconds": 600})).await;
+    house.say("timer.set", json!({"seconds": 60, "name": "oven"})).await;
     let say = house.say("reminder.list", json!({})).await;
-    assert_eq!(
-        say,
-        "You have 2 reminders. At 5:30 PM: check the oven. Tomorrow at 9 AM: call mom."
-    );
+    assert_eq!(say, "You have 2 reminders. At 5:30 PM: check the oven. Tomorrow at 9 AM: call mom.");
     let say = house.say("reminder.cancel", json!({})).await;
-    assert_eq!(
-        say,
-        "Which one: check the oven at 5:30 PM or call mom tomorrow at 9 AM?"
-    );
-    let say = house
-        .say("reminder.cancel", json!({"text": "dentist"}))
-        .await;
+    assert_eq!(say, "Which one: check the oven at 5:30 PM or call mom tomorrow at 9 AM?");
+    let say = house.say("reminder.cancel", json!({"text": "dentist"})).await;
     assert_eq!(say, "I don't find a reminder about dentist.");
-    let say = house
-        .say("reminder.cancel", json!({"text": "the oven"}))
-        .await;
+    let say = house.say("reminder.cancel", json!({"text": "the oven"})).await;
     assert_eq!(say, "Reminder cancelled: check the oven.");
     assert_eq!(house.entries(EntryKind::Timer), 1);
     let say = house.say("reminder.cancel", json!({})).await;
     assert_eq!(say, "Reminder cancelled: call mom.");
     for n in 0..8 {
-        house
-            .say(
-                "reminder.set",
-                json!({"text": format!("thing {n}"), "in_seconds": 60 + n}),
-            )
-            .await;
+        house.say("reminder.set", json!({"text": format!("thing {n}"), "in_seconds": 60 + n})).await;
     }
     let say = house.say("reminder.list", json!({})).await;
-    assert!(
-        say.starts_with("You have 8 reminders.")
-            && say.ends_with("thing 4. The others come later."),
-        "{say}"
-    );
+    assert!(say.starts_with("You have 8 reminders.") && say.ends_with("thing 4. The others come later."), "{say}");
 }
 
 #[tokio::test]
 async fn notes_are_added_read_found_and_deleted() {
     let house = House::usual();
-    assert_eq!(
-        house.say("note.list", json!({})).await,
-        "You have no notes."
-    );
-    assert_eq!(
-        house.say("note.search", json!({"query": "milk"})).await,
-        "I find no note about milk."
-    );
-    assert_eq!(
-        house.say("note.delete", json!({"query": "milk"})).await,
-        "I find no note about milk."
-    );
-    assert_eq!(
-        house
-            .say("note.add", json!({"text": " buy\n milk\u{7} "}))
-            .await,
-        "Noted: buy milk."
-    );
-    house
-        .say("note.add", json!({"text": "Buy oat milk."}))
-        .await;
-    house
-        .say("note.add", json!({"text": "the door code is 1234"}))
-        .await;
+    assert_eq!(house.say("note.list", json!({})).await, "You have no notes.");
+    assert_eq!(house.say("note.search", json!({"query": "milk"})).await, "I find no note about milk.");
+    assert_eq!(house.say("note.delete", json!({"query": "milk"})).await, "I find no note about milk.");
+    assert_eq!(house.say("note.add", json!({"text": " buy\n milk\u{7} "})).await, "Noted: buy milk.");
+    house.say("note.add", json!({"text": "Buy oat milk."})).await;
+    house.say("note.add", json!({"text": "the door code is 1234"})).await;
     let say = house.say("note.list", json!({})).await;
-    assert_eq!(
-        say,
-        "You have 3 notes. The door code is 1234. Buy oat milk. Buy milk."
-    );
+    assert_eq!(say, "You have 3 notes. The door code is 1234. Buy oat milk. Buy milk.");
     let say = house.say("note.search", json!({"query": "Milk"})).await;
     assert_eq!(say, "I found 2 notes about Milk. Buy oat milk. Buy milk.");
     let result = house.run("note.delete", json!({"query": "milk"})).await;
-    assert_eq!(
-        result.say.as_deref(),
-        Some("Which note: Buy oat milk. or buy milk?")
-    );
+    assert_eq!(result.say.as_deref(), Some("Which note: Buy oat milk. or buy milk?"));
     assert!(result.content.starts_with("Nothing was deleted"));
     assert_eq!(house.world.notes.lock().unwrap().len(), 3);
     // Exactly these words are meant when they are said.
-    assert_eq!(
-        house.say("note.delete", json!({"query": "buy milk"})).await,
-        "Deleted: buy milk."
-    );
-    assert_eq!(
-        house
-            .say("note.delete", json!({"query": "my last note"}))
-            .await,
-        "Deleted: the door code is 1234."
-    );
-    assert_eq!(
-        house.say("note.delete", json!({"query": "oat"})).await,
-        "Deleted: Buy oat milk."
-    );
+    assert_eq!(house.say("note.delete", json!({"query": "buy milk"})).await, "Deleted: buy milk.");
+    assert_eq!(house.say("note.delete", json!({"query": "my last note"})).await, "Deleted: the door code is 1234.");
+    assert_eq!(house.say("note.delete", json!({"query": "oat"})).await, "Deleted: Buy oat milk.");
     assert!(house.world.notes.lock().unwrap().is_empty());
 }
 
@@ -590,40 +404,18 @@ async fn empty_and_endless_notes_are_refused() {
     for (name, arguments, say) in [
         ("note.add", json!({"text": ""}), what),
         ("note.add", json!({"text": " \u{0}\t\n"}), what),
-        (
-            "note.add",
-            json!({"text": "x".repeat(4_001)}),
-            "That is too long for me.",
-        ),
-        (
-            "note.add",
-            json!({"text": 5}),
-            "I didn't get all I need for that.",
-        ),
+        ("note.add", json!({"text": "x".repeat(4_001)}), "That is too long for me."),
+        ("note.add", json!({"text": 5}), "I didn't get all I need for that."),
         ("note.add", json!({}), "I didn't get all I need for that."),
-        (
-            "note.search",
-            json!({"query": " "}),
-            "What should I look for?",
-        ),
-        (
-            "note.delete",
-            json!({"query": ""}),
-            "Which note should I delete?",
-        ),
-        (
-            "note.delete",
-            json!({"query": "x".repeat(201)}),
-            "That is too long for me.",
-        ),
+        ("note.search", json!({"query": " "}), "What should I look for?"),
+        ("note.delete", json!({"query": ""}), "Which note should I delete?"),
+        ("note.delete", json!({"query": "x".repeat(201)}), "That is too long for me."),
     ] {
         let failed = house.fail(name, arguments).await;
         assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()));
     }
     assert!(house.world.notes.lock().unwrap().is_empty());
-    house
-        .say("note.add", json!({"text": "ä".repeat(4_000)}))
-        .await;
+    house.say("note.add", json!({"text": "ä".repeat(4_000)})).await;
 }
 
 #[tokio::test]
@@ -634,21 +426,9 @@ async fn ten_thousand_notes_give_short_answers() {
         Notes::add(&*house.world, "ada", &text).await.unwrap();
     }
     for (name, arguments, begin) in [
-        (
-            "note.list",
-            json!({}),
-            "Here are your five latest notes. Milk 9999",
-        ),
-        (
-            "note.search",
-            json!({"query": "milk"}),
-            "I found more than 20 notes about milk. The newest: Milk 9999",
-        ),
-        (
-            "note.delete",
-            json!({"query": "milk"}),
-            "Which note: milk 9999",
-        ),
+        ("note.list", json!({}), "Here are your five latest notes. Milk 9999"),
+        ("note.search", json!({"query": "milk"}), "I found more than 20 notes about milk. The newest: Milk 9999"),
+        ("note.delete", json!({"query": "milk"}), "Which note: milk 9999"),
     ] {
         let result = house.run(name, arguments).await;
         let say = result.say.unwrap();
@@ -659,10 +439,7 @@ async fn ten_thousand_notes_give_short_answers() {
     }
     assert_eq!(house.world.notes.lock().unwrap().len(), 10_000);
     let say = house.say("note.search", json!({"query": "milk 77"})).await;
-    assert!(
-        say.starts_with("I found 1 note about milk 77. Milk 77 "),
-        "{say}"
-    );
+    assert!(say.starts_with("I found 1 note about milk 77. Milk 77 "), "{say}");
     house.say("note.delete", json!({"query": "milk 77"})).await;
     assert_eq!(house.world.notes.lock().unwrap().len(), 9_999);
 }
@@ -672,16 +449,8 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
     let house = House::usual();
     house.say("timer.set", json!({"seconds": 600})).await;
     for (error, code, say) in [
-        (
-            PortError::Full("disk".into()),
-            ErrorCode::ExecutionError,
-            "I couldn't save that: the storage is full.",
-        ),
-        (
-            PortError::Unavailable("store".into()),
-            ErrorCode::AppNotAvailable,
-            "I can't get at that right now.",
-        ),
+        (PortError::Full("disk".into()), ErrorCode::ExecutionError, "I couldn't save that: the storage is full."),
+        (PortError::Unavailable("store".into()), ErrorCode::AppNotAvailable, "I can't get at that right now."),
         (
             PortError::Failed("x".repeat(5_000)),
             ErrorCode::ExecutionError,
@@ -701,11 +470,7 @@ async fn a_store_that_fails_is_told_and_changes_nothing() {
             ("reminder.list", json!({})),
             ("reminder.cancel", json!({})),
         ] {
-            assert_eq!(
-                house.fail(name, arguments).await,
-                (code, say.into()),
-                "{name}"
-            );
+            assert_eq!(house.fail(name, arguments).await, (code, say.into()), "{name}");
         }
     }
     assert_eq!(house.entries(EntryKind::Timer), 1);
@@ -734,21 +499,14 @@ async fn sums() {
         ("5 miles to km", "That's 8.04672 km."),
         ("5 km in miles", "That's about 3.1069 miles."),
         ("2 GB to MB", "That's 2000 MB."),
-        (
-            "100 degrees Fahrenheit to Celsius",
-            "That's about 37.7778 °C.",
-        ),
+        ("100 degrees Fahrenheit to Celsius", "That's about 37.7778 °C."),
         ("two hundred and fifty plus one", "That's 251."),
         ("0.1 + 0.2", "That's 0.3."),
     ] {
-        let said = house
-            .say("calculator.evaluate", json!({"expression": expression}))
-            .await;
+        let said = house.say("calculator.evaluate", json!({"expression": expression})).await;
         assert_eq!(said, say, "{expression}");
     }
-    let result = house
-        .run("calculator.evaluate", json!({"expression": "12 times 7"}))
-        .await;
+    let result = house.run("calculator.evaluate", json!({"expression": "12 times 7"})).await;
     assert_eq!(shown(&result), ("12 times 7", "= 84"));
     assert_eq!(result.content, "84");
 }
@@ -775,35 +533,15 @@ async fn sums_that_cannot_be() {
         ("  ", "What should I calculate?"),
         (&"1+".repeat(200), "That is too long for me."),
     ] {
-        let (code, said) = house
-            .fail("calculator.evaluate", json!({"expression": expression}))
-            .await;
+        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
         assert_eq!(said, say, "{expression}");
-        assert!(matches!(
-            code,
-            ErrorCode::InvalidArguments | ErrorCode::ExecutionError
-        ));
+        assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError));
     }
     // These are stopped by the budget or refused; that they come back at all is the test.
-    for expression in [
-        "9^9^9^9",
-        "99999999!",
-        "2^99999999",
-        "10^10^10",
-        "(((9!)!)!)!",
-        "1e999999999",
-        "3^(10^7) mod 7",
-    ] {
-        let (code, said) = house
-            .fail("calculator.evaluate", json!({"expression": expression}))
-            .await;
-        assert!(
-            matches!(
-                code,
-                ErrorCode::InvalidArguments | ErrorCode::ExecutionError
-            ),
-            "{expression}: {said}"
-        );
+    for expression in ["9^9^9^9", "99999999!", "2^99999999", "10^10^10", "(((9!)!)!)!", "1e999999999", "3^(10^7) mod 7"]
+    {
+        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
+        assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError), "{expression}: {said}");
     }
 }
 
@@ -813,16 +551,9 @@ async fn the_glasses_status() {
     let result = house.run("device.status", json!({})).await;
     let say = "The battery is at 80 percent. Connected over Wi-Fi. Firmware 1.2.3.";
     assert_eq!(result.say.as_deref(), Some(say));
-    assert_eq!(
-        shown(&result),
-        ("Glasses", "Battery 80%\nWi-Fi\nFirmware 1.2.3")
-    );
+    assert_eq!(shown(&result), ("Glasses", "Battery 80%\nWi-Fi\nFirmware 1.2.3"));
     for (battery, charging, begin) in [
-        (
-            Some(5),
-            Some(true),
-            "The battery is at 5 percent and charging.",
-        ),
+        (Some(5), Some(true), "The battery is at 5 percent and charging."),
         (Some(200), None, "The battery is at 100 percent."),
         (None, Some(true), "The battery is charging."),
         (None, None, "The glasses don't tell their battery."),
@@ -836,13 +567,7 @@ async fn the_glasses_status() {
     }
     *house.world.status.lock().unwrap() = None;
     let failed = house.fail("device.status", json!({})).await;
-    assert_eq!(
-        failed,
-        (
-            ErrorCode::AppNotAvailable,
-            "The glasses are not connected.".into()
-        )
-    );
+    assert_eq!(failed, (ErrorCode::AppNotAvailable, "The glasses are not connected.".into()));
 }
 
 #[tokio::test]
@@ -852,11 +577,7 @@ async fn help_is_made_of_what_is_offered() {
     let say = "You can say, for example: set a timer for ten minutes, remind me in ten minutes to check the oven, take a note to buy milk or what time is it.";
     assert_eq!(result.say.as_deref(), Some(say));
     assert_eq!(result.follow_ups.len(), 5);
-    assert!(
-        result.content.contains("what is 12 times 7"),
-        "{}",
-        result.content
-    );
+    assert!(result.content.contains("what is 12 times 7"), "{}", result.content);
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
@@ -869,9 +590,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         "[-+*/^!%().0-9a-z ]{0,40}".prop_map(Value::from),
         "-?[0-9]{1,6}-[0-9]{1,2}-[0-9]{1,2}T[0-9]{1,2}:[0-9]{2}".prop_map(Value::from),
     ];
-    leaf.prop_recursive(2, 8, 4, |inner| {
-        prop::collection::vec(inner, 0..4).prop_map(Value::from)
-    })
+    leaf.prop_recursive(2, 8, 4, |inner| prop::collection::vec(inner, 0..4).prop_map(Value::from))
 }
 
 proptest! {

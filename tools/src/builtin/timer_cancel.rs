@@ -46,11 +46,7 @@ impl Tool for TimerCancel {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let timers = schedule::entries(context, EntryKind::Timer).await?;
         if timers.is_empty() {
             let data = json!({"cancelled": []});
@@ -100,15 +96,9 @@ async fn cancel_all(context: &RunContext, timers: &[Entry]) -> Result<ToolResult
 }
 
 fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
-    let names: Vec<String> = timers
-        .iter()
-        .map(|timer| format!("the {}", schedule::timer_name(timer)))
-        .collect();
+    let names: Vec<String> = timers.iter().map(|timer| format!("the {}", schedule::timer_name(timer))).collect();
     // Names that sound alike are told apart by what is left.
-    let alike = names
-        .iter()
-        .enumerate()
-        .any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
+    let alike = names.iter().enumerate().any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
     let names: Vec<String> = if alike {
         timers
             .iter()
@@ -133,10 +123,7 @@ fn not_found(context: &RunContext, name: &str, timers: &[Entry]) -> ToolResult {
     let there = spoken::list(&there);
     let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);
     let say = format!("I don't find the {name} timer. You have {there}.");
-    let running: Vec<_> = timers
-        .iter()
-        .map(|timer| schedule::describe(context, timer))
-        .collect();
+    let running: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
     let data = json!({"cancelled": [], "running": running});
     told(say, "Timer", "Not found", data)
 }

@@ -49,16 +49,9 @@ impl Tool for TimerList {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        _arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let timers = schedule::entries(context, EntryKind::Timer).await?;
-        let all: Vec<_> = timers
-            .iter()
-            .map(|timer| schedule::describe(context, timer))
-            .collect();
+        let all: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
         let data = json!({"timers": all});
         let left = |timer| {
             let seconds = schedule::remaining_seconds(context, timer);
@@ -87,11 +80,7 @@ impl Tool for TimerList {
                 format!("{left} {}", timer.text).trim_end().to_owned()
             })
             .collect();
-        let shown = if lines.is_empty() {
-            "None".to_owned()
-        } else {
-            lines.join("\n")
-        };
+        let shown = if lines.is_empty() { "None".to_owned() } else { lines.join("\n") };
         Ok(told(say, "Timers", shown, data))
     }
 }

@@ -54,17 +54,10 @@ impl Tool for TimerSet {
         }
     }
 
-    async fn run(
-        &self,
-        context: &RunContext,
-        arguments: Arguments<'_>,
-    ) -> Result<ToolResult, Refusal> {
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let seconds = arguments.integer("seconds").unwrap_or(0);
         if seconds < 1 {
-            return Err(Refusal::arguments(
-                "'seconds' must be at least 1. Ask the wearer how long.",
-                "For how long?",
-            ));
+            return Err(Refusal::arguments("'seconds' must be at least 1. Ask the wearer how long.", "For how long?"));
         }
         if seconds > TIMER_SECONDS_MAX {
             return Err(Refusal::arguments(
@@ -72,25 +65,13 @@ impl Tool for TimerSet {
                 "A timer can run for up to 24 hours. For more, ask me for a reminder.",
             ));
         }
-        let name = arguments
-            .text_optional("name", TIMER_NAME_CHARS_MAX)?
-            .map(|name| bare_name(&name))
-            .unwrap_or_default();
+        let name =
+            arguments.text_optional("name", TIMER_NAME_CHARS_MAX)?.map(|name| bare_name(&name)).unwrap_or_default();
         schedule::check_room(context).await?;
         let seconds = seconds.unsigned_abs();
-        let due = Due::In {
-            duration_ms: seconds * 1_000,
-        };
-        let entry = context
-            .ports
-            .schedule
-            .add(&context.user, due, EntryKind::Timer, &name)
-            .await?;
-        let title = if name.is_empty() {
-            "Timer".to_owned()
-        } else {
-            spoken::capitalised(&format!("{name} timer"))
-        };
+        let due = Due::In { duration_ms: seconds * 1_000 };
+        let entry = context.ports.schedule.add(&context.user, due, EntryKind::Timer, &name).await?;
+        let title = if name.is_empty() { "Timer".to_owned() } else { spoken::capitalised(&format!("{name} timer")) };
         let say = format!("{title} set for {}.", spoken::duration(seconds));
         let data = schedule::describe(context, &entry);
         Ok(told(say, &title, spoken::countdown(seconds), data))
@@ -105,10 +86,7 @@ fn bare_name(name: &str) -> String {
     {
         words.remove(0);
     }
-    if words
-        .last()
-        .is_some_and(|last| last.eq_ignore_ascii_case("timer"))
-    {
+    if words.last().is_some_and(|last| last.eq_ignore_ascii_case("timer")) {
         words.pop();
     }
     clean(&words.join(" "))

@@ -32,33 +32,18 @@ fn is_figure(word: &str, is_head: bool) -> bool {
     if !word.bytes().any(|b| b.is_ascii_digit()) {
         return false;
     }
-    let stem = ENDINGS
-        .iter()
-        .find_map(|ending| word.strip_suffix(ending))
-        .unwrap_or(word);
-    let stem = if is_head {
-        stem.strip_prefix('-').unwrap_or(stem)
-    } else {
-        stem
-    };
-    stem.bytes()
-        .all(|b| b.is_ascii_digit() || b == b',' || b == b'.')
+    let stem = ENDINGS.iter().find_map(|ending| word.strip_suffix(ending)).unwrap_or(word);
+    let stem = if is_head { stem.strip_prefix('-').unwrap_or(stem) } else { stem };
+    stem.bytes().all(|b| b.is_ascii_digit() || b == b',' || b == b'.')
 }
 
 impl Lexicon {
     /// The phonemes of a figure; `None` when `word` is none.
-    pub(super) fn figure(
-        &self,
-        word: &str,
-        currency: Option<char>,
-        is_head: bool,
-    ) -> Option<String> {
+    pub(super) fn figure(&self, word: &str, currency: Option<char>, is_head: bool) -> Option<String> {
         if !is_figure(word, is_head) {
             return None;
         }
-        let stem_len = word
-            .trim_end_matches(|c: char| c.is_ascii_lowercase() || c == '\'')
-            .len();
+        let stem_len = word.trim_end_matches(|c: char| c.is_ascii_lowercase() || c == '\'').len();
         let (figure, ending) = word.split_at(stem_len);
         let phonemes = self.read_words(&figure_words(figure, ending, currency, is_head))?;
         match ending {
@@ -80,9 +65,7 @@ impl Lexicon {
         for word in words {
             match word {
                 Word::Number(text) => {
-                    let parts = text
-                        .split(|c: char| !c.is_ascii_lowercase())
-                        .filter(|part| !part.is_empty());
+                    let parts = text.split(|c: char| !c.is_ascii_lowercase()).filter(|part| !part.is_empty());
                     for part in parts.filter(|part| *part != "and") {
                         let stress = (part == "point").then_some(-2.0);
                         phonemes.extend(self.look_up(part, None, stress, None));
@@ -90,9 +73,7 @@ impl Lexicon {
                 }
                 Word::Plain(text) => phonemes.extend(self.look_up(text, None, None, None)),
                 Word::Oh => phonemes.extend(self.look_up("O", None, Some(-2.0), None)),
-                Word::Plural(name) => {
-                    phonemes.extend(self.with_s(&format!("{name}s"), None, None, None))
-                }
+                Word::Plural(name) => phonemes.extend(self.with_s(&format!("{name}s"), None, None, None)),
             }
         }
         (!phonemes.is_empty()).then(|| phonemes.join(" "))
@@ -114,9 +95,7 @@ enum Word {
 fn figure_words(figure: &str, ending: &str, currency: Option<char>, is_head: bool) -> Vec<Word> {
     let mut words = Vec::new();
     let number = |text: String| Word::Number(text);
-    let (figure, negative) = figure
-        .strip_prefix('-')
-        .map_or((figure, false), |rest| (rest, true));
+    let (figure, negative) = figure.strip_prefix('-').map_or((figure, false), |rest| (rest, true));
     if negative {
         words.push(Word::Plain("minus"));
     }
@@ -126,32 +105,20 @@ fn figure_words(figure: &str, ending: &str, currency: Option<char>, is_head: boo
     if all_digits(figure) && ORDINAL_ENDINGS.contains(&ending) {
         words.push(number(numbers::ordinal(figure)));
     } else if !negative && figure.len() == 4 && names.is_none() && all_digits(figure) {
-        words.push(number(
-            figure.parse().map(numbers::year).unwrap_or_default(),
-        ));
+        words.push(number(figure.parse().map(numbers::year).unwrap_or_default()));
     } else if !is_head && dots == 0 {
         code_words(&plain, &mut words);
     } else if dots > 1 || !is_head {
         for part in plain.split('.').filter(|part| !part.is_empty()) {
-            let zeros = part
-                .get(1..)
-                .is_some_and(|rest| rest.bytes().all(|b| b == b'0'));
+            let zeros = part.get(1..).is_some_and(|rest| rest.bytes().all(|b| b == b'0'));
             let by_digit = part.starts_with('0') || (part.len() != 2 && !zeros);
-            words.push(number(if by_digit {
-                numbers::spell(part)
-            } else {
-                numbers::cardinal(part)
-            }));
+            words.push(number(if by_digit { numbers::spell(part) } else { numbers::cardinal(part) }));
         }
     } else if let Some(names) = names.filter(|_| has_cents(figure)) {
         money_words(&plain, names, &mut words);
     } else if dots == 0 {
         let ordinal = ORDINAL_ENDINGS.contains(&ending) && !all_digits(figure);
-        words.push(number(if ordinal {
-            numbers::ordinal(&plain)
-        } else {
-            numbers::cardinal(&plain)
-        }));
+        words.push(number(if ordinal { numbers::ordinal(&plain) } else { numbers::cardinal(&plain) }));
     } else if let Some(fraction) = plain.strip_prefix('.') {
         words.push(number(format!("point {}", numbers::spell(fraction))));
     } else {
@@ -179,9 +146,7 @@ fn code_words(digits: &str, words: &mut Vec<Word>) {
 }
 
 fn has_cents(figure: &str) -> bool {
-    figure
-        .split_once('.')
-        .is_none_or(|(_, cents)| cents.len() < 3)
+    figure.split_once('.').is_none_or(|(_, cents)| cents.len() < 3)
 }
 
 fn money_words(figure: &str, names: [&'static str; 2], words: &mut Vec<Word>) {
@@ -200,11 +165,7 @@ fn money_words(figure: &str, names: [&'static str; 2], words: &mut Vec<Word>) {
         }
         words.push(Word::Number(numbers::cardinal(digits)));
         let one = digits.trim_start_matches('0') == "1";
-        words.push(if one || name == "pence" {
-            Word::Plain(name)
-        } else {
-            Word::Plural(name)
-        });
+        words.push(if one || name == "pence" { Word::Plain(name) } else { Word::Plural(name) });
     }
 }
 
@@ -229,20 +190,8 @@ mod tests {
             ("1998", "", None, true, "nineteen ninety-eight"),
             ("23", "rd", None, true, "twenty-third"),
             ("-5", "", None, true, "minus five"),
-            (
-                "1,234",
-                "",
-                None,
-                true,
-                "one thousand, two hundred and thirty-four",
-            ),
-            (
-                "4.99",
-                "",
-                Some('$'),
-                true,
-                "four dollars and ninety-nine cents",
-            ),
+            ("1,234", "", None, true, "one thousand, two hundred and thirty-four"),
+            ("4.99", "", Some('$'), true, "four dollars and ninety-nine cents"),
             ("0.50", "", Some('£'), true, "fifty pence"),
             ("1.00", "", Some('€'), true, "one euro"),
             ("2.4.1", "", None, true, "two four one"),

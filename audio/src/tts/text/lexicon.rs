@@ -65,13 +65,10 @@ impl Pooled for Reading {
 /// The reading under `tag` among several: `None` when there is no such variant, `Some(None)` when the word is
 /// not one with that tag.
 fn variant<'r>(reading: &'r str, tag: &str) -> Option<Option<&'r str>> {
-    reading
-        .split(VARIANT)
-        .skip(1)
-        .find_map(|variant| match variant.split_once('=') {
-            Some((name, phonemes)) => (name == tag).then_some(Some(phonemes)),
-            None => (variant == tag).then_some(None),
-        })
+    reading.split(VARIANT).skip(1).find_map(|variant| match variant.split_once('=') {
+        Some((name, phonemes)) => (name == tag).then_some(Some(phonemes)),
+        None => (variant == tag).then_some(None),
+    })
 }
 
 /// Looks `word` up as written, and with the other case of its first letter.
@@ -95,9 +92,7 @@ fn find<'t>(table: &'t Table<Reading>, word: &str) -> Option<&'t str> {
 
 fn capitalized(lower: &str) -> String {
     let mut chars = lower.chars();
-    chars.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(chars).collect()
-    })
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// The larger class of a tag: verb, noun, adverb, adjective.
@@ -154,13 +149,7 @@ impl Lexicon {
         self.figure(&word, token.currency, token.is_head)
     }
 
-    fn word(
-        &self,
-        written: &str,
-        tag: &str,
-        stress: Option<f32>,
-        context: &Context,
-    ) -> Option<String> {
+    fn word(&self, written: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         if let Some(phonemes) = self.function_word(written, tag, stress, context) {
             return Some(phonemes);
         }
@@ -191,13 +180,7 @@ impl Lexicon {
     }
 
     /// Words whose reading hangs on their neighbours or their tag.
-    fn function_word(
-        &self,
-        word: &str,
-        tag: &str,
-        stress: Option<f32>,
-        context: &Context,
-    ) -> Option<String> {
+    fn function_word(&self, word: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         let gold = |word| find(&self.gold, word).map(str::to_owned);
         let dotted = word.trim_matches('.').contains('.')
             && all_letters(&word.replace('.', ""))
@@ -210,38 +193,25 @@ impl Lexicon {
             "a" | "A" => Some(if tag == "DT" { "ɐ" } else { "ˈA" }.to_owned()),
             "am" | "Am" | "AM" if tag.starts_with("NN") => self.spelled(word),
             "am" | "Am" | "AM" => {
-                let strong = context.vowel_next.is_none()
-                    || word != "am"
-                    || stress.is_some_and(|stress| stress > 0.0);
-                if strong {
-                    gold("am")
-                } else {
-                    Some("ɐm".to_owned())
-                }
+                let strong = context.vowel_next.is_none() || word != "am" || stress.is_some_and(|stress| stress > 0.0);
+                if strong { gold("am") } else { Some("ɐm".to_owned()) }
             }
             "AN" if tag.starts_with("NN") => self.spelled(word),
             "an" | "An" | "AN" => Some("ɐn".to_owned()),
             "I" if tag == "PRP" => Some("ˌI".to_owned()),
             "by" | "By" | "BY" if class(tag) == "ADV" => Some("bˈI".to_owned()),
-            "to" | "To" | "TO" if word != "TO" || matches!(tag, "TO" | "IN") => {
-                match context.vowel_next {
-                    None => gold("to"),
-                    Some(false) => Some("tə".to_owned()),
-                    Some(true) => Some("tʊ".to_owned()),
-                }
-            }
+            "to" | "To" | "TO" if word != "TO" || matches!(tag, "TO" | "IN") => match context.vowel_next {
+                None => gold("to"),
+                Some(false) => Some("tə".to_owned()),
+                Some(true) => Some("tʊ".to_owned()),
+            },
             "in" | "In" | "IN" if word != "IN" || tag != "NNP" => {
                 let strong = context.vowel_next.is_none() || tag != "IN";
                 Some(if strong { "ˈɪn" } else { "ɪn" }.to_owned())
             }
-            "the" | "The" | "THE" if word != "THE" || tag == "DT" => Some(
-                if context.vowel_next == Some(true) {
-                    "ði"
-                } else {
-                    "ðə"
-                }
-                .to_owned(),
-            ),
+            "the" | "The" | "THE" if word != "THE" || tag == "DT" => {
+                Some(if context.vowel_next == Some(true) { "ði" } else { "ðə" }.to_owned())
+            }
             _ if tag == "IN" && word.trim_end_matches('.').eq_ignore_ascii_case("vs") => {
                 self.look_up("versus", None, None, Some(context))
             }
@@ -266,9 +236,7 @@ impl Lexicon {
         if word.is_empty() || !word.chars().all(|c| c.is_ascii_alphabetic()) {
             return false;
         }
-        word.len() == 1
-            || (is_upper(word) && find(&self.gold, &word.to_lowercase()).is_some())
-            || is_upper(&word[1..])
+        word.len() == 1 || (is_upper(word) && find(&self.gold, &word.to_lowercase()).is_some()) || is_upper(&word[1..])
     }
 
     /// The reading of a listed word under `tag`, or letter by letter.
@@ -291,12 +259,8 @@ impl Lexicon {
         }
         let phonemes = reading.and_then(|reading| by_tag(reading, tag, context));
         match phonemes {
-            Some(phonemes) if !is_name || stress::has_primary(phonemes) => {
-                Some(stress::apply(phonemes, stress))
-            }
-            _ => self
-                .spelled(&word)
-                .or_else(|| phonemes.map(|phonemes| stress::apply(phonemes, stress))),
+            Some(phonemes) if !is_name || stress::has_primary(phonemes) => Some(stress::apply(phonemes, stress)),
+            _ => self.spelled(&word).or_else(|| phonemes.map(|phonemes| stress::apply(phonemes, stress))),
         }
     }
 
@@ -310,13 +274,7 @@ impl Lexicon {
         Some(stress::stress_last(&phonemes))
     }
 
-    fn ending(
-        &self,
-        word: &str,
-        tag: &str,
-        stress: Option<f32>,
-        context: &Context,
-    ) -> Option<String> {
+    fn ending(&self, word: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         self.with_s(word, Some(tag), stress, Some(context))
             .or_else(|| self.with_ed(word, tag, stress, context))
             .or_else(|| self.with_ing(word, tag, Some(stress.unwrap_or(0.5)), context))
@@ -331,20 +289,13 @@ impl Lexicon {
         context: Option<&Context>,
     ) -> Option<String> {
         let long = word.chars().count() > 4;
-        let cut = word
-            .strip_suffix('s')
-            .filter(|_| word.chars().count() > 2)?;
+        let cut = word.strip_suffix('s').filter(|_| word.chars().count() > 2)?;
         let known = |stem: &str| self.is_known(stem).then(|| stem.to_owned());
-        let stem = (!cut.ends_with('s'))
-            .then(|| known(cut))
-            .flatten()
-            .or_else(|| {
-                let owner = cut.strip_suffix('\'');
-                let sibilant = cut
-                    .strip_suffix('e')
-                    .filter(|stem| long && !stem.ends_with('i'));
-                owner.or(sibilant).and_then(known)
-            });
+        let stem = (!cut.ends_with('s')).then(|| known(cut)).flatten().or_else(|| {
+            let owner = cut.strip_suffix('\'');
+            let sibilant = cut.strip_suffix('e').filter(|stem| long && !stem.ends_with('i'));
+            owner.or(sibilant).and_then(known)
+        });
         let stem = stem.or_else(|| {
             let stem = cut.strip_suffix("ie").filter(|_| long)?;
             known(&format!("{stem}y"))
@@ -352,31 +303,18 @@ impl Lexicon {
         add_s(&self.look_up(&stem, tag, stress, context)?)
     }
 
-    fn with_ed(
-        &self,
-        word: &str,
-        tag: &str,
-        stress: Option<f32>,
-        context: &Context,
-    ) -> Option<String> {
+    fn with_ed(&self, word: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         let len = word.chars().count();
         let cut = word.strip_suffix('d').filter(|_| len > 3)?;
         let stem = if !cut.ends_with('d') && self.is_known(cut) {
             cut
         } else {
-            cut.strip_suffix('e')
-                .filter(|stem| len > 4 && !stem.ends_with('e') && self.is_known(stem))?
+            cut.strip_suffix('e').filter(|stem| len > 4 && !stem.ends_with('e') && self.is_known(stem))?
         };
         add_ed(&self.look_up(stem, Some(tag), stress, Some(context))?)
     }
 
-    fn with_ing(
-        &self,
-        word: &str,
-        tag: &str,
-        stress: Option<f32>,
-        context: &Context,
-    ) -> Option<String> {
+    fn with_ing(&self, word: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         let len = word.chars().count();
         let cut = word.strip_suffix("ing").filter(|_| len > 4)?;
         let with_e = format!("{cut}e");
@@ -387,10 +325,8 @@ impl Lexicon {
         } else {
             let mut ends = cut.chars().rev();
             let (last, before) = (ends.next()?, ends.next()?);
-            let doubled = (last == before && "bcdgklmnprstvxz".contains(last))
-                || (last == 'k' && before == 'c');
-            cut.strip_suffix(last)
-                .filter(|stem| len > 5 && doubled && self.is_known(stem))?
+            let doubled = (last == before && "bcdgklmnprstvxz".contains(last)) || (last == 'k' && before == 'c');
+            cut.strip_suffix(last).filter(|stem| len > 5 && doubled && self.is_known(stem))?
         };
         add_ing(&self.look_up(stem, Some(tag), stress, Some(context))?)
     }
@@ -402,16 +338,9 @@ fn by_tag<'r>(reading: &'r str, tag: Option<&str>, context: Option<&Context>) ->
         return Some(reading);
     }
     let at_pause = context.is_some_and(|context| context.vowel_next.is_none());
-    let pause = if at_pause {
-        variant(reading, "None")
-    } else {
-        None
-    };
-    let tagged =
-        || tag.and_then(|tag| variant(reading, tag).or_else(|| variant(reading, class(tag))));
-    pause
-        .or_else(tagged)
-        .or_else(|| variant(reading, "DEFAULT"))?
+    let pause = if at_pause { variant(reading, "None") } else { None };
+    let tagged = || tag.and_then(|tag| variant(reading, tag).or_else(|| variant(reading, class(tag))));
+    pause.or_else(tagged).or_else(|| variant(reading, "DEFAULT"))?
 }
 
 pub(super) fn add_s(stem: &str) -> Option<String> {
@@ -442,8 +371,7 @@ pub(super) fn add_ing(stem: &str) -> Option<String> {
 /// `stem` with its last t as a flap, where Americans make one.
 fn flapped(stem: &str) -> Option<String> {
     let cut = stem.strip_suffix('t')?;
-    cut.ends_with(|c| BEFORE_FLAP.contains(c))
-        .then(|| format!("{cut}ɾ"))
+    cut.ends_with(|c| BEFORE_FLAP.contains(c)).then(|| format!("{cut}ɾ"))
 }
 
 #[cfg(test)]

@@ -58,14 +58,9 @@ impl FrontEnd {
     pub(super) fn phoneme_ids(&self, text: &str) -> Result<Vec<Vec<i32>>, Error> {
         let mut stretches = Vec::new();
         for sentence in sentences::split(&speakable::speakable(text), self.normalizer.titles()) {
-            let phonemes = self
-                .phonemizer
-                .phonemize(&self.normalizer.normalize(sentence))?;
+            let phonemes = self.phonemizer.phonemize(&self.normalizer.normalize(sentence))?;
             for stretch in sentences::split_phonemes(&phonemes, PHONEMES_MAX) {
-                let ids: Vec<i32> = stretch
-                    .chars()
-                    .filter_map(|phoneme| self.vocab.get(&phoneme).copied())
-                    .collect();
+                let ids: Vec<i32> = stretch.chars().filter_map(|phoneme| self.vocab.get(&phoneme).copied()).collect();
                 // Punctuation alone is nothing to say.
                 if stretch.chars().any(char::is_alphabetic) && !ids.is_empty() {
                     stretches.push(ids);

@@ -75,16 +75,9 @@ impl Normalizer {
     fn new(words: Words) -> Result<Self, Box<fancy_regex::Error>> {
         let capitalized = words.months.0.iter().map(|(short, _)| {
             let mut chars = short.chars();
-            chars.next().map_or_else(String::new, |first| {
-                first.to_uppercase().chain(chars).collect()
-            })
+            chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
         });
-        let months = words
-            .months
-            .0
-            .iter()
-            .map(|(_, name)| name.clone())
-            .chain(capitalized);
+        let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
         let months = alternatives(months.chain(["Sept".to_owned()]));
         let units = alternatives(words.units.keys().cloned());
         let titles = alternatives(words.titles.keys().cloned());
@@ -92,101 +85,43 @@ impl Normalizer {
         let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
         let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
         let rules: Vec<(String, Say)> = vec![
-            (
-                r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)"
-                    .into(),
-                readings::time,
-            ),
+            (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
             (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
-            (
-                r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(),
-                readings::date_us,
-            ),
+            (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
             (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
             (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
-            (
-                format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"),
-                readings::money,
-            ),
-            (
-                format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"),
-                readings::degrees,
-            ),
-            (
-                format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"),
-                readings::unit,
-            ),
-            (
-                format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"),
-                readings::month_day,
-            ),
-            (
-                format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"),
-                readings::day_month,
-            ),
+            (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
+            (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
+            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"), readings::unit),
+            (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
+            (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
             (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
-            (
-                format!(r"(?<![\w.])({abbreviations})(?![\w])"),
-                readings::abbreviation,
-            ),
+            (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
             (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
             (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
-            (
-                format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"),
-                readings::roman_cardinal,
-            ),
-            (
-                format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"),
-                readings::roman_ordinal,
-            ),
-            (
-                r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(),
-                readings::telephone,
-            ),
-            (
-                r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(),
-                readings::fraction,
-            ),
-            (
-                r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(),
-                readings::range,
-            ),
+            (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
+            (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
+            (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
+            (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+            (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
             (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
         ];
         let rules = rules
             .into_iter()
-            .map(|(pattern, say)| {
-                Ok(Rule {
-                    pattern: Regex::new(&pattern)?,
-                    say,
-                })
-            })
+            .map(|(pattern, say)| Ok(Rule { pattern: Regex::new(&pattern)?, say }))
             .collect::<Result<_, Box<fancy_regex::Error>>>()?;
         let symbols = words
             .symbols
             .0
             .iter()
             .map(|(sign, word)| {
-                let pattern =
-                    || Regex::new(&format!(r"(?<=\S) ?{} ?(?=\S)", fancy_regex::escape(sign)));
-                let between = ["=", "<", ">", "~"]
-                    .contains(&sign.as_str())
-                    .then(pattern)
-                    .transpose()?;
-                Ok(Symbol {
-                    sign: sign.clone(),
-                    word: format!(" {word} "),
-                    between,
-                })
+                let pattern = || Regex::new(&format!(r"(?<=\S) ?{} ?(?=\S)", fancy_regex::escape(sign)));
+                let between = ["=", "<", ">", "~"].contains(&sign.as_str()).then(pattern).transpose()?;
+                Ok(Symbol { sign: sign.clone(), word: format!(" {word} "), between })
             })
             .collect::<Result<_, Box<fancy_regex::Error>>>()?;
         let titles = words.titles.keys().cloned().collect();
-        Ok(Self {
-            words,
-            rules,
-            symbols,
-            titles,
-        })
+        Ok(Self { words, rules, symbols, titles })
     }
 
     /// Words after which a period ends no sentence.
@@ -225,17 +160,8 @@ fn single_spaced(text: &str) -> String {
 /// Any of `words`, the longest first.
 fn alternatives(words: impl Iterator<Item = String>) -> String {
     let mut words: Vec<String> = words.collect();
-    words.sort_by(|a, b| {
-        b.chars()
-            .count()
-            .cmp(&a.chars().count())
-            .then_with(|| a.cmp(b))
-    });
-    words
-        .iter()
-        .map(|word| fancy_regex::escape(word))
-        .collect::<Vec<_>>()
-        .join("|")
+    words.sort_by(|a, b| b.chars().count().cmp(&a.chars().count()).then_with(|| a.cmp(b)));
+    words.iter().map(|word| fancy_regex::escape(word)).collect::<Vec<_>>().join("|")
 }
 
 /// Replaces each match by what `say` makes of it. A pattern that gives up (its search is bounded) leaves the rest
@@ -246,10 +172,7 @@ fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<Str
     for captures in pattern.captures_iter(text.as_str()) {
         let Ok(captures) = captures else { break };
         let Some(whole) = captures.get(0) else { break };
-        let found = Match {
-            captures: &captures,
-            rest: &text[whole.end()..],
-        };
+        let found = Match { captures: &captures, rest: &text[whole.end()..] };
         if let Some(words) = say(&found) {
             out.push_str(&text[done..whole.start()]);
             out.push_str(&words);
@@ -307,10 +230,7 @@ mod tests {
             ("-1 °C", "-1 degree Celsius"),
             ("72°F", "72 degrees Fahrenheit"),
             ("1 km, 1,200 km", "1 kilometer, 1,200 kilometers"),
-            (
-                "Dr. Li, St. Ives, Elm St.",
-                "Dr Li, Saint Ives, Elm Street.",
-            ),
+            ("Dr. Li, St. Ives, Elm St.", "Dr Li, Saint Ives, Elm Street."),
             ("No. 5, #3", "Number 5, number 3"),
             ("Chapter IV of Henry VIII", "Chapter 4 of Henry the eighth"),
             ("555-0123", "5 5 5, 0 1 2 3"),

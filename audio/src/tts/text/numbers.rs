@@ -22,9 +22,7 @@ const ONES: [&str; 20] = [
     "eighteen",
     "nineteen",
 ];
-const TENS: [&str; 10] = [
-    "", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-];
+const TENS: [&str; 10] = ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const SCALES: [&str; 12] = [
     "",
     "thousand",
@@ -54,10 +52,7 @@ pub(super) fn cardinal(digits: &str) -> String {
 
 /// Each digit by name.
 pub(super) fn spell(digits: &str) -> String {
-    let names: Vec<&str> = digits
-        .chars()
-        .filter_map(|c| ONES.get(c.to_digit(10)? as usize).copied())
-        .collect();
+    let names: Vec<&str> = digits.chars().filter_map(|c| ONES.get(c.to_digit(10)? as usize).copied()).collect();
     names.join(" ")
 }
 
@@ -73,11 +68,7 @@ pub(super) fn cardinal_of(n: u128) -> String {
         rest /= 1_000;
         if group > 0 {
             let words = below_thousand(group);
-            groups.push(if scale.is_empty() {
-                words
-            } else {
-                format!("{words} {scale}")
-            });
+            groups.push(if scale.is_empty() { words } else { format!("{words} {scale}") });
         }
     }
     groups.reverse();
@@ -96,11 +87,7 @@ fn below_thousand(n: usize) -> String {
         20..100 if n.is_multiple_of(10) => TENS[n / 10].to_owned(),
         20..100 => format!("{}-{}", TENS[n / 10], ONES[n % 10]),
         _ if n.is_multiple_of(100) => format!("{} hundred", ONES[n / 100 % 10]),
-        _ => format!(
-            "{} hundred and {}",
-            ONES[n / 100 % 10],
-            below_thousand(n % 100)
-        ),
+        _ => format!("{} hundred and {}", ONES[n / 100 % 10], below_thousand(n % 100)),
     }
 }
 
@@ -117,9 +104,7 @@ pub(super) fn ordinal(digits: &str) -> String {
         "eight" => "eighth".to_owned(),
         "nine" => "ninth".to_owned(),
         "twelve" => "twelfth".to_owned(),
-        _ => last
-            .strip_suffix('y')
-            .map_or_else(|| format!("{last}th"), |stem| format!("{stem}ieth")),
+        _ => last.strip_suffix('y').map_or_else(|| format!("{last}th"), |stem| format!("{stem}ieth")),
     };
     format!("{head}{last}")
 }
@@ -143,11 +128,7 @@ pub(super) fn decimal(figure: &str) -> String {
     let (whole, fraction) = figure.split_once('.').unwrap_or((figure, ""));
     let fraction = fraction.trim_end_matches('0');
     let whole = cardinal(whole);
-    if fraction.is_empty() {
-        whole
-    } else {
-        format!("{whole} point {}", spell(fraction))
-    }
+    if fraction.is_empty() { whole } else { format!("{whole} point {}", spell(fraction)) }
 }
 
 #[cfg(test)]
@@ -166,10 +147,7 @@ mod tests {
             ("1001", "one thousand and one"),
             ("1024", "one thousand and twenty-four"),
             ("1100", "one thousand, one hundred"),
-            (
-                "1234567",
-                "one million, two hundred and thirty-four thousand, five hundred and sixty-seven",
-            ),
+            ("1234567", "one million, two hundred and thirty-four thousand, five hundred and sixty-seven"),
             ("1000000", "one million"),
         ] {
             assert_eq!(cardinal(digits), words);
@@ -180,13 +158,9 @@ mod tests {
 
     #[test]
     fn ordinals_years_decimals() {
-        for (digits, words) in [
-            ("1", "first"),
-            ("12", "twelfth"),
-            ("20", "twentieth"),
-            ("23", "twenty-third"),
-            ("100", "one hundredth"),
-        ] {
+        for (digits, words) in
+            [("1", "first"), ("12", "twelfth"), ("20", "twentieth"), ("23", "twenty-third"), ("100", "one hundredth")]
+        {
             assert_eq!(ordinal(digits), words);
         }
         for (n, words) in [

@@ -36,24 +36,12 @@ impl Oov {
     pub(super) fn load(dir: &Path, pool: Arc<ThreadPool>) -> Result<Self, Error> {
         let alphabet: Alphabet = assets::read_json(dir, assets::OOV_ALPHABET)?;
         let model = load_model(dir, assets::OOV)?;
-        let node = |name| {
-            model
-                .node_id(name)
-                .map_err(|error| assets::damaged(dir, assets::OOV, error))
-        };
+        let node = |name| model.node_id(name).map_err(|error| assets::damaged(dir, assets::OOV, error));
         let (input, output) = (node("chars")?, node("ids")?);
         // Id 0 is the blank.
         let letters = alphabet.r#in.into_iter().zip(1..).collect();
         let letters_max = alphabet.maxlen.min(LETTERS_MAX);
-        Ok(Self {
-            model,
-            pool,
-            input,
-            output,
-            letters,
-            phonemes: alphabet.out,
-            letters_max,
-        })
+        Ok(Self { model, pool, input, output, letters, phonemes: alphabet.out, letters_max })
     }
 
     /// The phonemes of `word`; empty when it holds no letter of the alphabet. Letters past the network's window
@@ -68,24 +56,14 @@ impl Oov {
         let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
         let [ids] = self
             .model
-            .run_n(
-                vec![(self.input, letters.view().into())],
-                [self.output],
-                Some(options),
-            )
+            .run_n(vec![(self.input, letters.view().into())], [self.output], Some(options))
             .map_err(|error| failed(error.to_string()))?;
-        let ids: Tensor<i32> = ids
-            .try_into()
-            .map_err(|_| failed("ids are not integers".to_owned()))?;
+        let ids: Tensor<i32> = ids.try_into().map_err(|_| failed("ids are not integers".to_owned()))?;
         let mut phonemes = String::new();
         let mut before = 0;
         for id in ids.iter().copied() {
             if id != before && id != 0 {
-                phonemes.extend(
-                    usize::try_from(id - 1)
-                        .ok()
-                        .and_then(|id| self.phonemes.get(id)),
-                );
+                phonemes.extend(usize::try_from(id - 1).ok().and_then(|id| self.phonemes.get(id)));
             }
             before = id;
         }
@@ -94,8 +72,5 @@ impl Oov {
 }
 
 fn failed(reason: String) -> Error {
-    Error::Model {
-        model: "unknown-word",
-        reason,
-    }
+    Error::Model { model: "unknown-word", reason }
 }

@@ -44,23 +44,10 @@ pub(super) struct Phonemizer {
 }
 
 impl Phonemizer {
-    pub(super) fn new(
-        tokenizer: Tokenizer,
-        tagger: Tagger,
-        lexicon: Lexicon,
-        oov: Oov,
-    ) -> Result<Self, Error> {
-        let parts = Regex::new(PARTS).map_err(|error| Error::Model {
-            model: "text",
-            reason: format!("pattern of word parts: {error}"),
-        })?;
-        Ok(Self {
-            tokenizer,
-            tagger,
-            lexicon,
-            oov,
-            parts,
-        })
+    pub(super) fn new(tokenizer: Tokenizer, tagger: Tagger, lexicon: Lexicon, oov: Oov) -> Result<Self, Error> {
+        let parts = Regex::new(PARTS)
+            .map_err(|error| Error::Model { model: "text", reason: format!("pattern of word parts: {error}") })?;
+        Ok(Self { tokenizer, tagger, lexicon, oov, parts })
     }
 
     /// The phonemes of one sentence, with spaces where it has them.
@@ -68,11 +55,7 @@ impl Phonemizer {
         let pairs = self.tokenizer.tokenize(text);
         let words: Vec<&str> = pairs.iter().map(|(word, _)| word.as_str()).collect();
         let tags = self.tagger.tag(&words);
-        let tokens = pairs
-            .iter()
-            .zip(tags)
-            .map(|((word, space), tag)| Token::new(word, tag, *space))
-            .collect();
+        let tokens = pairs.iter().zip(tags).map(|((word, space), tag)| Token::new(word, tag, *space)).collect();
         let mut words = self.group(tokens);
         let mut context = Context::default();
         for word in words.iter_mut().rev() {
@@ -84,9 +67,7 @@ impl Phonemizer {
         let mut phonemes = String::new();
         for word in &words {
             match word {
-                Word::One(token) => {
-                    phonemes.push_str(token.phonemes.as_deref().unwrap_or_default())
-                }
+                Word::One(token) => phonemes.push_str(token.phonemes.as_deref().unwrap_or_default()),
                 Word::Parts(parts) => phonemes.push_str(&join(parts)),
             }
             if word.space() {
@@ -105,10 +86,7 @@ impl Phonemizer {
             for (n, text) in texts.iter().enumerate() {
                 let is_last = n + 1 == texts.len();
                 let mut part = Token::new(*text, token.tag, is_last && token.space);
-                let around = (n > 0)
-                    .then(|| texts.get(n - 1))
-                    .flatten()
-                    .zip(texts.get(n + 1));
+                let around = (n > 0).then(|| texts.get(n - 1)).flatten().zip(texts.get(n + 1));
                 if let Some(sign) = figures::is_currency(text).filter(|_| token.tag == "$") {
                     currency = Some(sign);
                     part.phonemes = Some(String::new());
@@ -120,9 +98,7 @@ impl Phonemizer {
                     } else if is_last && tokens.get(at + 1).is_none_or(|next| next.tag != "CD") {
                         part.currency = currency;
                     }
-                } else if *text == "2"
-                    && around.is_some_and(|(before, after)| between_letters(before, after))
-                {
+                } else if *text == "2" && around.is_some_and(|(before, after)| between_letters(before, after)) {
                     part.alias = Some("to");
                 }
                 push(&mut words, part);
@@ -133,15 +109,9 @@ impl Phonemizer {
 
     fn part_texts<'w>(&self, word: &'w str) -> Vec<&'w str> {
         // A pattern that gives up leaves the word whole.
-        let texts: Result<Vec<&str>, _> = self
-            .parts
-            .find_iter(word)
-            .map(|part| part.map(|part| part.as_str()))
-            .collect();
-        texts
-            .ok()
-            .filter(|texts| !texts.is_empty())
-            .unwrap_or_else(|| vec![word])
+        let texts: Result<Vec<&str>, _> =
+            self.parts.find_iter(word).map(|part| part.map(|part| part.as_str())).collect();
+        texts.ok().filter(|texts| !texts.is_empty()).unwrap_or_else(|| vec![word])
     }
 
     fn read_one(&self, token: &mut Token<'_>, context: &mut Context) -> Result<(), Error> {
@@ -151,11 +121,7 @@ impl Phonemizer {
                 None => Some(self.guess(&token.text)?),
             };
         }
-        *context = context_before(
-            *context,
-            token.phonemes.as_deref().unwrap_or_default(),
-            token,
-        );
+        *context = context_before(*context, token.phonemes.as_deref().unwrap_or_default(), token);
         Ok(())
     }
 
@@ -166,11 +132,7 @@ impl Phonemizer {
         let mut start = 0;
         while start < end {
             let run = &parts[start..end];
-            let merged = if run.iter().any(Token::is_fixed) {
-                None
-            } else {
-                Token::merge(run)
-            };
+            let merged = if run.iter().any(Token::is_fixed) { None } else { Token::merge(run) };
             let read = merged.and_then(|token| Some((self.lexicon.read(&token, context)?, token)));
             if let Some((phonemes, token)) = read {
                 *context = context_before(*context, &phonemes, &token);
@@ -232,9 +194,7 @@ impl<'t> Word<'t> {
     /// A word of a single part is one token.
     fn unwrapped(self) -> Self {
         match self {
-            Word::Parts(mut parts) if parts.len() == 1 => {
-                parts.pop().map_or(Word::Parts(parts), Word::One)
-            }
+            Word::Parts(mut parts) if parts.len() == 1 => parts.pop().map_or(Word::Parts(parts), Word::One),
             other => other,
         }
     }
@@ -267,10 +227,8 @@ fn mark_phonemes(part: &Token<'_>) -> Option<String> {
     if part.tag == ":" && matches!(part.text.as_str(), "-" | "–") {
         return Some("—".to_owned());
     }
-    let is_mark_tag = matches!(
-        part.tag,
-        "." | "," | "-LRB-" | "-RRB-" | "``" | "\"\"" | "''" | ":" | "$" | "#" | "NFP"
-    );
+    let is_mark_tag =
+        matches!(part.tag, "." | "," | "-LRB-" | "-RRB-" | "``" | "\"\"" | "''" | ":" | "$" | "#" | "NFP");
     if !is_mark_tag || part.text.chars().all(|c| c.is_ascii_alphabetic()) {
         return None;
     }
@@ -293,9 +251,7 @@ fn is_pause(c: char) -> bool {
 
 /// What the word before `token` hears.
 fn context_before(context: Context, phonemes: &str, token: &Token<'_>) -> Context {
-    let sound = phonemes
-        .chars()
-        .find(|c| stress::is_vowel(*c) || stress::is_consonant(*c) || is_pause(*c));
+    let sound = phonemes.chars().find(|c| stress::is_vowel(*c) || stress::is_consonant(*c) || is_pause(*c));
     let vowel_next = match sound {
         Some(c) if is_pause(c) => None,
         Some(c) => Some(stress::is_vowel(c)),
@@ -306,10 +262,7 @@ fn context_before(context: Context, phonemes: &str, token: &Token<'_>) -> Contex
         "TO" => matches!(token.tag, "TO" | "IN"),
         _ => false,
     };
-    Context {
-        vowel_next,
-        to_next,
-    }
+    Context { vowel_next, to_next }
 }
 
 /// Fills silent parts and weakens the stress of all but the weightiest parts of a compound.
@@ -332,19 +285,11 @@ fn settle(parts: &mut [Token<'_>]) {
         .iter()
         .enumerate()
         .filter_map(|(n, part)| {
-            let phonemes = part
-                .phonemes
-                .as_deref()
-                .filter(|phonemes| !phonemes.is_empty())?;
+            let phonemes = part.phonemes.as_deref().filter(|phonemes| !phonemes.is_empty())?;
             Some((stress::has_primary(phonemes), stress::weight(phonemes), n))
         })
         .collect();
-    let weaken = |part: &mut Token<'_>| {
-        part.phonemes = part
-            .phonemes
-            .as_deref()
-            .map(|p| stress::apply(p, Some(-0.5)))
-    };
+    let weaken = |part: &mut Token<'_>| part.phonemes = part.phonemes.as_deref().map(|p| stress::apply(p, Some(-0.5)));
     if let [(_, _, first), (_, _, second)] = sounding[..]
         && parts[first].text.chars().count() == 1
     {
@@ -363,19 +308,11 @@ fn settle(parts: &mut [Token<'_>]) {
 /// Whether the parts are read with gaps: letters next to figures or signs.
 fn has_gaps(parts: &[Token<'_>]) -> bool {
     let last = parts.len().saturating_sub(1);
-    if parts
-        .iter()
-        .enumerate()
-        .any(|(n, part)| part.text.contains([' ', '/']) || (n < last && part.space))
-    {
+    if parts.iter().enumerate().any(|(n, part)| part.text.contains([' ', '/']) || (n < last && part.space)) {
         return true;
     }
     let mut kinds = [false; 3];
-    for c in parts
-        .iter()
-        .flat_map(|part| part.text.chars())
-        .filter(|c| !SILENT.contains(*c))
-    {
+    for c in parts.iter().flat_map(|part| part.text.chars()).filter(|c| !SILENT.contains(*c)) {
         let kind = if c.is_alphabetic() {
             0
         } else if c.is_ascii_digit() {
@@ -392,10 +329,7 @@ fn join(parts: &[Token<'_>]) -> String {
     let mut phonemes = String::new();
     for part in parts {
         let part_phonemes = part.phonemes.as_deref().unwrap_or_default();
-        if part.gap_before
-            && !part_phonemes.is_empty()
-            && phonemes.ends_with(|c: char| !c.is_whitespace())
-        {
+        if part.gap_before && !part_phonemes.is_empty() && phonemes.ends_with(|c: char| !c.is_whitespace()) {
             phonemes.push(' ');
         }
         phonemes.push_str(part_phonemes);
@@ -481,12 +415,8 @@ mod tests {
     #[test]
     fn written_words_have_parts() {
         let parts = Regex::new(PARTS).unwrap();
-        let split = |word: &str| {
-            parts
-                .find_iter(word)
-                .map(|part| part.unwrap().as_str().to_owned())
-                .collect::<Vec<_>>()
-        };
+        let split =
+            |word: &str| parts.find_iter(word).map(|part| part.unwrap().as_str().to_owned()).collect::<Vec<_>>();
         assert_eq!(split("iPhone"), ["i", "Phone"]);
         assert_eq!(split("B12"), ["B", "12"]);
         assert_eq!(split("-5"), ["-5"]);

@@ -4,23 +4,15 @@ use super::normalize::{Match, Words};
 use super::numbers;
 
 /// Names of parts from the half to the tenth.
-const PARTS: [&str; 9] = [
-    "half", "third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-];
+const PARTS: [&str; 9] = ["half", "third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 
 fn small(digits: &str) -> Option<u16> {
     digits.parse().ok()
 }
 
 pub(super) fn time(_: &Words, found: &Match<'_>) -> Option<String> {
-    let (hour, minute, second, half) = (
-        found.group(1),
-        found.group(2),
-        found.group(3),
-        found.group(4),
-    );
-    let valid =
-        small(hour)? <= 24 && small(minute)? <= 59 && (second.is_empty() || small(second)? <= 59);
+    let (hour, minute, second, half) = (found.group(1), found.group(2), found.group(3), found.group(4));
+    let valid = small(hour)? <= 24 && small(minute)? <= 59 && (second.is_empty() || small(second)? <= 59);
     if !valid {
         return None;
     }
@@ -32,11 +24,7 @@ pub(super) fn time(_: &Words, found: &Match<'_>) -> Option<String> {
         _ => words.push_str(&format!(" {}", numbers::cardinal(minute))),
     }
     if !second.is_empty() {
-        let unit = if small(second)? == 1 {
-            "second"
-        } else {
-            "seconds"
-        };
+        let unit = if small(second)? == 1 { "second" } else { "seconds" };
         words.push_str(&format!(" and {} {unit}", numbers::cardinal(second)));
     }
     if !half.is_empty() {
@@ -52,84 +40,45 @@ fn date(words: &Words, year: &str, month: u16, day: u16) -> Option<String> {
     if !(1..=31).contains(&day) {
         return None;
     }
-    let year = if year.is_empty() {
-        String::new()
-    } else {
-        format!(", {year}")
-    };
-    Some(format!(
-        "{month} {}{year}",
-        numbers::ordinal(&day.to_string())
-    ))
+    let year = if year.is_empty() { String::new() } else { format!(", {year}") };
+    Some(format!("{month} {}{year}", numbers::ordinal(&day.to_string())))
 }
 
 pub(super) fn date_iso(words: &Words, found: &Match<'_>) -> Option<String> {
-    date(
-        words,
-        found.group(1),
-        small(found.group(2))?,
-        small(found.group(3))?,
-    )
+    date(words, found.group(1), small(found.group(2))?, small(found.group(3))?)
 }
 
 /// Month first, unless only the second figure can be one.
 pub(super) fn date_us(words: &Words, found: &Match<'_>) -> Option<String> {
-    let (first, second, year) = (
-        small(found.group(1))?,
-        small(found.group(2))?,
-        found.group(3),
-    );
+    let (first, second, year) = (small(found.group(1))?, small(found.group(2))?, found.group(3));
     let year = match year.len() {
         2 if small(year)? > 30 => format!("19{year}"),
         2 => format!("20{year}"),
         _ => year.to_owned(),
     };
-    let (month, day) = if first <= 12 {
-        (first, second)
-    } else {
-        (second, first)
-    };
+    let (month, day) = if first <= 12 { (first, second) } else { (second, first) };
     date(words, &year, month, day)
 }
 
 fn month<'w>(words: &'w Words, written: &str) -> Option<&'w str> {
     let short: String = written.to_lowercase().chars().take(3).collect();
-    words
-        .months
-        .0
-        .iter()
-        .find_map(|(key, name)| (*key == short).then_some(name.as_str()))
+    words.months.0.iter().find_map(|(key, name)| (*key == short).then_some(name.as_str()))
 }
 
 fn day(written: &str) -> Option<String> {
-    (1..=31)
-        .contains(&small(written)?)
-        .then(|| numbers::ordinal(written))
+    (1..=31).contains(&small(written)?).then(|| numbers::ordinal(written))
 }
 
 pub(super) fn month_day(words: &Words, found: &Match<'_>) -> Option<String> {
-    Some(format!(
-        "{} {}{}",
-        month(words, found.group(1))?,
-        day(found.group(2))?,
-        found.group(3)
-    ))
+    Some(format!("{} {}{}", month(words, found.group(1))?, day(found.group(2))?, found.group(3)))
 }
 
 pub(super) fn day_month(words: &Words, found: &Match<'_>) -> Option<String> {
-    Some(format!(
-        "the {} of {}",
-        day(found.group(1))?,
-        month(words, found.group(2))?
-    ))
+    Some(format!("the {} of {}", day(found.group(1))?, month(words, found.group(2))?))
 }
 
 fn plural<'w>(figure: &str, [one, more]: &'w [String; 2]) -> &'w str {
-    if matches!(figure.replace(',', "").as_str(), "1" | "1.0" | "-1") {
-        one
-    } else {
-        more
-    }
+    if matches!(figure.replace(',', "").as_str(), "1" | "1.0" | "-1") { one } else { more }
 }
 
 fn scale(written: &str) -> &str {
@@ -153,10 +102,7 @@ pub(super) fn money(words: &Words, found: &Match<'_>) -> Option<String> {
 
 pub(super) fn cents(words: &Words, found: &Match<'_>) -> Option<String> {
     let figure = found.group(1);
-    Some(format!(
-        "{figure} {}",
-        plural(figure, words.currency.get(found.group(2))?)
-    ))
+    Some(format!("{figure} {}", plural(figure, words.currency.get(found.group(2))?)))
 }
 
 pub(super) fn degrees(_: &Words, found: &Match<'_>) -> Option<String> {
@@ -166,18 +112,12 @@ pub(super) fn degrees(_: &Words, found: &Match<'_>) -> Option<String> {
         "F" => " Fahrenheit",
         _ => "",
     };
-    Some(format!(
-        "{figure} {}{scale}",
-        plural(figure, &["degree".to_owned(), "degrees".to_owned()])
-    ))
+    Some(format!("{figure} {}{scale}", plural(figure, &["degree".to_owned(), "degrees".to_owned()])))
 }
 
 pub(super) fn unit(words: &Words, found: &Match<'_>) -> Option<String> {
     let figure = found.group(1);
-    Some(format!(
-        "{figure} {}",
-        plural(figure, words.units.get(found.group(2))?)
-    ))
+    Some(format!("{figure} {}", plural(figure, words.units.get(found.group(2))?)))
 }
 
 pub(super) fn title(words: &Words, found: &Match<'_>) -> Option<String> {
@@ -188,23 +128,12 @@ pub(super) fn abbreviation(words: &Words, found: &Match<'_>) -> Option<String> {
     let written = found.group(1);
     let spoken = words.abbreviations.get(written)?;
     // The last period of a text also ends the sentence.
-    let end = if found.rest.is_empty() && written.ends_with('.') {
-        "."
-    } else {
-        ""
-    };
+    let end = if found.rest.is_empty() && written.ends_with('.') { "." } else { "" };
     Some(format!("{spoken}{end}"))
 }
 
 pub(super) fn numero(_: &Words, found: &Match<'_>) -> Option<String> {
-    Some(
-        if found.group(1) == "No" {
-            "Number "
-        } else {
-            "Numbers "
-        }
-        .to_owned(),
-    )
+    Some(if found.group(1) == "No" { "Number " } else { "Numbers " }.to_owned())
 }
 
 fn roman(numeral: &str) -> u16 {
@@ -222,11 +151,7 @@ fn roman(numeral: &str) -> u16 {
     let mut after = 0;
     let mut total = 0_u16;
     for value in numeral.chars().rev().map(value) {
-        total = if value < after {
-            total.saturating_sub(value)
-        } else {
-            total.saturating_add(value)
-        };
+        total = if value < after { total.saturating_sub(value) } else { total.saturating_add(value) };
         after = value;
     }
     total
@@ -237,20 +162,11 @@ pub(super) fn roman_cardinal(_: &Words, found: &Match<'_>) -> Option<String> {
 }
 
 pub(super) fn roman_ordinal(_: &Words, found: &Match<'_>) -> Option<String> {
-    Some(format!(
-        "{} the {}",
-        found.group(1),
-        numbers::ordinal(&roman(found.group(2)).to_string())
-    ))
+    Some(format!("{} the {}", found.group(1), numbers::ordinal(&roman(found.group(2)).to_string())))
 }
 
 pub(super) fn telephone(_: &Words, found: &Match<'_>) -> Option<String> {
-    let spaced: Vec<String> = found
-        .group(0)
-        .replace('-', ", ")
-        .chars()
-        .map(String::from)
-        .collect();
+    let spaced: Vec<String> = found.group(0).replace('-', ", ").chars().map(String::from).collect();
     Some(spaced.join(" "))
 }
 
@@ -278,14 +194,7 @@ mod tests {
 
     #[test]
     fn roman_numerals_count() {
-        for (numeral, value) in [
-            ("I", 1),
-            ("IV", 4),
-            ("IX", 9),
-            ("XIV", 14),
-            ("XLII", 42),
-            ("MCMXCIX", 1999),
-        ] {
+        for (numeral, value) in [("I", 1), ("IV", 4), ("IX", 9), ("XIV", 14), ("XLII", 42), ("MCMXCIX", 1999)] {
             assert_eq!(roman(numeral), value);
         }
     }

@@ -20,9 +20,7 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
             if next.len() == after_closers.len() || end <= start {
                 continue;
             }
-            if next.chars().next().is_some_and(|c| !c.is_lowercase())
-                && (mark != '.' || ends(&line[..at], titles))
-            {
+            if next.chars().next().is_some_and(|c| !c.is_lowercase()) && (mark != '.' || ends(&line[..at], titles)) {
                 sentences.push(&line[start..end]);
                 start = line.len() - next.len();
             }
@@ -35,11 +33,7 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
 
 /// Whether a period after `before` ends a sentence.
 fn ends(before: &str, titles: &HashSet<String>) -> bool {
-    let word = before
-        .rsplit(' ')
-        .next()
-        .unwrap_or_default()
-        .trim_start_matches(['(', '"', '“', '\'', '‘']);
+    let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     !initial && !titles.contains(word)
 }
@@ -93,10 +87,7 @@ fn pieces(phonemes: &str, chars_max: usize) -> Vec<(&str, bool)> {
 fn clauses(phonemes: &str) -> Vec<&str> {
     let mut clauses = Vec::new();
     let mut start = 0;
-    for (at, mark) in phonemes
-        .char_indices()
-        .filter(|(_, c)| CLAUSE_MARKS.contains(c))
-    {
+    for (at, mark) in phonemes.char_indices().filter(|(_, c)| CLAUSE_MARKS.contains(c)) {
         let rest = &phonemes[at + mark.len_utf8()..];
         let next = rest.trim_start();
         if next.len() < rest.len() {
@@ -120,10 +111,7 @@ mod tests {
             split("Dr. Smith called. \"Why?\" I do not know.\nNext"),
             ["Dr. Smith called.", "\"Why?", "I do not know.", "Next"]
         );
-        assert_eq!(
-            split("J. K. Rowling, e.g. today... or so"),
-            ["J. K. Rowling, e.g. today... or so"]
-        );
+        assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
         assert_eq!(split("Wait... What"), ["Wait...", "What"]);
         assert_eq!(split(" \n\n "), Vec::<&str>::new());
     }
@@ -133,17 +121,8 @@ mod tests {
         let long = "əbk dɛf, ".repeat(60);
         for max in [5, 20, 400] {
             let stretches = split_phonemes(long.trim(), max);
-            assert!(
-                stretches
-                    .iter()
-                    .all(|stretch| stretch.chars().count() <= max),
-                "{stretches:?}"
-            );
-            let letters = |text: &str| {
-                text.chars()
-                    .filter(|c| !c.is_whitespace())
-                    .collect::<String>()
-            };
+            assert!(stretches.iter().all(|stretch| stretch.chars().count() <= max), "{stretches:?}");
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             assert_eq!(letters(&stretches.concat()), letters(&long));
         }
         assert_eq!(split_phonemes(&"a".repeat(950), 400).len(), 3);

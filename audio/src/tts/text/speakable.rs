@@ -3,8 +3,8 @@
 
 /// Top-level domains by which an address without `https://` or `www.` is known.
 const DOMAINS: &[&str] = &[
-    "com", "org", "net", "edu", "gov", "io", "co", "uk", "de", "fr", "info", "biz", "us", "ca",
-    "au", "tv", "me", "ai", "dev", "app",
+    "com", "org", "net", "edu", "gov", "io", "co", "uk", "de", "fr", "info", "biz", "us", "ca", "au", "tv", "me", "ai",
+    "dev", "app",
 ];
 
 /// `text` without what cannot be said; lines stay lines.
@@ -13,20 +13,13 @@ pub(super) fn speakable(text: &str) -> String {
     for line in text.lines() {
         let line = line.trim();
         // Fences of code, rules and the second line of a table hold no words.
-        if line.starts_with("```")
-            || (line.len() > 2 && line.chars().all(|c| "-*_=|: ".contains(c)))
-        {
+        if line.starts_with("```") || (line.len() > 2 && line.chars().all(|c| "-*_=|: ".contains(c))) {
             continue;
         }
-        let line: String = strip_links(strip_line_marks(line))
-            .chars()
-            .filter(|c| !is_silent(*c))
-            .collect();
+        let line: String = strip_links(strip_line_marks(line)).chars().filter(|c| !is_silent(*c)).collect();
         let line = strip_emphasis(&line);
-        let words: Vec<String> = line
-            .split_whitespace()
-            .map(|word| address(word).unwrap_or_else(|| word.into()))
-            .collect();
+        let words: Vec<String> =
+            line.split_whitespace().map(|word| address(word).unwrap_or_else(|| word.into())).collect();
         if !words.is_empty() {
             out.push_str(&words.join(" "));
             out.push('\n');
@@ -87,9 +80,7 @@ fn strip_emphasis(line: &str) -> String {
         let after = near(chars.get(at + 1));
         match c {
             '`' => {}
-            '*' if before != '*' && after != '*' && is_product(&chars, at) => {
-                out.push_str(" times ")
-            }
+            '*' if before != '*' && after != '*' && is_product(&chars, at) => out.push_str(" times "),
             '*' => {}
             '_' if before.is_alphanumeric() && after.is_alphanumeric() => out.push(c),
             '_' => {}
@@ -119,49 +110,27 @@ fn is_silent(c: char) -> bool {
 fn address(word: &str) -> Option<String> {
     let body = word.trim_matches(|c: char| "<>()[]{}\"',;:!?.".contains(c));
     let (lead, tail) = word.split_once(body).filter(|_| !body.is_empty())?;
-    let (scheme, bare) = match ["https://", "http://", "ftp://", "mailto:"]
-        .iter()
-        .find(|s| body.starts_with(**s))
-    {
+    let (scheme, bare) = match ["https://", "http://", "ftp://", "mailto:"].iter().find(|s| body.starts_with(**s)) {
         Some(scheme) => (true, &body[scheme.len()..]),
         None => (false, body),
     };
     let host = bare.split(['/', '?', '#']).next().unwrap_or(bare);
-    let (user, host) = host
-        .rsplit_once('@')
-        .map_or((None, host), |(user, host)| (Some(user), host));
+    let (user, host) = host.rsplit_once('@').map_or((None, host), |(user, host)| (Some(user), host));
     let www = host.starts_with("www.") && host.len() > 4;
     let host = host.strip_prefix("www.").filter(|_| www).unwrap_or(host);
     let labels: Vec<&str> = host.split(':').next().unwrap_or(host).split('.').collect();
-    let wellformed = labels.iter().all(|label| {
-        !label.is_empty()
-            && label
-                .chars()
-                .all(|c| c.is_alphanumeric() || c == '-' || c == '_')
-    });
-    let domain = labels.len() > 1
-        && labels
-            .last()
-            .is_some_and(|last| DOMAINS.contains(&last.to_lowercase().as_str()));
+    let wellformed = labels
+        .iter()
+        .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_'));
+    let domain = labels.len() > 1 && labels.last().is_some_and(|last| DOMAINS.contains(&last.to_lowercase().as_str()));
     // Letters before the dot tell a host from a figure or an initial.
-    let named = labels
-        .first()
-        .is_some_and(|label| label.chars().filter(|c| c.is_alphabetic()).count() > 1);
+    let named = labels.first().is_some_and(|label| label.chars().filter(|c| c.is_alphabetic()).count() > 1);
     if !wellformed || !(scheme || www || user.is_some() && labels.len() > 1 || domain && named) {
         return None;
     }
-    let words = |text: &str| {
-        text.replace('.', " dot ")
-            .replace('-', " dash ")
-            .replace('_', " underscore ")
-    };
+    let words = |text: &str| text.replace('.', " dot ").replace('-', " dash ").replace('_', " underscore ");
     let user = user.map_or_else(String::new, |user| format!("{} at ", words(user)));
-    Some(format!(
-        "{}{user}{}{}",
-        lead.trim_start_matches('<'),
-        words(&labels.join(".")),
-        tail.trim_start_matches('>')
-    ))
+    Some(format!("{}{user}{}{}", lead.trim_start_matches('<'), words(&labels.join(".")), tail.trim_start_matches('>')))
 }
 
 #[cfg(test)]
@@ -171,40 +140,22 @@ mod tests {
     #[test]
     fn what_cannot_be_said_goes() {
         for (written, said) in [
-            (
-                "Plain words, 3.5 km away: it's 5-6 o'clock.",
-                "Plain words, 3.5 km away: it's 5-6 o'clock.",
-            ),
-            (
-                "**Bold** and *soft* and `code` and ~~gone~~.",
-                "Bold and soft and code and gone.",
-            ),
-            (
-                "# Title\n\n- one\n* two\n1. three",
-                "Title\none\ntwo\n1. three",
-            ),
+            ("Plain words, 3.5 km away: it's 5-6 o'clock.", "Plain words, 3.5 km away: it's 5-6 o'clock."),
+            ("**Bold** and *soft* and `code` and ~~gone~~.", "Bold and soft and code and gone."),
+            ("# Title\n\n- one\n* two\n1. three", "Title\none\ntwo\n1. three"),
             ("> - [x] done", "done"),
-            (
-                "See [the manual](https://example.com/x?y=1).",
-                "See the manual.",
-            ),
+            ("See [the manual](https://example.com/x?y=1).", "See the manual."),
             ("![a cat](cat.png) sleeps", "a cat sleeps"),
             ("Go to https://docs.rs/rten now.", "Go to docs dot rs now."),
             ("(www.example.co.uk/path)", "(example dot co dot uk)"),
             ("Try example.com, please", "Try example dot com, please"),
-            (
-                "Mail <jo.do@mail.example.org>!",
-                "Mail jo dot do at mail dot example dot org!",
-            ),
+            ("Mail <jo.do@mail.example.org>!", "Mail jo dot do at mail dot example dot org!"),
             ("Great 👍🏽 job 🎉!", "Great job !"),
             ("3 * 4 is 12, 2*3 is 6", "3 times 4 is 12, 2 times 3 is 6"),
             ("```rust\nlet x = 1;\n```", "let x = 1;"),
             ("a | b\n---|---\n1 | 2", "a | b\n1 | 2"),
             ("snake_case and _this_", "snake_case and this"),
-            (
-                "e.g. this, i.e. that, U.S. and 3.5",
-                "e.g. this, i.e. that, U.S. and 3.5",
-            ),
+            ("e.g. this, i.e. that, U.S. and 3.5", "e.g. this, i.e. that, U.S. and 3.5"),
             ("[not a link", "[not a link"),
             ("👍", ""),
             ("zero\u{200b}width\u{7}", "zerowidth"),

@@ -25,21 +25,14 @@ fn has_stress(phonemes: &str) -> bool {
 
 /// How much of a word's sound `phonemes` is.
 pub(super) fn weight(phonemes: &str) -> usize {
-    phonemes
-        .chars()
-        .map(|c| if HEAVY.contains(c) { 2 } else { 1 })
-        .sum()
+    phonemes.chars().map(|c| if HEAVY.contains(c) { 2 } else { 1 }).sum()
 }
 
 /// A letter-by-letter reading: only the last letter keeps its full stress.
 pub(super) fn stress_last(phonemes: &str) -> String {
     let lowered = apply(phonemes, Some(0.0));
     match lowered.rfind(SECONDARY) {
-        Some(at) => format!(
-            "{}{PRIMARY}{}",
-            &lowered[..at],
-            &lowered[at + SECONDARY.len_utf8()..]
-        ),
+        Some(at) => format!("{}{PRIMARY}{}", &lowered[..at], &lowered[at + SECONDARY.len_utf8()..]),
         None => lowered,
     }
 }

@@ -43,9 +43,7 @@ struct TagName([u8; 6]);
 impl TagName {
     fn new(name: &str) -> Option<Self> {
         let mut bytes = [0; 6];
-        bytes
-            .get_mut(..name.len())?
-            .copy_from_slice(name.as_bytes());
+        bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
         Some(Self(bytes))
     }
 }
@@ -54,8 +52,7 @@ impl<'de> Deserialize<'de> for Weights {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Pairs(pairs) = Pairs::<f32>::deserialize(deserializer)?;
         let weights = pairs.into_iter().map(|(tag, weight)| {
-            let name = TagName::new(&tag)
-                .ok_or_else(|| D::Error::custom(format!("tag {tag:?} is too long")))?;
+            let name = TagName::new(&tag).ok_or_else(|| D::Error::custom(format!("tag {tag:?} is too long")))?;
             Ok((name, (weight * 10.0).round() as i16))
         });
         Ok(Self(weights.collect::<Result<_, _>>()?))
@@ -78,19 +75,9 @@ impl Pooled for String {
 
 impl Tagger {
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
-        let Model {
-            mut tags,
-            tagdict,
-            vocab,
-            weights,
-        } = assets::read_json(dir, assets::TAGGER)?;
+        let Model { mut tags, tagdict, vocab, weights } = assets::read_json(dir, assets::TAGGER)?;
         tags.sort();
-        Ok(Self {
-            tags,
-            usual: tagdict,
-            vocab,
-            weights,
-        })
+        Ok(Self { tags, usual: tagdict, vocab, weights })
     }
 
     /// One tag a word; words are not empty.
@@ -100,10 +87,7 @@ impl Tagger {
         let mut scorer = Scorer::new(self);
         let mut tags = Vec::with_capacity(words.len());
         for (at, word) in words.iter().enumerate() {
-            let usual = self
-                .usual
-                .get(word)
-                .and_then(|tag| std::str::from_utf8(tag).ok());
+            let usual = self.usual.get(word).and_then(|tag| std::str::from_utf8(tag).ok());
             let tag = match usual {
                 Some(tag) => tag,
                 None => scorer.tag(at, word, &context, before, before2),
@@ -118,18 +102,9 @@ impl Tagger {
     fn context(&self, words: &[&str]) -> Vec<String> {
         let known = words.iter().map(|word| {
             let normal = normal(word);
-            if self.vocab.contains(normal.as_str()) {
-                normal
-            } else {
-                format!("<{}>", shape(word))
-            }
+            if self.vocab.contains(normal.as_str()) { normal } else { format!("<{}>", shape(word)) }
         });
-        BEFORE
-            .into_iter()
-            .map(String::from)
-            .chain(known)
-            .chain(AFTER.into_iter().map(String::from))
-            .collect()
+        BEFORE.into_iter().map(String::from).chain(known).chain(AFTER.into_iter().map(String::from)).collect()
     }
 }
 
@@ -144,34 +119,16 @@ struct Scorer<'t> {
 impl<'t> Scorer<'t> {
     fn new(tagger: &'t Tagger) -> Self {
         let names = tagger.tags.iter().map(|tag| TagName::new(tag)).collect();
-        Self {
-            tagger,
-            names,
-            scores: vec![0; tagger.tags.len()],
-            feature: String::new(),
-        }
+        Self { tagger, names, scores: vec![0; tagger.tags.len()], feature: String::new() }
     }
 
-    fn tag(
-        &mut self,
-        at: usize,
-        word: &str,
-        context: &[String],
-        before: &str,
-        before2: &str,
-    ) -> &'t str {
+    fn tag(&mut self, at: usize, word: &str, context: &[String], before: &str, before2: &str) -> &'t str {
         // The word itself stands two further in the context.
         let near = |offset: usize| context.get(at + offset).map_or("", String::as_str);
         self.scores.fill(0);
         self.add("b", &[]);
         self.add("s3=", &[last3(word)]);
-        self.add(
-            "p1=",
-            &[word
-                .char_indices()
-                .nth(1)
-                .map_or(word, |(end, _)| &word[..end])],
-        );
+        self.add("p1=", &[word.char_indices().nth(1).map_or(word, |(end, _)| &word[..end])]);
         self.add("w=", &[near(2)]);
         self.add("sh=", &[&shape(word)]);
         self.add(if at == 0 { "i0" } else { "i+" }, &[]);
@@ -184,12 +141,7 @@ impl<'t> Scorer<'t> {
         self.add("w+1=", &[near(3)]);
         self.add("s3+1=", &[last3(near(3))]);
         self.add("w+2=", &[near(4)]);
-        let best = self
-            .tagger
-            .tags
-            .iter()
-            .zip(&self.scores)
-            .max_by_key(|(_, score)| **score);
+        let best = self.tagger.tags.iter().zip(&self.scores).max_by_key(|(_, score)| **score);
         best.map_or(NOUN, |(tag, _)| tag)
     }
 
@@ -206,9 +158,7 @@ impl<'t> Scorer<'t> {
 }
 
 fn last3(word: &str) -> &str {
-    word.char_indices()
-        .nth_back(2)
-        .map_or(word, |(start, _)| &word[start..])
+    word.char_indices().nth_back(2).map_or(word, |(start, _)| &word[start..])
 }
 
 /// The word as the vocabulary lists it.

@@ -62,9 +62,6 @@ impl<'t> Token<'t> {
 
     /// The longest token gives a merged word its tag; capitals count double.
     fn weight(&self) -> usize {
-        self.text
-            .chars()
-            .map(|c| if c.is_uppercase() { 2 } else { 1 })
-            .sum()
+        self.text.chars().map(|c| if c.is_uppercase() { 2 } else { 1 }).sum()
     }
 }

@@ -10,14 +10,13 @@ const QUOTES: &str = "'\"”“`‘´’‚,„»«「」『』（）〔〕【�
 const MARKS: &str = "…,:;!?¿¡()[]{}<>_#*&。？！，、；：～·";
 const ICONS: &str = "™®©°§¶†‡•";
 const CURRENCIES: &[&str] = &[
-    "US$", "C$", "A$", "$", "£", "€", "¥", "฿", "₽", "₹", "₩", "₪", "₺", "₴", "₦", "₫", "₱", "₲",
-    "₵", "₸", "₼", "₾", "₿",
+    "US$", "C$", "A$", "$", "£", "€", "¥", "฿", "₽", "₹", "₩", "₪", "₺", "₴", "₦", "₫", "₱", "₲", "₵", "₸", "₼", "₾",
+    "₿",
 ];
 const UNITS: &[&str] = &[
-    "km", "km²", "km³", "m", "m²", "m³", "dm", "dm²", "dm³", "cm", "cm²", "cm³", "mm", "mm²",
-    "mm³", "ha", "µm", "nm", "yd", "in", "ft", "kg", "g", "mg", "µg", "t", "lb", "oz", "m/s",
-    "km/h", "kmh", "mph", "hPa", "Pa", "mbar", "mb", "MB", "kb", "KB", "gb", "GB", "tb", "TB", "T",
-    "G", "M", "K", "%",
+    "km", "km²", "km³", "m", "m²", "m³", "dm", "dm²", "dm³", "cm", "cm²", "cm³", "mm", "mm²", "mm³", "ha", "µm", "nm",
+    "yd", "in", "ft", "kg", "g", "mg", "µg", "t", "lb", "oz", "m/s", "km/h", "kmh", "mph", "hPa", "Pa", "mbar", "mb",
+    "MB", "kb", "KB", "gb", "GB", "tb", "TB", "T", "G", "M", "K", "%",
 ];
 const POSSESSIVES: &[&str] = &["'s", "'S", "’s", "’S"];
 /// Most pieces that are joined back into one special case.
@@ -29,9 +28,7 @@ pub(super) struct Tokenizer {
 
 impl Tokenizer {
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
-        Ok(Self {
-            special: assets::read_json(dir, assets::TOKENIZER)?,
-        })
+        Ok(Self { special: assets::read_json(dir, assets::TOKENIZER)? })
     }
 
     /// Words with whether white space follows; no word is empty.
@@ -118,10 +115,7 @@ fn prefix_len(text: &str) -> usize {
         _ if dots > 1 => dots,
         '§' | '%' | '=' | '—' | '–' => first.len_utf8(),
         _ if is_mark(first) => first.len_utf8(),
-        _ => CURRENCIES
-            .iter()
-            .find(|sign| text.starts_with(**sign))
-            .map_or(0, |sign| sign.len()),
+        _ => CURRENCIES.iter().find(|sign| text.starts_with(**sign)).map_or(0, |sign| sign.len()),
     }
 }
 
@@ -144,32 +138,17 @@ fn suffix_len(text: &str) -> usize {
     for ending in POSSESSIVES.iter().filter(|ending| text.ends_with(**ending)) {
         len = len.max(ending.len());
     }
-    for ending in CURRENCIES
-        .iter()
-        .chain(UNITS)
-        .filter(|ending| text.ends_with(**ending))
-    {
+    for ending in CURRENCIES.iter().chain(UNITS).filter(|ending| text.ends_with(**ending)) {
         if after_digit(ending.len()) {
             len = len.max(ending.len());
         }
     }
     if last == '.' {
-        let capitals = before
-            .chars()
-            .rev()
-            .take(2)
-            .filter(|c| is_upper(*c))
-            .count()
-            == 2;
+        let capitals = before.chars().rev().take(2).filter(|c| is_upper(*c)).count() == 2;
         let peeled = previous.is_some_and(|c| {
-            c.is_ascii_digit()
-                || is_lower(c)
-                || "%²-+".contains(c)
-                || MARKS.contains(c)
-                || QUOTES.contains(c)
+            c.is_ascii_digit() || is_lower(c) || "%²-+".contains(c) || MARKS.contains(c) || QUOTES.contains(c)
         });
-        let degrees = previous.is_some_and(|c| "FfCcKk".contains(c))
-            && before.chars().nth_back(1) == Some('°');
+        let degrees = previous.is_some_and(|c| "FfCcKk".contains(c)) && before.chars().nth_back(1) == Some('°');
         if capitals || peeled || degrees {
             len = len.max(1);
         }
@@ -209,10 +188,7 @@ fn infix_len(text: &str, at: usize) -> usize {
         return 0;
     };
     let next = here[c.len_utf8()..].chars().next();
-    let (was, comes) = (
-        |is: fn(char) -> bool| previous.is_some_and(is),
-        |is: fn(char) -> bool| next.is_some_and(is),
-    );
+    let (was, comes) = (|is: fn(char) -> bool| previous.is_some_and(is), |is: fn(char) -> bool| next.is_some_and(is));
     let dots = dots(here);
     if dots > 1 {
         return dots;
@@ -221,32 +197,18 @@ fn infix_len(text: &str, at: usize) -> usize {
     let cut = match c {
         '…' => true,
         _ if ICONS.contains(c) => true,
-        '.' => {
-            was(|c| is_lower(c) || QUOTES.contains(c))
-                && next.is_some_and(|c| is_upper(c) || quote(c))
-        }
+        '.' => was(|c| is_lower(c) || QUOTES.contains(c)) && next.is_some_and(|c| is_upper(c) || quote(c)),
         ',' => was(char::is_alphabetic) && comes(char::is_alphabetic),
         ':' | '<' | '>' | '=' | '/' => was(char::is_alphanumeric) && comes(char::is_alphabetic),
-        '+' | '-' | '*' | '^'
-            if was(|c| c.is_ascii_digit()) && comes(|c| c.is_ascii_digit() || c == '-') =>
-        {
-            true
-        }
+        '+' | '-' | '*' | '^' if was(|c| c.is_ascii_digit()) && comes(|c| c.is_ascii_digit() || c == '-') => true,
         _ => false,
     };
     if cut {
         return c.len_utf8();
     }
-    let dash = ["---", "--", "-", "——", "—", "–", "~"]
-        .iter()
-        .find(|dash| here.starts_with(**dash));
+    let dash = ["---", "--", "-", "——", "—", "–", "~"].iter().find(|dash| here.starts_with(**dash));
     match dash {
-        Some(dash)
-            if was(char::is_alphanumeric)
-                && here[dash.len()..].starts_with(char::is_alphabetic) =>
-        {
-            dash.len()
-        }
+        Some(dash) if was(char::is_alphanumeric) && here[dash.len()..].starts_with(char::is_alphabetic) => dash.len(),
         _ => 0,
     }
 }
@@ -272,21 +234,10 @@ mod tests {
     use super::*;
 
     fn split(text: &str) -> Vec<String> {
-        let special = [
-            ("don't", vec!["do", "n't"]),
-            ("Dr.", vec!["Dr."]),
-            ("10am", vec!["10", "am"]),
-        ];
-        let special =
-            special.map(|(key, words)| (key.into(), words.into_iter().map(String::from).collect()));
-        let tokenizer = Tokenizer {
-            special: HashMap::from(special),
-        };
-        tokenizer
-            .tokenize(text)
-            .into_iter()
-            .map(|(word, _)| word)
-            .collect()
+        let special = [("don't", vec!["do", "n't"]), ("Dr.", vec!["Dr."]), ("10am", vec!["10", "am"])];
+        let special = special.map(|(key, words)| (key.into(), words.into_iter().map(String::from).collect()));
+        let tokenizer = Tokenizer { special: HashMap::from(special) };
+        tokenizer.tokenize(text).into_iter().map(|(word, _)| word).collect()
     }
 
     #[test]
@@ -310,18 +261,7 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_or_empty() {
-        for text in [
-            "§§°°",
-            "'''",
-            "-+-.-",
-            "US$",
-            "°C.",
-            "..",
-            "a…b",
-            "–",
-            "€5€",
-            "１２：３０",
-        ] {
+        for text in ["§§°°", "'''", "-+-.-", "US$", "°C.", "..", "a…b", "–", "€5€", "１２：３０"] {
             let words = split(text);
             assert_eq!(words.concat(), text);
             assert!(words.iter().all(|word| !word.is_empty()));

@@ -105,10 +105,7 @@ impl ChatCompletions {
     /// Sets up a model. The process must have installed a rustls provider before.
     pub fn new(endpoint: Endpoint, options: Options) -> Result<Self, SetupError> {
         let bad_url = || SetupError::Url(endpoint.base_url.clone());
-        let joined = format!(
-            "{}/chat/completions",
-            endpoint.base_url.trim_end_matches('/')
-        );
+        let joined = format!("{}/chat/completions", endpoint.base_url.trim_end_matches('/'));
         let url = reqwest::Url::parse(&joined).map_err(|_| bad_url())?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(bad_url());
@@ -121,16 +118,11 @@ impl ChatCompletions {
         }
         if let Some(key) = &endpoint.key {
             let value = secret(&format!("Bearer {}", key.secret()));
-            headers.insert(
-                AUTHORIZATION,
-                value.ok_or_else(|| SetupError::Header("authorization".into()))?,
-            );
+            headers.insert(AUTHORIZATION, value.ok_or_else(|| SetupError::Header("authorization".into()))?);
         }
         // Without one the client would panic.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            return Err(SetupError::Client(
-                "the process has installed no rustls provider".into(),
-            ));
+            return Err(SetupError::Client("the process has installed no rustls provider".into()));
         }
         let client = Client::builder()
             .default_headers(headers)
@@ -139,12 +131,7 @@ impl ChatCompletions {
             .redirect(redirect::Policy::none())
             .build()
             .map_err(|error| SetupError::Client(error.without_url().to_string()))?;
-        Ok(Self {
-            client,
-            url,
-            endpoint,
-            options,
-        })
+        Ok(Self { client, url, endpoint, options })
     }
 
     async fn run(&self, request: &Request, events: &mpsc::Sender<ModelEvent>) {
@@ -171,28 +158,16 @@ impl ChatCompletions {
         }
     }
 
-    async fn attempt(
-        &self,
-        body: String,
-        mut parser: Parser,
-        events: &mpsc::Sender<ModelEvent>,
-    ) -> Attempt {
+    async fn attempt(&self, body: String, mut parser: Parser, events: &mpsc::Sender<ModelEvent>) -> Attempt {
         let transient = |message: &str| (FailureKind::Transient, message.to_owned());
         let first = Instant::now() + self.endpoint.first_token_timeout;
         let post = self.client.post(self.url.clone());
-        let sent = post
-            .header(CONTENT_TYPE, "application/json")
-            .body(body)
-            .send();
+        let sent = post.header(CONTENT_TYPE, "application/json").body(body).send();
         let mut response = match timeout_at(first, sent).await {
             Err(_) => return Attempt::Failed(transient("the model gave no answer in time")),
             Ok(Err(error)) => {
                 let failure = transient(&describe(&error));
-                return if error.is_connect() {
-                    Attempt::Again(failure, None)
-                } else {
-                    Attempt::Failed(failure)
-                };
+                return if error.is_connect() { Attempt::Again(failure, None) } else { Attempt::Failed(failure) };
             }
             Ok(Ok(response)) => response,
         };
@@ -271,16 +246,9 @@ impl ChatModel for ChatCompletions {
         &self.options.model
     }
 
-    async fn stream(
-        &self,
-        request: Request,
-        events: mpsc::Sender<ModelEvent>,
-        cancel: CancellationToken,
-    ) {
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         // Dropping the response closes its connection.
-        cancel
-            .run_until_cancelled(self.run(&request, &events))
-            .await;
+        cancel.run_until_cancelled(self.run(&request, &events)).await;
     }
 }
 
@@ -326,11 +294,7 @@ async fn refused(mut response: Response) -> Attempt {
         _ if code == Some("content_filter") => FailureKind::Refused,
         _ => FailureKind::Bug,
     };
-    let words = if error.is_null() {
-        String::new()
-    } else {
-        format!(": {}", parse::error_text(error))
-    };
+    let words = if error.is_null() { String::new() } else { format!(": {}", parse::error_text(error)) };
     let failure = (kind, format!("the model's server answered {status}{words}"));
     // A used-up quota is a 429 too, and waiting does not help.
     let quota = code == Some("insufficient_quota");

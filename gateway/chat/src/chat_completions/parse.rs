@@ -126,9 +126,8 @@ impl Parser {
         let mut data = Vec::new();
         let taken = self.events.finish(&mut data);
         // What the cut left of an event is no event: the answer is incomplete, not malformed.
-        let whole = |data: &Vec<u8>| {
-            data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok()
-        };
+        let whole =
+            |data: &Vec<u8>| data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok();
         data.retain(whole);
         let mut out = self.handle_all(data);
         if let Err(error) = taken {
@@ -172,20 +171,13 @@ impl Parser {
     fn handle(&mut self, data: &[u8], out: &mut Vec<ModelEvent>) -> Outcome {
         let bug = |message: String| (FailureKind::Bug, message);
         // serde's message quotes the input, which may be private: only the place is kept.
-        let chunk: Chunk = serde_json::from_slice(data).map_err(|error| {
-            bug(format!(
-                "an event of the answer is malformed at column {}",
-                error.column()
-            ))
-        })?;
+        let chunk: Chunk = serde_json::from_slice(data)
+            .map_err(|error| bug(format!("an event of the answer is malformed at column {}", error.column())))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             return Err(stream_error(&error));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = Usage {
-                input: usage.prompt_tokens,
-                output: usage.completion_tokens,
-            };
+            self.usage = Usage { input: usage.prompt_tokens, output: usage.completion_tokens };
         }
         // Only one answer is ever asked for.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
@@ -195,9 +187,7 @@ impl Parser {
             for text in [delta.content, delta.refusal].into_iter().flatten() {
                 self.text_bytes = self.text_bytes.saturating_add(text.len());
                 if self.text_bytes > TEXT_BYTES_MAX {
-                    return Err(bug(format!(
-                        "the answer is longer than {TEXT_BYTES_MAX} bytes"
-                    )));
+                    return Err(bug(format!("the answer is longer than {TEXT_BYTES_MAX} bytes")));
                 }
                 if !text.is_empty() {
                     out.push(ModelEvent::Text(text));
@@ -222,24 +212,20 @@ impl Parser {
         let new_id = delta.id.as_deref().filter(|id| !id.is_empty());
         let position = match delta.index {
             // Some servers number every call 0 and tell them apart by id.
-            Some(index) => self.calls.iter().rposition(|call| {
-                call.index == index && new_id.is_none_or(|id| call.id.is_empty() || call.id == id)
-            }),
+            Some(index) => self
+                .calls
+                .iter()
+                .rposition(|call| call.index == index && new_id.is_none_or(|id| call.id.is_empty() || call.id == id)),
             None if new_id.is_some() => None,
             None => self.calls.len().checked_sub(1),
         };
         let position = match position {
             Some(position) => position,
             None if self.calls.len() >= CALLS_MAX => {
-                return Err(bug(format!(
-                    "the answer holds more than {CALLS_MAX} tool calls"
-                )));
+                return Err(bug(format!("the answer holds more than {CALLS_MAX} tool calls")));
             }
             None => {
-                self.calls.push(Call {
-                    index: delta.index.unwrap_or_default(),
-                    ..Call::default()
-                });
+                self.calls.push(Call { index: delta.index.unwrap_or_default(), ..Call::default() });
                 self.calls.len() - 1
             }
         };
@@ -262,9 +248,7 @@ impl Parser {
             _ => {}
         }
         if call.arguments.len() > ARGUMENTS_BYTES_MAX || call.name.len() > ARGUMENTS_BYTES_MAX {
-            return Err(bug(format!(
-                "the arguments of a tool call are longer than {ARGUMENTS_BYTES_MAX} bytes"
-            )));
+            return Err(bug(format!("the arguments of a tool call are longer than {ARGUMENTS_BYTES_MAX} bytes")));
         }
         Ok(())
     }
@@ -289,8 +273,7 @@ impl Parser {
                     })),
                     None => {
                         let name: String = call.name.chars().take(80).collect();
-                        let message =
-                            format!("the arguments of the tool call '{name}' are no JSON object");
+                        let message = format!("the arguments of the tool call '{name}' are no JSON object");
                         self.fail(FailureKind::Bug, message, out);
                         return;
                     }
@@ -320,13 +303,11 @@ fn arguments(text: &str) -> Option<Value> {
 }
 
 fn stream_error(error: &Value) -> (FailureKind, String) {
-    let code = ["code", "type"]
-        .iter()
-        .find_map(|key| match error.get(*key)? {
-            Value::String(code) => Some(code.clone()),
-            Value::Number(code) => Some(code.to_string()),
-            _ => None,
-        });
+    let code = ["code", "type"].iter().find_map(|key| match error.get(*key)? {
+        Value::String(code) => Some(code.clone()),
+        Value::Number(code) => Some(code.to_string()),
+        _ => None,
+    });
     let kind = match code.as_deref() {
         Some("rate_limit_exceeded" | "insufficient_quota" | "429") => FailureKind::Limited,
         Some("content_filter") => FailureKind::Refused,
@@ -334,21 +315,13 @@ fn stream_error(error: &Value) -> (FailureKind, String) {
         Some("invalid_request_error" | "400") => FailureKind::Bug,
         _ => FailureKind::Transient,
     };
-    (
-        kind,
-        format!("the provider broke off: {}", error_text(error)),
-    )
+    (kind, format!("the provider broke off: {}", error_text(error)))
 }
 
 /// The words of a provider's error, bounded.
 pub(super) fn error_text(error: &Value) -> String {
     const ERROR_CHARS_MAX: usize = 200;
     let message = error.get("message").unwrap_or(error);
-    let text = message
-        .as_str()
-        .map_or_else(|| message.to_string(), str::to_owned);
-    text.chars()
-        .filter(|c| !c.is_control())
-        .take(ERROR_CHARS_MAX)
-        .collect()
+    let text = message.as_str().map_or_else(|| message.to_string(), str::to_owned);
+    text.chars().filter(|c| !c.is_control()).take(ERROR_CHARS_MAX).collect()
 }

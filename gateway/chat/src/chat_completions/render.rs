@@ -80,16 +80,9 @@ fn system(request: &Request) -> String {
     if !request.system.is_empty() {
         parts.push(request.system.clone());
     }
-    let guidance = request
-        .tools
-        .iter()
-        .filter_map(|tool| tool.guidance.clone());
+    let guidance = request.tools.iter().filter_map(|tool| tool.guidance.clone());
     parts.extend(guidance);
-    parts.push(format!(
-        "The wearer's language is {}. Local time is {}.",
-        request.language,
-        local_time(request.now)
-    ));
+    parts.push(format!("The wearer's language is {}. Local time is {}.", request.language, local_time(request.now)));
     parts.join("\n\n")
 }
 
@@ -127,11 +120,7 @@ fn push_message(message: &Message, names: &mut NameMap, out: &mut Vec<Value>) {
         }
     }
     if !calls.is_empty() {
-        let content = if text.is_empty() {
-            Value::Null
-        } else {
-            text.into()
-        };
+        let content = if text.is_empty() { Value::Null } else { text.into() };
         out.push(json!({"role": "assistant", "content": content, "tool_calls": calls}));
     } else if !text.is_empty() {
         let role = match message.role {
@@ -147,10 +136,7 @@ fn push_message(message: &Message, names: &mut NameMap, out: &mut Vec<Value>) {
 fn told(result: &ToolResult) -> String {
     match &result.error {
         Some(error) => json!({"error": error}).to_string(),
-        None if result.content.is_empty() => result
-            .data
-            .as_ref()
-            .map_or_else(|| "done".to_owned(), Value::to_string),
+        None if result.content.is_empty() => result.data.as_ref().map_or_else(|| "done".to_owned(), Value::to_string),
         None => result.content.clone(),
     }
 }

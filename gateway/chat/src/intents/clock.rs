@@ -22,10 +22,7 @@ pub(super) fn read_time(view: View<'_>, at: usize) -> Vec<(usize, String)> {
 
 /// Readings of a date as `YYYY-MM-DD`, longest first.
 pub(super) fn read_date(view: View<'_>, at: usize) -> Vec<(usize, String)> {
-    date(view, at, view.utterance.now.date())
-        .into_iter()
-        .map(|(end, date)| (end, date.to_string()))
-        .collect()
+    date(view, at, view.utterance.now.date()).into_iter().map(|(end, date)| (end, date.to_string())).collect()
 }
 
 /// Readings of an appointment as `YYYY-MM-DDTHH:MM`, longest first.
@@ -43,10 +40,7 @@ pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
             return later;
         }
     }
-    plans(view, at)
-        .into_iter()
-        .filter_map(|(end, plan)| Some((end, format(plan.resolve(now)?))))
-        .collect()
+    plans(view, at).into_iter().filter_map(|(end, plan)| Some((end, format(plan.resolve(now)?)))).collect()
 }
 
 /// A time on the dial.
@@ -93,22 +87,11 @@ impl Plan {
         };
         let exact = clock.exact || self.part.is_some();
         if exact {
-            let when = self
-                .date
-                .unwrap_or(today)
-                .to_datetime(time(hour, clock.minute)?);
+            let when = self.date.unwrap_or(today).to_datetime(time(hour, clock.minute)?);
             let passed = self.date.is_none() && when <= now;
-            return if passed {
-                when.checked_add(1.day()).ok()
-            } else {
-                Some(when)
-            };
+            return if passed { when.checked_add(1.day()).ok() } else { Some(when) };
         }
-        let likely = if (1..=6).contains(&hour) {
-            hour + 12
-        } else {
-            hour
-        };
+        let likely = if (1..=6).contains(&hour) { hour + 12 } else { hour };
         match self.date {
             Some(date) if date != today => Some(date.to_datetime(time(likely, clock.minute)?)),
             _ => {
@@ -143,10 +126,7 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
         let from = at + usize::from(preposition);
         for (end, clock, strong) in clocks(view, from) {
             if strong || bare || preposition || plan.date.is_some() {
-                let plan = Plan {
-                    clock: Some(clock),
-                    ..plan
-                };
+                let plan = Plan { clock: Some(clock), ..plan };
                 out.push((end, plan));
                 extend(view, end, plan, true, out);
             }
@@ -155,21 +135,14 @@ fn extend(view: View<'_>, at: usize, plan: Plan, bare: bool, out: &mut Vec<(usiz
     if plan.date.is_none()
         && let Some((end, date)) = date(view, at, today)
     {
-        let plan = Plan {
-            date: Some(date),
-            ..plan
-        };
+        let plan = Plan { date: Some(date), ..plan };
         out.push((end, plan));
         extend(view, end, plan, true, out);
     }
     if plan.part.is_none()
         && let Some((end, part, is_today)) = part(view, at, plan)
     {
-        let plan = Plan {
-            part: Some(part),
-            date: plan.date.or(is_today.then_some(today)),
-            ..plan
-        };
+        let plan = Plan { part: Some(part), date: plan.date.or(is_today.then_some(today)), ..plan };
         out.push((end, plan));
         extend(view, end, plan, true, out);
     }
@@ -182,10 +155,7 @@ fn is_preposition(word: &str) -> bool {
 /// Part of the day, and whether it means today.
 fn part(view: View<'_>, at: usize, plan: Plan) -> Option<(usize, Part, bool)> {
     if let Some(end) = view.phrase(at, "tonight") {
-        let part = Part {
-            afternoon: true,
-            hour: 20,
-        };
+        let part = Part { afternoon: true, hour: 20 };
         return Some((end, part, true));
     }
     let (from, today) = if let Some(end) = view.phrase(at, "this") {
@@ -218,18 +188,10 @@ fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
         if let Some((after, afternoon)) = meridiem(view, end)
             && (1..=12).contains(&hour)
         {
-            let clock = Clock {
-                hour: hour % 12 + if afternoon { 12 } else { 0 },
-                minute,
-                exact: true,
-            };
+            let clock = Clock { hour: hour % 12 + if afternoon { 12 } else { 0 }, minute, exact: true };
             out.push((after, clock, true));
         }
-        let clock = Clock {
-            hour,
-            minute,
-            exact: exact || hour > 12 || hour == 0,
-        };
+        let clock = Clock { hour, minute, exact: exact || hour > 12 || hour == 0 };
         out.push((end, clock, strong));
     };
     match view.text(at) {
@@ -289,13 +251,8 @@ fn meridiem(view: View<'_>, at: usize) -> Option<(usize, bool)> {
 fn date(view: View<'_>, at: usize, today: Date) -> Option<(usize, Date)> {
     let at = at + usize::from(matches!(view.text(at), "on" | "for"));
     let in_days = |days: i64| today.checked_add(days.days()).ok();
-    let relative = [
-        ("the day after tomorrow", 2),
-        ("day after tomorrow", 2),
-        ("tomorrow", 1),
-        ("today", 0),
-        ("next week", 7),
-    ];
+    let relative =
+        [("the day after tomorrow", 2), ("day after tomorrow", 2), ("tomorrow", 1), ("today", 0), ("next week", 7)];
     for (phrase, days) in relative {
         if let Some(end) = view.phrase(at, phrase) {
             return Some((end, in_days(days)?));
@@ -468,22 +425,9 @@ mod tests {
             ("on the twenty first of december", "2026-12-21T09:00"),
         ];
         for (source, expected) in cases {
-            assert_eq!(
-                read(source, read_when).as_deref(),
-                Some(expected),
-                "{source}"
-            );
+            assert_eq!(read(source, read_when).as_deref(), Some(expected), "{source}");
         }
-        for source in [
-            "five",
-            "at",
-            "the third",
-            "this",
-            "morning",
-            "at 25",
-            "today",
-            "may",
-        ] {
+        for source in ["five", "at", "the third", "this", "morning", "at 25", "today", "may"] {
             assert_eq!(read(source, read_when), None, "{source}");
         }
     }
@@ -494,10 +438,7 @@ mod tests {
         assert_eq!(read("noon", read_time).as_deref(), Some("12:00"));
         assert_eq!(read("tomorrow", read_time), None);
         assert_eq!(read("tomorrow", read_date).as_deref(), Some("2026-05-14"));
-        assert_eq!(
-            read("february 29th", read_date).as_deref(),
-            Some("2028-02-29")
-        );
+        assert_eq!(read("february 29th", read_date).as_deref(), Some("2028-02-29"));
         assert_eq!(read("february 30th", read_date), None);
     }
 }

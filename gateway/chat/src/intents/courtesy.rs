@@ -51,15 +51,7 @@ const ENDINGS: [&str; 9] = [
     "thank you very much",
 ];
 /// The same, but they may belong to a free text.
-const LOOSE_ENDINGS: [&str; 7] = [
-    "now",
-    "right now",
-    "for me",
-    "then",
-    "okay",
-    "again",
-    "today",
-];
+const LOOSE_ENDINGS: [&str; 7] = ["now", "right now", "for me", "then", "okay", "again", "today"];
 
 /// Every place where the command may begin: the start, and behind each opening.
 pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
@@ -90,10 +82,7 @@ pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Ve
         end
     };
     let polite = strip(end, &ENDINGS);
-    let loose = strip(
-        polite,
-        &[LOOSE_ENDINGS.as_slice(), ENDINGS.as_slice()].concat(),
-    );
+    let loose = strip(polite, &[LOOSE_ENDINGS.as_slice(), ENDINGS.as_slice()].concat());
     let mut out = vec![polite];
     if loose != polite {
         out.push(loose);

@@ -82,12 +82,10 @@ fn count(view: View<'_>, at: usize) -> Option<(usize, f64)> {
         }
     }
     if let Some((end, value)) = view.number(at) {
-        return Some(
-            match view.any_phrase(end, &["and a half", "and one half"]) {
-                Some(after) if unit_seconds(view.text(after)).is_some() => (after, value + 0.5),
-                _ => (end, value),
-            },
-        );
+        return Some(match view.any_phrase(end, &["and a half", "and one half"]) {
+            Some(after) if unit_seconds(view.text(after)).is_some() => (after, value + 0.5),
+            _ => (end, value),
+        });
     }
     matches!(view.text(at), "a" | "an").then_some((at + 1, 1.0))
 }
@@ -130,11 +128,7 @@ mod tests {
         for (source, expected) in cases {
             let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);
             let read = read(utterance.view(usize::MAX), 0);
-            assert_eq!(
-                read.first(),
-                Some(&(utterance.words.len(), expected)),
-                "{source}"
-            );
+            assert_eq!(read.first(), Some(&(utterance.words.len(), expected)), "{source}");
         }
         for source in ["minutes", "ten", "half", "0 minutes", "9999999 weeks", ""] {
             let utterance = Utterance::new(source, jiff::civil::DateTime::MIN);

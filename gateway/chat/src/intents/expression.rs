@@ -8,25 +8,14 @@ const OPERATIONS_MAX: usize = 16;
 /// The longest expression that starts at `at`. It has at least one operation: a number alone is
 /// no question.
 pub(super) fn read(view: View<'_>, at: usize) -> Option<(usize, String)> {
-    how_many(view, at)
-        .or_else(|| conversion(view, at))
-        .or_else(|| arithmetic(view, at))
+    how_many(view, at).or_else(|| conversion(view, at)).or_else(|| arithmetic(view, at))
 }
 
 /// "how many feet are in 3 metres"
 fn how_many(view: View<'_>, at: usize) -> Option<(usize, String)> {
     let at = view.any_phrase(at, &["how many", "how much"])?;
     let (at, to) = unit(view, at)?;
-    const LINKS: [&str; 8] = [
-        "are there in",
-        "are in",
-        "is in",
-        "fit in",
-        "are",
-        "is",
-        "in",
-        "make",
-    ];
+    const LINKS: [&str; 8] = ["are there in", "are in", "is in", "fit in", "are", "is", "in", "make"];
     let at = view.any_phrase(at, &LINKS)?;
     let (end, count, from) = quantity(view, at)?;
     Some((end, format!("{count} {from} to {to}")))
@@ -72,9 +61,7 @@ fn operator(view: View<'_>, at: usize) -> Option<(usize, &'static str)> {
         ("over", "/"),
         ("/", "/"),
     ];
-    OPERATORS
-        .iter()
-        .find_map(|(words, sign)| Some((view.phrase(at, words)?, *sign)))
+    OPERATORS.iter().find_map(|(words, sign)| Some((view.phrase(at, words)?, *sign)))
 }
 
 /// One past the last word, the text, and the operations within.
@@ -129,8 +116,8 @@ fn number(view: View<'_>, at: usize) -> Option<(usize, String)> {
 
 /// "3 metres", "a pound": one past the last word, count and unit.
 fn quantity(view: View<'_>, at: usize) -> Option<(usize, String, String)> {
-    let (end, count) = number(view, at)
-        .or_else(|| matches!(view.text(at), "a" | "an").then(|| (at + 1, "1".to_owned())))?;
+    let (end, count) =
+        number(view, at).or_else(|| matches!(view.text(at), "a" | "an").then(|| (at + 1, "1".to_owned())))?;
     let (end, unit) = unit(view, end)?;
     Some((end, count, unit))
 }
@@ -278,13 +265,7 @@ mod tests {
             let value = result.as_ref().map(fend_core::FendResult::get_main_result);
             assert_eq!(value, Ok(expected), "{source}: {expression}");
         }
-        for source in [
-            "twelve",
-            "five times I told him",
-            "plus 3",
-            "feet in metres",
-            "percent",
-        ] {
+        for source in ["twelve", "five times I told him", "plus 3", "feet in metres", "percent"] {
             assert_eq!(read_all(source), None, "{source}");
         }
     }

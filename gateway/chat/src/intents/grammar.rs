@@ -55,11 +55,7 @@ pub(super) struct Intent {
 
 impl Intent {
     pub fn into_call(self, id: String) -> ToolCall {
-        ToolCall {
-            id,
-            name: self.name,
-            arguments: self.arguments,
-        }
+        ToolCall { id, name: self.name, arguments: self.arguments }
     }
 }
 
@@ -95,11 +91,7 @@ impl Grammar {
             let required = tool.input_schema.get("required").and_then(Value::as_array);
             grammar.tools.push(Tool {
                 name: tool.name.clone(),
-                required: required
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|name| Some(name.as_str()?.to_owned()))
-                    .collect(),
+                required: required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
             });
         }
         grammar
@@ -118,9 +110,7 @@ impl Grammar {
             self.by_slot.push(index);
         }
         // A misheard word beside a free text is no evidence of anything.
-        let free = program
-            .iter()
-            .any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text));
+        let free = program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text));
         for op in &program {
             if let Op::Word(word) = op
                 && matcher::weight(word) >= 1.0
@@ -129,11 +119,7 @@ impl Grammar {
                 push_once(self.by_word.entry(word.clone()).or_default(), index);
             }
         }
-        self.templates.push(Template {
-            tool: self.tools.len(),
-            source: source.to_owned(),
-            program,
-        });
+        self.templates.push(Template { tool: self.tools.len(), source: source.to_owned(), program });
     }
 
     /// The commands of an utterance: one, or several joined by "and", or none.
@@ -150,13 +136,7 @@ impl Grammar {
     }
 
     /// "set a timer for 5 minutes and turn the volume up": every part must be a command.
-    fn read_joined(
-        &self,
-        utterance: &Utterance<'_>,
-        start: usize,
-        end: usize,
-        joins: usize,
-    ) -> Vec<Intent> {
+    fn read_joined(&self, utterance: &Utterance<'_>, start: usize, end: usize, joins: usize) -> Vec<Intent> {
         for at in start + 1..end.saturating_sub(1) {
             if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
                 continue;
@@ -180,13 +160,7 @@ impl Grammar {
     }
 
     /// The best reading of some words as one command; the second pass forgives a misheard word.
-    fn read(
-        &self,
-        utterance: &Utterance<'_>,
-        start: usize,
-        end: usize,
-        passes: usize,
-    ) -> Option<Intent> {
+    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, passes: usize) -> Option<Intent> {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
         for misheard in [false, true].into_iter().take(passes) {
@@ -195,8 +169,7 @@ impl Grammar {
                 let view = utterance.view(*end);
                 for start in &starts {
                     for index in self.candidates(view, *start, misheard) {
-                        let Some((score, intent)) = self.try_one(index, view, *start, misheard)
-                        else {
+                        let Some((score, intent)) = self.try_one(index, view, *start, misheard) else {
                             continue;
                         };
                         // Words cut off at the end cost a little, so that a template that knows
@@ -215,26 +188,14 @@ impl Grammar {
         None
     }
 
-    fn try_one(
-        &self,
-        index: usize,
-        view: View<'_>,
-        start: usize,
-        misheard: bool,
-    ) -> Option<(f32, Intent)> {
+    fn try_one(&self, index: usize, view: View<'_>, start: usize, misheard: bool) -> Option<(f32, Intent)> {
         let template = self.templates.get(index)?;
         let tool = self.tools.get(template.tool)?;
         let Match { score, arguments } = matcher::read(&template.program, view, start, misheard)?;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
-        let complete = tool
-            .required
-            .iter()
-            .all(|name| arguments.contains_key(name));
+        let complete = tool.required.iter().all(|name| arguments.contains_key(name));
         complete.then(|| {
-            let intent = Intent {
-                name: tool.name.clone(),
-                arguments: Value::Object(arguments),
-            };
+            let intent = Intent { name: tool.name.clone(), arguments: Value::Object(arguments) };
             (score, intent)
         })
     }
@@ -306,14 +267,10 @@ impl Grammar {
         }
         let strangers = |sum: f32| {
             let words = utterance.words.iter();
-            words
-                .filter(|word| matcher::weight(&word.text) >= 1.0)
-                .count() as f32
-                - sum
+            words.filter(|word| matcher::weight(&word.text) >= 1.0).count() as f32 - sum
         };
-        let (sum, index) = shared
-            .into_iter()
-            .max_by(|(a, first), (b, second)| a.total_cmp(b).then(second.cmp(first)))?;
+        let (sum, index) =
+            shared.into_iter().max_by(|(a, first), (b, second)| a.total_cmp(b).then(second.cmp(first)))?;
         (strangers(sum) <= 2.0).then(|| example(&self.templates[index].program))
     }
 
@@ -321,16 +278,10 @@ impl Grammar {
     pub fn examples(&self, count: usize) -> Vec<String> {
         let mut out = Vec::new();
         for tool in 0..self.tools.len() {
-            let own = || {
-                self.templates
-                    .iter()
-                    .filter(|template| template.tool == tool)
-            };
+            let own = || self.templates.iter().filter(|template| template.tool == tool);
             let free = |template: &&Template| {
                 let slots = template.program.iter();
-                !slots
-                    .clone()
-                    .any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
+                !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
             };
             if let Some(template) = own().find(free).or_else(|| own().next()) {
                 out.push(example(&template.program));
@@ -349,9 +300,7 @@ impl Grammar {
 
     /// The templates as they were written, for diagnostics.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
-        self.templates
-            .iter()
-            .map(|template| template.source.as_str())
+        self.templates.iter().map(|template| template.source.as_str())
     }
 }
 
@@ -367,11 +316,7 @@ fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
             .collect()
     };
     let own = of(language);
-    if own.is_empty() {
-        of(FALLBACK_LANGUAGE)
-    } else {
-        own
-    }
+    if own.is_empty() { of(FALLBACK_LANGUAGE) } else { own }
 }
 
 fn push_once(list: &mut Vec<usize>, index: usize) {
@@ -380,13 +325,7 @@ fn push_once(list: &mut Vec<usize>, index: usize) {
     }
 }
 
-fn first_words<'a>(
-    program: &'a [Op],
-    op: usize,
-    seen: &mut [bool],
-    words: &mut Vec<&'a str>,
-    slot: &mut bool,
-) {
+fn first_words<'a>(program: &'a [Op], op: usize, seen: &mut [bool], words: &mut Vec<&'a str>, slot: &mut bool) {
     if seen.get(op).copied() != Some(false) {
         return;
     }
@@ -425,15 +364,9 @@ fn example(program: &[Op]) -> String {
             }
             Op::Split(branches) => {
                 // The empty branch of an optional group is the last one and leads behind it.
-                let optional = branches
-                    .last()
-                    .and_then(|last| program.get(last.wrapping_sub(1)));
+                let optional = branches.last().and_then(|last| program.get(last.wrapping_sub(1)));
                 let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
-                let next = if empty {
-                    branches.last()
-                } else {
-                    branches.first()
-                };
+                let next = if empty { branches.last() } else { branches.first() };
                 let Some(next) = next else { break };
                 op = *next;
                 continue;
@@ -448,9 +381,7 @@ fn example(program: &[Op]) -> String {
 fn sample(kind: &SlotKind) -> String {
     match kind {
         SlotKind::Text => "\u{2026}".to_owned(),
-        SlotKind::Number {
-            minimum, maximum, ..
-        } => {
+        SlotKind::Number { minimum, maximum, .. } => {
             let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
             format!("{value}")
         }
@@ -458,9 +389,7 @@ fn sample(kind: &SlotKind) -> String {
         SlotKind::Time => "five o'clock".to_owned(),
         SlotKind::Date => "tomorrow".to_owned(),
         SlotKind::When => "tomorrow at eight".to_owned(),
-        SlotKind::Choice(choices) => choices
-            .first()
-            .map_or(String::new(), |(words, _)| words.join(" ")),
+        SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
         SlotKind::Expression => "twelve times seven".to_owned(),
     }
 }

@@ -32,14 +32,7 @@ pub(super) struct Match {
 
 /// The best reading of the words from `start` to the end of the view, if one has enough evidence.
 pub(super) fn read(program: &[Op], view: View<'_>, start: usize, misheard: bool) -> Option<Match> {
-    let mut run = Run {
-        program,
-        view,
-        steps: 0,
-        misheard,
-        captured: Vec::new(),
-        best: None,
-    };
+    let mut run = Run { program, view, steps: 0, misheard, captured: Vec::new(), best: None };
     run.step(0, start, Evidence::default());
     run.best
 }
@@ -86,8 +79,7 @@ impl<'a> Run<'a> {
                 }
             }
             Some(Op::Set(property, value)) => {
-                self.captured
-                    .push((property, Captured::Value(value.clone())));
+                self.captured.push((property, Captured::Value(value.clone())));
                 self.step(op + 1, at, evidence);
                 self.captured.pop();
             }
@@ -104,21 +96,10 @@ impl<'a> Run<'a> {
         } else {
             if is_skippable(here) {
                 let skipped = evidence.skipped + 0.05;
-                self.step(
-                    op,
-                    at + 1,
-                    Evidence {
-                        skipped,
-                        ..evidence
-                    },
-                );
+                self.step(op, at + 1, Evidence { skipped, ..evidence });
             }
             if self.misheard && !evidence.misheard && sounds_like(word, here) {
-                let evidence = Evidence {
-                    found: evidence.found + weight(word) - 0.75,
-                    misheard: true,
-                    ..evidence
-                };
+                let evidence = Evidence { found: evidence.found + weight(word) - 0.75, misheard: true, ..evidence };
                 self.step(op + 1, at + 1, evidence);
             }
         }
@@ -143,11 +124,7 @@ impl<'a> Run<'a> {
         };
         match &slot.kind {
             SlotKind::Text => self.text(op, slot, at, evidence),
-            SlotKind::Number {
-                integer,
-                minimum,
-                maximum,
-            } => {
+            SlotKind::Number { integer, minimum, maximum } => {
                 for (end, value) in view.numbers(at) {
                     if (*minimum..=*maximum).contains(&value)
                         && let Some(value) = number(value, *integer)
@@ -183,10 +160,7 @@ impl<'a> Run<'a> {
             }
             SlotKind::Choice(choices) => {
                 for (spoken, value) in choices {
-                    let same = spoken
-                        .iter()
-                        .enumerate()
-                        .all(|(index, word)| view.text(at + index) == word);
+                    let same = spoken.iter().enumerate().all(|(index, word)| view.text(at + index) == word);
                     if same {
                         typed(at + spoken.len(), value.clone());
                     }
@@ -216,12 +190,8 @@ impl<'a> Run<'a> {
             if small == words.len() || (leading && torn) {
                 continue;
             }
-            let evidence = Evidence {
-                text_words: evidence.text_words + (end - at),
-                ..evidence
-            };
-            self.captured
-                .push((&slot.property, Captured::Text(at, end)));
+            let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
+            self.captured.push((&slot.property, Captured::Text(at, end)));
             self.step(op + 1, end, evidence);
             self.captured.pop();
         }
@@ -253,17 +223,12 @@ impl<'a> Run<'a> {
 
     fn finish(&mut self, at: usize, evidence: Evidence) {
         let free = evidence.text_words > 0 || evidence.misheard;
-        let needed = if free {
-            EVIDENCE_FREE_MIN
-        } else {
-            EVIDENCE_MIN
-        };
+        let needed = if free { EVIDENCE_FREE_MIN } else { EVIDENCE_MIN };
         if at != self.view.end || evidence.found < needed {
             return;
         }
-        let score = evidence.found + 0.5 * evidence.typed_words as f32
-            - evidence.skipped
-            - 0.3 * evidence.text_words as f32;
+        let score =
+            evidence.found + 0.5 * evidence.typed_words as f32 - evidence.skipped - 0.3 * evidence.text_words as f32;
         if self.best.as_ref().is_none_or(|best| score > best.score) {
             let captured = self.captured.iter();
             self.best = Some(Match {
@@ -300,11 +265,10 @@ fn number(value: f64, integer: bool) -> Option<Value> {
 /// How much a fixed word says about the sentence.
 pub(super) fn weight(word: &str) -> f32 {
     const SMALL: [&str; 52] = [
-        "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and",
-        "or", "is", "are", "am", "be", "was", "do", "does", "did", "have", "has", "can", "could",
-        "would", "will", "i", "me", "my", "you", "your", "it", "we", "us", "this", "that", "these",
-        "those", "there", "what", "which", "how", "when", "who", "so", "too", "then", "if", "not",
-        "say",
+        "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and", "or", "is", "are",
+        "am", "be", "was", "do", "does", "did", "have", "has", "can", "could", "would", "will", "i", "me", "my", "you",
+        "your", "it", "we", "us", "this", "that", "these", "those", "there", "what", "which", "how", "when", "who",
+        "so", "too", "then", "if", "not", "say",
     ];
     if is_article(word) {
         0.1

@@ -113,8 +113,7 @@ impl Engine {
             let known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
             // The same set is usually the same allocation; a rebuilt one may still be equal.
             let found = known.iter().find(|known| {
-                known.language == language
-                    && (Arc::ptr_eq(&known.tools, tools) || known.tools == *tools)
+                known.language == language && (Arc::ptr_eq(&known.tools, tools) || known.tools == *tools)
             });
             if let Some(found) = found {
                 return found.grammar.clone();
@@ -125,11 +124,7 @@ impl Engine {
         if known.len() >= GRAMMARS_MAX {
             known.remove(0);
         }
-        known.push(Compiled {
-            tools: tools.clone(),
-            language: language.to_owned(),
-            grammar: grammar.clone(),
-        });
+        known.push(Compiled { tools: tools.clone(), language: language.to_owned(), grammar: grammar.clone() });
         grammar
     }
 }
@@ -140,24 +135,13 @@ impl ChatModel for Engine {
         "intents"
     }
 
-    async fn stream(
-        &self,
-        request: Request,
-        events: mpsc::Sender<ModelEvent>,
-        cancel: CancellationToken,
-    ) {
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let (answer, stop) = match self.decide(&request) {
-            Decision::Calls(calls) => (
-                calls.into_iter().map(ModelEvent::ToolCall).collect(),
-                StopReason::ToolCalls,
-            ),
+            Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
             Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
             Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
         };
-        let done = ModelEvent::Done {
-            stop,
-            usage: Usage::default(),
-        };
+        let done = ModelEvent::Done { stop, usage: Usage::default() };
         let send = async {
             for event in answer.into_iter().chain([done]) {
                 if events.send(event).await.is_err() {

@@ -9,10 +9,7 @@ const SPOKEN_CHARS_MAX: usize = 300;
 /// What to say to the results at the end of the conversation; none where the last message is not
 /// of that kind. An empty text means that the tools speak for themselves.
 pub(super) fn to_results(messages: &[Message], tools: &[ToolSpec]) -> Option<String> {
-    let last_other = messages
-        .iter()
-        .rposition(|message| message.role != Role::Tool)
-        .map_or(0, |index| index + 1);
+    let last_other = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |index| index + 1);
     let trailing = messages.get(last_other..).unwrap_or(&[]);
     if trailing.is_empty() {
         return None;
@@ -20,8 +17,7 @@ pub(super) fn to_results(messages: &[Message], tools: &[ToolSpec]) -> Option<Str
     let mut sentences: Vec<String> = Vec::new();
     for part in trailing.iter().flat_map(|message| &message.parts) {
         if let Part::ToolResult { call_id, result } = part {
-            let tool = called_tool(messages, call_id)
-                .and_then(|name| tools.iter().find(|tool| tool.name == name));
+            let tool = called_tool(messages, call_id).and_then(|name| tools.iter().find(|tool| tool.name == name));
             let sentence = sentence(result, tool);
             if !sentence.is_empty() && !sentences.contains(&sentence) {
                 sentences.push(sentence);
@@ -51,9 +47,7 @@ fn sentence(result: &ToolResult, tool: Option<&ToolSpec>) -> String {
     if let Some(error) = &result.error {
         return finished(&format!("Sorry, that did not work: {}", error.message));
     }
-    let filled = tool
-        .and_then(|tool| tool.reply.as_deref())
-        .and_then(|template| fill(template, result.data.as_ref()?));
+    let filled = tool.and_then(|tool| tool.reply.as_deref()).and_then(|template| fill(template, result.data.as_ref()?));
     finished(&filled.unwrap_or_else(|| shortened(&result.content)))
 }
 
@@ -82,11 +76,7 @@ fn fill(template: &str, data: &Value) -> Option<String> {
 fn finished(text: &str) -> String {
     let text = text.trim();
     let ends = text.ends_with(['.', '!', '?', ':', '\u{2026}', '"']);
-    if text.is_empty() || ends {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
+    if text.is_empty() || ends { text.to_owned() } else { format!("{text}.") }
 }
 
 fn shortened(content: &str) -> String {
@@ -102,17 +92,11 @@ fn shortened(content: &str) -> String {
 pub(super) fn to_unknown(near: Option<&str>, examples: &[String]) -> String {
     let quoted = |text: &str| format!("\u{201c}{text}\u{201d}");
     match (near, examples) {
-        (Some(near), _) => format!(
-            "I did not understand that. You can say, for example, {}.",
-            quoted(near)
-        ),
+        (Some(near), _) => format!("I did not understand that. You can say, for example, {}.", quoted(near)),
         (None, []) => "I did not understand that, and nothing can be asked of me offline.".into(),
         (None, examples) => {
             let list: Vec<String> = examples.iter().map(|text| quoted(text)).collect();
-            format!(
-                "I am offline and did not understand that. You can say, for example, {}.",
-                list.join(" or ")
-            )
+            format!("I am offline and did not understand that. You can say, for example, {}.", list.join(" or "))
         }
     }
 }
@@ -133,21 +117,11 @@ mod tests {
                 Message {
                     role: Role::Assistant,
                     parts: vec![Part::ToolCall {
-                        call: ToolCall {
-                            id: id.clone(),
-                            name: "t".into(),
-                            arguments: json!({}),
-                        },
+                        call: ToolCall { id: id.clone(), name: "t".into(), arguments: json!({}) },
                     }],
                 },
             );
-            messages.push(Message {
-                role: Role::Tool,
-                parts: vec![Part::ToolResult {
-                    call_id: id,
-                    result,
-                }],
-            });
+            messages.push(Message { role: Role::Tool, parts: vec![Part::ToolResult { call_id: id, result }] });
         }
         messages
     }
@@ -167,32 +141,14 @@ mod tests {
 
     #[test]
     fn results_are_said() {
-        let with_data = |data: Value| ToolResult {
-            content: "raw".into(),
-            data: Some(data),
-            ..ToolResult::default()
-        };
-        let silent = ToolResult {
-            handled_display: true,
-            ..ToolResult::said("never")
-        };
+        let with_data = |data: Value| ToolResult { content: "raw".into(), data: Some(data), ..ToolResult::default() };
+        let silent = ToolResult { handled_display: true, ..ToolResult::said("never") };
         let cases = [
             (vec![ToolResult::said("Timer set")], "Timer set."),
-            (
-                vec![with_data(
-                    json!({"count": 3, "unit": "m", "list": ["a", "b"]}),
-                )],
-                "It is 3 m, a, b.",
-            ),
+            (vec![with_data(json!({"count": 3, "unit": "m", "list": ["a", "b"]}))], "It is 3 m, a, b."),
             (vec![with_data(json!({"count": 3}))], "raw."),
-            (
-                vec![ToolResult::failed(ErrorCode::Timeout, "no answer", true)],
-                "Sorry, that did not work: no answer.",
-            ),
-            (
-                vec![ToolResult::said("One."), ToolResult::said("Two!")],
-                "One. Two!",
-            ),
+            (vec![ToolResult::failed(ErrorCode::Timeout, "no answer", true)], "Sorry, that did not work: no answer."),
+            (vec![ToolResult::said("One."), ToolResult::said("Two!")], "One. Two!"),
             (vec![silent], ""),
         ];
         for (results, expected) in cases {

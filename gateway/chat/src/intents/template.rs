@@ -31,9 +31,7 @@ pub enum TemplateError {
     #[error("the input schema has no property '{0}'")]
     UnknownProperty(String),
     /// The type of a slot is not one of the vocabulary.
-    #[error(
-        "'{0}' is no slot type: use text, number, duration, time, date, when, choice or expression"
-    )]
+    #[error("'{0}' is no slot type: use text, number, duration, time, date, when, choice or expression")]
     UnknownType(String),
     /// A choice without an enum, or a fixed value that its property does not take.
     #[error("the property '{0}' does not take what the template gives it")]
@@ -104,11 +102,7 @@ pub(super) fn compile(template: &str, schema: &Value) -> Result<Vec<Op>, Templat
     if template.len() > TEMPLATE_BYTES_MAX {
         return Err(TemplateError::TooLong(template.len()));
     }
-    let mut parser = Parser {
-        template,
-        at: 0,
-        schema,
-    };
+    let mut parser = Parser { template, at: 0, schema };
     let mut branches = parser.branches(0)?;
     let nodes = match branches.pop() {
         Some(nodes) if branches.is_empty() => nodes,
@@ -117,14 +111,8 @@ pub(super) fn compile(template: &str, schema: &Value) -> Result<Vec<Op>, Templat
     let mut program = Vec::new();
     emit(nodes, &mut program);
     program.push(Op::End);
-    let worded = program
-        .iter()
-        .any(|op| matches!(op, Op::Word(_)) || is_expression(op));
-    if worded {
-        Ok(program)
-    } else {
-        Err(TemplateError::NoWords)
-    }
+    let worded = program.iter().any(|op| matches!(op, Op::Word(_)) || is_expression(op));
+    if worded { Ok(program) } else { Err(TemplateError::NoWords) }
 }
 
 /// An expression speaks for itself: "seven times eight" needs no other word.
@@ -194,10 +182,7 @@ impl Parser<'_> {
                         return Err(TemplateError::Unbalanced(next, start));
                     }
                     self.at += 1;
-                    nodes.push(Node::Group {
-                        branches: inner,
-                        optional: next == '[',
-                    });
+                    nodes.push(Node::Group { branches: inner, optional: next == '[' });
                 }
                 ']' | ')' if depth == 0 => return Err(TemplateError::Unbalanced(next, start)),
                 ']' | ')' => return Ok(branches),
@@ -232,8 +217,8 @@ impl Parser<'_> {
     fn slot(&self, inner: &str) -> Result<Node, TemplateError> {
         if let Some((name, value)) = inner.split_once('=') {
             let (name, value) = (name.trim(), value.trim());
-            let value = fixed_value(self.property(name)?, value)
-                .ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?;
+            let value =
+                fixed_value(self.property(name)?, value).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?;
             return Ok(Node::Set(name.to_owned(), value));
         }
         let (name, kind) = match inner.split_once(':') {
@@ -259,15 +244,10 @@ impl Parser<'_> {
             "date" => SlotKind::Date,
             "when" => SlotKind::When,
             "expression" => SlotKind::Expression,
-            "choice" => SlotKind::Choice(
-                choices(property).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?,
-            ),
+            "choice" => SlotKind::Choice(choices(property).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?),
             other => return Err(TemplateError::UnknownType(other.to_owned())),
         };
-        Ok(Node::Slot(Slot {
-            property: name.to_owned(),
-            kind,
-        }))
+        Ok(Node::Slot(Slot { property: name.to_owned(), kind }))
     }
 
     fn property(&self, name: &str) -> Result<&Value, TemplateError> {
@@ -293,10 +273,7 @@ fn choices(property: &Value) -> Option<Vec<(Vec<String>, Value)>> {
             Value::String(text) => text.replace(['_', '-'], " "),
             other => other.to_string(),
         };
-        let words: Vec<String> = words::cut(&text)
-            .into_iter()
-            .map(|word| word.text)
-            .collect();
+        let words: Vec<String> = words::cut(&text).into_iter().map(|word| word.text).collect();
         (!words.is_empty()).then(|| (words, value.clone()))
     };
     let choices: Vec<_> = values.iter().filter_map(spoken).collect();

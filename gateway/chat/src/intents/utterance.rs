@@ -55,23 +55,12 @@ impl<'a> Utterance<'a> {
     pub fn new(source: &'a str, now: DateTime) -> Self {
         let words = words::cut(source);
         let english = Language::english();
-        let numbers = (0..words.len())
-            .map(|at| readings(&words, at, &english))
-            .collect();
-        Self {
-            source,
-            words,
-            numbers,
-            now,
-            slots: RefCell::default(),
-        }
+        let numbers = (0..words.len()).map(|at| readings(&words, at, &english)).collect();
+        Self { source, words, numbers, now, slots: RefCell::default() }
     }
 
     pub fn view(&'a self, end: usize) -> View<'a> {
-        View {
-            utterance: self,
-            end: end.min(self.words.len()),
-        }
+        View { utterance: self, end: end.min(self.words.len()) }
     }
 }
 
@@ -88,19 +77,11 @@ impl<'a> View<'a> {
     /// Every number that starts at `at`, longest first.
     pub fn numbers(&self, at: usize) -> impl Iterator<Item = Reading> + '_ {
         let list = self.utterance.numbers.get(at).filter(|_| at < self.end);
-        list.into_iter()
-            .flatten()
-            .copied()
-            .filter(|(end, _)| *end <= self.end)
+        list.into_iter().flatten().copied().filter(|(end, _)| *end <= self.end)
     }
 
     /// A slot at `at`: read once by `read`, remembered after that.
-    pub fn slot(
-        &self,
-        reader: SlotReader,
-        at: usize,
-        read: impl FnOnce() -> Vec<SlotReading>,
-    ) -> Rc<[SlotReading]> {
+    pub fn slot(&self, reader: SlotReader, at: usize, read: impl FnOnce() -> Vec<SlotReading>) -> Rc<[SlotReading]> {
         let key = (reader, at, self.end);
         if let Some(known) = self.utterance.slots.borrow().get(&key) {
             return known.clone();
@@ -146,10 +127,7 @@ impl<'a> View<'a> {
 /// Local date and time of a moment; the epoch where it lies outside the calendar.
 pub(super) fn local(now: Timestamp) -> DateTime {
     let offset = jiff::tz::Offset::from_seconds(now.offset_s).unwrap_or(jiff::tz::Offset::UTC);
-    jiff::Timestamp::from_millisecond(now.wall_ms)
-        .unwrap_or_default()
-        .to_zoned(offset.to_time_zone())
-        .datetime()
+    jiff::Timestamp::from_millisecond(now.wall_ms).unwrap_or_default().to_zoned(offset.to_time_zone()).datetime()
 }
 
 fn readings(words: &[Word], at: usize, english: &Language) -> Vec<Reading> {
@@ -233,9 +211,7 @@ fn digit(word: &Word) -> Option<u32> {
 }
 
 fn spoken_digit(word: &Word) -> Option<char> {
-    const DIGITS: [&str; 10] = [
-        "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-    ];
+    const DIGITS: [&str; 10] = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
     let spoken = DIGITS.iter().position(|name| *name == word.text);
     let value = digit(word).or(spoken.and_then(|at| u32::try_from(at).ok()))?;
     char::from_digit(value, 10)

@@ -33,12 +33,7 @@ const HESITATIONS: [&str; 9] = ["um", "uh", "er", "erm", "uhm", "hmm", "mm", "ah
 
 /// Cuts an utterance, or the literal part of a template, into words.
 pub(super) fn cut(source: &str) -> Vec<Word> {
-    let mut cutter = Cutter {
-        source,
-        at: 0,
-        words: Vec::new(),
-        gap: false,
-    };
+    let mut cutter = Cutter { source, at: 0, words: Vec::new(), gap: false };
     while let Some(next) = cutter.peek(0) {
         if next.is_ascii_digit() {
             cutter.push_number();
@@ -87,13 +82,7 @@ impl Cutter<'_> {
 
     fn push(&mut self, text: &str, kind: Kind, start: usize, end: usize) {
         let gap = std::mem::take(&mut self.gap);
-        self.words.push(Word {
-            text: text.into(),
-            kind,
-            start,
-            end,
-            gap,
-        });
+        self.words.push(Word { text: text.into(), kind, start, end, gap });
     }
 
     fn digits(&self, from: usize) -> &str {
@@ -150,13 +139,8 @@ impl Cutter<'_> {
         if matches!(lower(self.peek(0)), Some('a' | 'p')) && self.peek(1) == Some('.') {
             let space = usize::from(self.peek(2) == Some(' '));
             let after = self.peek(3 + space);
-            if lower(self.peek(2 + space)) == Some('m') && !after.is_some_and(char::is_alphanumeric)
-            {
-                let text = if lower(self.peek(0)) == Some('a') {
-                    "am"
-                } else {
-                    "pm"
-                };
+            if lower(self.peek(2 + space)) == Some('m') && !after.is_some_and(char::is_alphanumeric) {
+                let text = if lower(self.peek(0)) == Some('a') { "am" } else { "pm" };
                 let end = start + 3 + space + usize::from(after == Some('.'));
                 self.at = end;
                 self.push(text, Kind::Plain, start, end);
@@ -207,9 +191,7 @@ impl Cutter<'_> {
 
     fn minus_at(&self, start: usize, end: usize) -> bool {
         let before = self.source[..start].chars().next_back();
-        let number_follows = self.source[end..]
-            .trim_start()
-            .starts_with(|c: char| c.is_ascii_digit());
+        let number_follows = self.source[end..].trim_start().starts_with(|c: char| c.is_ascii_digit());
         number_follows && before.is_none_or(|c| c.is_ascii_digit() || c.is_whitespace())
     }
 }
@@ -218,8 +200,8 @@ fn open_contraction(word: &str) -> Option<(&str, &'static str)> {
     let (head, tail) = word.split_once('\'')?;
     let second = match (head, tail) {
         (
-            "what" | "how" | "where" | "when" | "who" | "that" | "it" | "there" | "here" | "which"
-            | "time" | "he" | "she",
+            "what" | "how" | "where" | "when" | "who" | "that" | "it" | "there" | "here" | "which" | "time" | "he"
+            | "she",
             "s",
         ) => "is",
         ("let", "s") => "us",
@@ -244,10 +226,7 @@ mod tests {
     #[test]
     fn cuts_what_a_recogniser_writes() {
         let cases: [(&str, &[&str]); 12] = [
-            (
-                "10-minute timer, please.",
-                &["10", "minute", "timer", "please"],
-            ),
+            ("10-minute timer, please.", &["10", "minute", "timer", "please"]),
             ("What's 7 x 8?", &["what", "is", "7", "x", "8"]),
             ("5 p.m. and 6 a.m", &["5", "pm", "and", "6", "am"]),
             ("5pm at 17:30", &["5", "pm", "at", "17:30"]),

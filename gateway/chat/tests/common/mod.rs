@@ -10,11 +10,7 @@ use serde_json::{Value, json};
 /// Wednesday 2026-05-13 14:30 at UTC+2.
 pub fn now() -> Timestamp {
     let moment: jiff::Timestamp = "2026-05-13T14:30:00+02:00".parse().expect("a moment");
-    Timestamp {
-        mono_us: 0,
-        wall_ms: moment.as_millisecond(),
-        offset_s: 7200,
-    }
+    Timestamp { mono_us: 0, wall_ms: moment.as_millisecond(), offset_s: 7200 }
 }
 
 pub fn request(text: &str, tools: &Arc<[ToolSpec]>) -> Request {

@@ -12,9 +12,7 @@ use crate::{
 impl Agent {
     pub(crate) fn handle_grant_missing(&mut self, cx: &mut Context) -> Vec<Event> {
         match &mut self.active {
-            Some(active) if active.phase == Phase::Grant => {
-                active.fail(cx, phrases::STILL_BUSY, ErrorCode::Cancelled)
-            }
+            Some(active) if active.phase == Phase::Grant => active.fail(cx, phrases::STILL_BUSY, ErrorCode::Cancelled),
             _ => Vec::new(),
         }
     }
@@ -39,9 +37,7 @@ impl Agent {
 
     pub(crate) fn handle_tool_missing(&mut self, cx: &mut Context) -> Vec<Event> {
         match &mut self.active {
-            Some(active) if active.phase != Phase::Answer => {
-                active.fail(cx, phrases::TOOL_SILENT, ErrorCode::Timeout)
-            }
+            Some(active) if active.phase != Phase::Answer => active.fail(cx, phrases::TOOL_SILENT, ErrorCode::Timeout),
             _ => Vec::new(),
         }
     }

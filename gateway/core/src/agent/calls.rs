@@ -27,9 +27,7 @@ impl Step {
 
     /// The call that waits under this id.
     pub(super) fn waiting(&mut self, call_id: &str) -> Option<&mut Pending> {
-        self.calls
-            .iter_mut()
-            .find(|pending| pending.call.id == call_id && pending.result.is_none())
+        self.calls.iter_mut().find(|pending| pending.call.id == call_id && pending.result.is_none())
     }
 
     /// Gives every call without a result one, so that no call is ever an orphan.
@@ -45,15 +43,11 @@ impl Step {
     pub(super) fn messages(&self, text: &str) -> Vec<Message> {
         let mut parts = Vec::new();
         if !text.is_empty() {
-            parts.push(Part::Text {
-                text: String::from(text),
-            });
+            parts.push(Part::Text { text: String::from(text) });
         }
         let mut results = Vec::new();
         for pending in &self.calls {
-            parts.push(Part::ToolCall {
-                call: pending.call.clone(),
-            });
+            parts.push(Part::ToolCall { call: pending.call.clone() });
             results.push(Part::ToolResult {
                 call_id: pending.call.id.clone(),
                 result: pending.result.clone().unwrap_or_default(),

@@ -97,23 +97,15 @@ impl Agent {
 
     /// Whether the answer is still being worked out, as opposed to being heard.
     pub(crate) fn is_thinking(&self) -> bool {
-        self.active
-            .as_ref()
-            .is_some_and(|active| active.phase != Phase::Answer)
+        self.active.as_ref().is_some_and(|active| active.phase != Phase::Answer)
     }
 
     /// Begins a turn. The one before it must have ended.
     pub(crate) fn start(&mut self, cx: &mut Context, request: String, spoken: Option<Spoken>) {
         self.last_turn = self.last_turn.saturating_add(1);
-        let turn = Turn {
-            id: self.last_turn,
-            revision: 0,
-        };
+        let turn = Turn { id: self.last_turn, revision: 0 };
         if let Some(spoken) = spoken {
-            for (stage, at_us) in [
-                (Stage::LastVoice, spoken.last_voice_us),
-                (Stage::EndDecided, spoken.decided_us),
-            ] {
+            for (stage, at_us) in [(Stage::LastVoice, spoken.last_voice_us), (Stage::EndDecided, spoken.decided_us)] {
                 cx.push(Output::Mark { turn, stage, at_us });
             }
             cx.mark(turn, Stage::Final);
@@ -141,10 +133,7 @@ impl Agent {
     }
 
     pub(crate) fn handle_granted(&mut self, cx: &mut Context, turn: Turn, history: Vec<Message>) {
-        let Some(active) = self
-            .current(turn)
-            .filter(|active| active.phase == Phase::Grant)
-        else {
+        let Some(active) = self.current(turn).filter(|active| active.phase == Phase::Grant) else {
             return;
         };
         cx.disarm(Timer::GrantMissing);
@@ -165,10 +154,7 @@ impl Agent {
         if let Some(active) = self.current(turn) {
             return active.take_result(cx, call_id, result);
         }
-        if let Some(index) = self
-            .settling
-            .iter()
-            .position(|settling| settling.turn == turn)
+        if let Some(index) = self.settling.iter().position(|settling| settling.turn == turn)
             && let Some(settling) = self.settling.get_mut(index)
         {
             for step in &mut settling.steps {
@@ -193,11 +179,7 @@ impl Agent {
             return;
         };
         disarm(cx);
-        let outcome = if active.failed {
-            TurnOutcome::Failed
-        } else {
-            TurnOutcome::Completed
-        };
+        let outcome = if active.failed { TurnOutcome::Failed } else { TurnOutcome::Completed };
         cx.push(Output::TurnDone {
             turn: active.turn,
             messages: history::messages(&active.request, &active.steps, heard),
@@ -243,10 +225,7 @@ impl Agent {
     }
 
     pub(crate) fn handle_settle_expired(&mut self, cx: &mut Context) {
-        while let Some(settling) = self
-            .settling
-            .pop_front_if(|settling| settling.deadline_us <= cx.now.mono_us)
-        {
+        while let Some(settling) = self.settling.pop_front_if(|settling| settling.deadline_us <= cx.now.mono_us) {
             settling.give_up(cx);
         }
         self.watch_settling(cx);
@@ -263,21 +242,14 @@ impl Agent {
 impl Active {
     /// Asks the model, with everything that is known by now.
     fn ask(&mut self, cx: &mut Context) {
-        let mut messages: Vec<Message> = cx
-            .config
-            .instructions
-            .iter()
-            .map(|text| Message::text(Role::System, text.clone()))
-            .collect();
+        let mut messages: Vec<Message> =
+            cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
         messages.extend(self.history.iter().cloned());
         messages.extend(history::messages(&self.request, &self.steps, &Heard::All));
         self.steps.push(Step::default());
         self.phase = Phase::Model { started: false };
         cx.arm(Timer::ModelSilent, cx.config.model_first_ms_max);
-        cx.push(Output::AskModel {
-            turn: self.turn,
-            messages,
-        });
+        cx.push(Output::AskModel { turn: self.turn, messages });
     }
 
     /// Tells model and tools that nothing more is wanted.
@@ -287,10 +259,7 @@ impl Active {
         }
         for pending in self.steps.iter().flat_map(|step| &step.calls) {
             if pending.result.is_none() {
-                cx.push(Output::CancelTool {
-                    turn: self.turn,
-                    call_id: pending.call.id.clone(),
-                });
+                cx.push(Output::CancelTool { turn: self.turn, call_id: pending.call.id.clone() });
                 cx.push(Output::ToolActivity {
                     turn: self.turn,
                     call_id: pending.call.id.clone(),
@@ -322,10 +291,7 @@ impl Active {
             }
             step.text.push_str(sentence);
         }
-        let say = Event::Say {
-            step: self.steps.len().saturating_sub(1),
-            text: String::from(sentence),
-        };
+        let say = Event::Say { step: self.steps.len().saturating_sub(1), text: String::from(sentence) };
         self.end(cx);
         vec![say, Event::Complete]
     }
@@ -339,10 +305,7 @@ impl Active {
 impl Settling {
     fn give_up(mut self, cx: &mut Context) {
         for step in &mut self.steps {
-            step.give_up(
-                ErrorCode::Cancelled,
-                "interrupted by the wearer; the outcome is unknown",
-            );
+            step.give_up(ErrorCode::Cancelled, "interrupted by the wearer; the outcome is unknown");
         }
         self.finish(cx);
     }
@@ -357,12 +320,7 @@ impl Settling {
 }
 
 fn disarm(cx: &mut Context) {
-    for timer in [
-        Timer::GrantMissing,
-        Timer::ModelSilent,
-        Timer::TurnBudget,
-        Timer::ToolMissing,
-    ] {
+    for timer in [Timer::GrantMissing, Timer::ModelSilent, Timer::TurnBudget, Timer::ToolMissing] {
         cx.disarm(timer);
     }
 }

@@ -11,12 +11,7 @@ use crate::{
 };
 
 impl Agent {
-    pub(crate) fn handle_model(
-        &mut self,
-        cx: &mut Context,
-        turn: Turn,
-        event: ModelEvent,
-    ) -> Vec<Event> {
+    pub(crate) fn handle_model(&mut self, cx: &mut Context, turn: Turn, event: ModelEvent) -> Vec<Event> {
         let Some(active) = self.current(turn) else {
             return Vec::new();
         };
@@ -49,10 +44,7 @@ impl Active {
             return Vec::new();
         };
         step.text.push_str(&kept);
-        let mut events = vec![Event::Text {
-            step: self.steps.len() - 1,
-            text: kept,
-        }];
+        let mut events = vec![Event::Text { step: self.steps.len() - 1, text: kept }];
         if cut {
             cx.push(Output::CancelModel { turn: self.turn });
             events.extend(self.step_done(cx, StopReason::Length));
@@ -61,31 +53,19 @@ impl Active {
     }
 
     fn take_call(&mut self, cx: &mut Context, call: ToolCall) -> Vec<Event> {
-        let known = self
-            .steps
-            .iter()
-            .flat_map(|step| &step.calls)
-            .any(|pending| pending.call.id == call.id);
+        let known = self.steps.iter().flat_map(|step| &step.calls).any(|pending| pending.call.id == call.id);
         // An id that was used already cannot be told apart from the call that has it.
         if known {
             return Vec::new();
         }
         let deadline_us = cx.after_ms(cx.config.tool_ms_max);
-        let mut pending = Pending {
-            call: call.clone(),
-            result: None,
-            deadline_us,
-        };
+        let mut pending = Pending { call: call.clone(), result: None, deadline_us };
         if self.calls_made >= CALLS_PER_TURN_MAX {
             // Beyond twice the limit the model is only counting.
             if self.calls_made >= 2 * CALLS_PER_TURN_MAX {
                 return self.fail(cx, phrases::TOO_MANY_STEPS, ErrorCode::Cancelled);
             }
-            pending.result = Some(ToolResult::failed(
-                ErrorCode::RateLimited,
-                "too many calls in one turn",
-                false,
-            ));
+            pending.result = Some(ToolResult::failed(ErrorCode::RateLimited, "too many calls in one turn", false));
         }
         self.calls_made += 1;
         let runs = pending.result.is_none();
@@ -102,10 +82,7 @@ impl Active {
                 label: call.name.clone(),
                 state: ToolActivityState::Started,
             });
-            cx.push(Output::RunTool {
-                turn: self.turn,
-                call,
-            });
+            cx.push(Output::RunTool { turn: self.turn, call });
             self.watch_tools(cx);
         }
         vec![Event::Pause]
@@ -156,16 +133,8 @@ impl Active {
 
     /// A model that fails after the tool has done its work need not spoil it: the tool's own
     /// words are said instead of an apology.
-    pub(super) fn fail_or_tell(
-        &mut self,
-        cx: &mut Context,
-        sentence: &str,
-        code: ErrorCode,
-    ) -> Vec<Event> {
-        let silent = self
-            .steps
-            .last()
-            .is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
+    pub(super) fn fail_or_tell(&mut self, cx: &mut Context, sentence: &str, code: ErrorCode) -> Vec<Event> {
+        let silent = self.steps.last().is_none_or(|step| step.text.trim().is_empty() && step.calls.is_empty());
         match self.tools_own_words().filter(|_| silent) {
             Some(say) => {
                 self.cancel(cx);
@@ -189,12 +158,7 @@ impl Active {
         (!words.is_empty()).then_some(words)
     }
 
-    pub(super) fn take_result(
-        &mut self,
-        cx: &mut Context,
-        call_id: &str,
-        result: ToolResult,
-    ) -> Vec<Event> {
+    pub(super) fn take_result(&mut self, cx: &mut Context, call_id: &str, result: ToolResult) -> Vec<Event> {
         let turn = self.turn;
         let Some(step) = self.steps.last_mut() else {
             return Vec::new();
@@ -202,11 +166,7 @@ impl Active {
         let Some(pending) = step.waiting(call_id) else {
             return Vec::new();
         };
-        let state = if result.is_error() {
-            ToolActivityState::Failed
-        } else {
-            ToolActivityState::Finished
-        };
+        let state = if result.is_error() { ToolActivityState::Failed } else { ToolActivityState::Finished };
         let show = result.show.clone();
         cx.push(Output::ToolActivity {
             turn,
@@ -234,11 +194,9 @@ impl Active {
     /// All results of a step are there: the model goes on from them.
     fn next_step(&mut self, cx: &mut Context) -> Vec<Event> {
         let handled = self.steps.last().is_some_and(|step| {
-            step.calls.iter().all(|call| {
-                call.result
-                    .as_ref()
-                    .is_some_and(|result| result.handled_display && !result.is_error())
-            })
+            step.calls
+                .iter()
+                .all(|call| call.result.as_ref().is_some_and(|result| result.handled_display && !result.is_error()))
         });
         if handled {
             self.end(cx);

@@ -156,7 +156,6 @@ impl Context {
     }
 
     pub(crate) fn after_ms(&self, delay_ms: u32) -> u64 {
-        self.now_us()
-            .saturating_add(u64::from(delay_ms).saturating_mul(1_000))
+        self.now_us().saturating_add(u64::from(delay_ms).saturating_mul(1_000))
     }
 }

@@ -35,16 +35,12 @@ impl Conversation {
 
     pub(super) fn transcript(&mut self, transcript: Transcript) {
         let activity = self.activity();
-        let event = self
-            .floor
-            .handle_transcript(&mut self.cx, &activity, transcript);
+        let event = self.floor.handle_transcript(&mut self.cx, &activity, transcript);
         self.heard(event);
     }
 
     pub(super) fn transcript_failed(&mut self, utterance: u32, revision: u16) {
-        let event = self
-            .floor
-            .handle_transcript_failed(&mut self.cx, utterance, revision);
+        let event = self.floor.handle_transcript_failed(&mut self.cx, utterance, revision);
         self.heard(event);
     }
 
@@ -107,9 +103,7 @@ impl Conversation {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);
-            let settled = self
-                .approvals
-                .handle_said(&mut self.cx, text, said.started_us);
+            let settled = self.approvals.handle_said(&mut self.cx, text, said.started_us);
             if settled.is_some() {
                 self.approval_settled(settled);
                 return;
@@ -138,10 +132,7 @@ impl Conversation {
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
             Some(Command::Cancel) | None => {
-                let spoken = Spoken {
-                    last_voice_us: said.last_voice_us,
-                    decided_us: said.decided_us,
-                };
+                let spoken = Spoken { last_voice_us: said.last_voice_us, decided_us: said.decided_us };
                 self.start_turn(request, Some(spoken));
             }
         }
@@ -160,10 +151,7 @@ impl Conversation {
         if self.link == Link::Fresh || text.is_empty() {
             return;
         }
-        let request: String = text
-            .chars()
-            .take(crate::limits::UTTERANCE_CHARS_MAX)
-            .collect();
+        let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
         match commands::command(&request) {
             Some(Command::Cancel) if self.is_busy() => self.stop(true),
             Some(Command::Repeat) => self.repeat(),
@@ -217,9 +205,7 @@ impl Conversation {
                     self.reply.flush(&mut self.cx);
                     None
                 }
-                agent::Event::Say { step, text } => {
-                    self.reply.push_sentence(&mut self.cx, step, &text)
-                }
+                agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Show(content) => {
                     self.reply.show(&mut self.cx, content, Priority::Assistant);
                     None
@@ -244,10 +230,7 @@ impl Conversation {
                 self.agent.complete(&mut self.cx, &ended.heard);
                 self.floor.expect_follow_up(&mut self.cx);
             }
-            Purpose::Notice { id } => self.cx.push(Output::Announced {
-                id,
-                heard: ended.part >= NOTICE_HEARD_PART,
-            }),
+            Purpose::Notice { id } => self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART }),
             Purpose::Aside => {}
         }
     }
@@ -261,16 +244,14 @@ impl Conversation {
         match ended.purpose {
             Purpose::Answer => {
                 let was_heard = ended.part > 0.0 && !self.agent.is_thinking();
-                self.agent
-                    .interrupt(&mut self.cx, ended.heard, TurnOutcome::Interrupted);
+                self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Interrupted);
                 if was_heard && !on_purpose {
                     self.floor.expect_follow_up(&mut self.cx);
                 }
             }
-            Purpose::Notice { id } => self.cx.push(Output::Announced {
-                id,
-                heard: on_purpose || ended.part >= NOTICE_HEARD_PART,
-            }),
+            Purpose::Notice { id } => {
+                self.cx.push(Output::Announced { id, heard: on_purpose || ended.part >= NOTICE_HEARD_PART })
+            }
             Purpose::Aside => {}
         }
     }
@@ -303,8 +284,7 @@ impl Conversation {
         match ended.purpose {
             Purpose::Answer => {
                 self.approvals.cancel_all(&mut self.cx);
-                self.agent
-                    .interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
+                self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
             }
             Purpose::Notice { .. } | Purpose::Aside => self.ended(Some(ended)),
         }
@@ -342,20 +322,14 @@ impl Conversation {
 
     pub(super) fn announce(&mut self, announcement: Announcement) {
         let saying = self.cut_notice == Some(announcement.id)
-            || self.reply.purpose()
-                == Some(&Purpose::Notice {
-                    id: announcement.id,
-                });
+            || self.reply.purpose() == Some(&Purpose::Notice { id: announcement.id });
         if saying {
             return;
         }
         if self.link.is_up() {
             self.notices.handle_announce(&mut self.cx, announcement);
         } else {
-            self.cx.push(Output::Announced {
-                id: announcement.id,
-                heard: false,
-            });
+            self.cx.push(Output::Announced { id: announcement.id, heard: false });
         }
     }
 
@@ -390,11 +364,7 @@ impl Conversation {
         Activity {
             busy: self.is_busy(),
             speaking,
-            spoken: if self.cx.echo_cancelled {
-                String::new()
-            } else {
-                commands::plain(&self.reply.spoken())
-            },
+            spoken: if self.cx.echo_cancelled { String::new() } else { commands::plain(&self.reply.spoken()) },
         }
     }
 

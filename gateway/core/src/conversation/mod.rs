@@ -77,10 +77,7 @@ impl Conversation {
             Input::Alive => self.link.handle_alive(&mut self.cx),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
-            Input::TranscriptFailed {
-                utterance,
-                revision,
-            } => self.transcript_failed(utterance, revision),
+            Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::Text(text) => self.typed(&text),
             Input::Granted { turn, history } => {
                 self.agent.handle_granted(&mut self.cx, turn, history);
@@ -89,38 +86,19 @@ impl Conversation {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
                 self.answer(events);
             }
-            Input::Tool {
-                turn,
-                call_id,
-                result,
-            } => {
+            Input::Tool { turn, call_id, result } => {
                 let events = self.agent.handle_tool(&mut self.cx, turn, &call_id, result);
                 self.answer(events);
             }
-            Input::Spoken {
-                speech,
-                clause,
-                duration_us,
-            } => self
-                .reply
-                .handle_spoken(&mut self.cx, speech, clause, duration_us),
+            Input::Spoken { speech, clause, duration_us } => {
+                self.reply.handle_spoken(&mut self.cx, speech, clause, duration_us)
+            }
             Input::SpeechFailed { speech, clause } => {
                 let ended = self.reply.handle_failed(&mut self.cx, speech, clause);
                 self.ended(ended);
             }
-            Input::Played {
-                speech,
-                clauses_done,
-                clause_part,
-                finished,
-            } => {
-                let ended = self.reply.handle_played(
-                    &mut self.cx,
-                    speech,
-                    clauses_done,
-                    clause_part,
-                    finished,
-                );
+            Input::Played { speech, clauses_done, clause_part, finished } => {
+                let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, finished);
                 self.ended(ended);
             }
             Input::Button(button) => self.button(button),

@@ -46,9 +46,7 @@ impl Conversation {
     }
 
     pub(super) fn device_silent(&mut self) {
-        self.cx.push(Output::Close {
-            reason: CloseReason::Silent,
-        });
+        self.cx.push(Output::Close { reason: CloseReason::Silent });
         self.link_lost();
     }
 
@@ -65,10 +63,7 @@ impl Conversation {
     /// After the end only debts are paid: what is asked for is refused.
     pub(super) fn refuse(&mut self, input: Input) {
         match input {
-            Input::Announce(announcement) => self.cx.push(Output::Announced {
-                id: announcement.id,
-                heard: false,
-            }),
+            Input::Announce(announcement) => self.cx.push(Output::Announced { id: announcement.id, heard: false }),
             Input::ApprovalAsked(asked) => {
                 approval::settle(&mut self.cx, &asked, ApprovalOutcome::Cancelled);
             }
@@ -83,11 +78,7 @@ impl Conversation {
         self.settle_notice(false);
         self.floor.discard(&mut self.cx);
         let heard = match self.reply.stop(&mut self.cx) {
-            Some(Ended {
-                purpose: Purpose::Answer,
-                heard,
-                ..
-            }) => heard,
+            Some(Ended { purpose: Purpose::Answer, heard, .. }) => heard,
             other => {
                 self.ended(other);
                 Heard::Part(Vec::new())

@@ -35,11 +35,6 @@ pub(super) fn by_words(
 /// assistant does not say itself.
 pub(crate) fn cancels_through_echo(activity: &Activity, text: &str) -> bool {
     commands::cancel_at_end(text).is_some_and(|phrase| {
-        !activity.spoken.split(' ').any(|word| {
-            phrase
-                .split(' ')
-                .next_back()
-                .is_some_and(|last| last == word)
-        })
+        !activity.spoken.split(' ').any(|word| phrase.split(' ').next_back().is_some_and(|last| last == word))
     })
 }

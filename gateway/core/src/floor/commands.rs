@@ -105,9 +105,7 @@ const NO: &[&str] = &[
     "no way",
 ];
 /// Sounds of agreement or thought that are not meant as words.
-const FILLERS: &[&str] = &[
-    "uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm", "mmhmm", "huh", "you", "aha",
-];
+const FILLERS: &[&str] = &["uh", "um", "er", "ah", "oh", "hm", "hmm", "mm", "mhm", "mmhmm", "huh", "you", "aha"];
 
 /// The command that `text` is, whole, politeness aside.
 pub(crate) fn command(text: &str) -> Option<Command> {
@@ -130,10 +128,7 @@ pub(crate) fn cancel_at_end(text: &str) -> Option<&'static str> {
     CANCEL
         .iter()
         .copied()
-        .filter(|phrase| {
-            said.strip_suffix(phrase)
-                .is_some_and(|before| before.is_empty() || before.ends_with(' '))
-        })
+        .filter(|phrase| said.strip_suffix(phrase).is_some_and(|before| before.is_empty() || before.ends_with(' ')))
         .max_by_key(|phrase| phrase.len())
 }
 
@@ -152,9 +147,7 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
 
 /// Whether there are words in `text` beyond fillers. Recognisers write "you" into silence.
 pub(crate) fn has_words(text: &str) -> bool {
-    plain(text)
-        .split(' ')
-        .any(|word| !word.is_empty() && !FILLERS.contains(&word))
+    plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
 }
 
 /// `text` without what recognisers write for sounds: "[BLANK_AUDIO]", "(music)", "*cough*".
@@ -191,10 +184,7 @@ pub(crate) fn plain(text: &str) -> String {
 fn polite(said: &str) -> &str {
     let said = said.strip_prefix("please ").unwrap_or(said);
     let said = said.strip_prefix("oh ").unwrap_or(said);
-    said.strip_suffix(" please")
-        .or_else(|| said.strip_suffix(" now"))
-        .filter(|left| !left.is_empty())
-        .unwrap_or(said)
+    said.strip_suffix(" please").or_else(|| said.strip_suffix(" now")).filter(|left| !left.is_empty()).unwrap_or(said)
 }
 
 #[cfg(test)]
@@ -250,10 +240,7 @@ mod tests {
     #[test]
     fn noises_and_fillers_are_not_words() {
         assert_eq!(without_noises("[BLANK_AUDIO]"), "");
-        assert_eq!(
-            without_noises("(music) Hello *cough* there"),
-            "Hello  there"
-        );
+        assert_eq!(without_noises("(music) Hello *cough* there"), "Hello  there");
         for text in ["", "...", "Uh, um.", "you", "Hmm"] {
             assert!(!has_words(text), "{text}");
         }

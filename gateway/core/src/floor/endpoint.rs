@@ -11,20 +11,11 @@ const SCORE_GOING_ON: f32 = 0.2;
 
 /// Words that a finished sentence does not end in.
 const TRAILING: &[&str] = &[
-    "and", "or", "but", "to", "for", "the", "a", "an", "of", "at", "with", "from", "by", "my",
-    "your", "our", "their", "than", "because", "if", "when", "into", "as", "uh", "um", "called",
-    "named",
+    "and", "or", "but", "to", "for", "the", "a", "an", "of", "at", "with", "from", "by", "my", "your", "our", "their",
+    "than", "because", "if", "when", "into", "as", "uh", "um", "called", "named",
 ];
 /// Requests that lack what they are about.
-const UNFINISHED: &[&str] = &[
-    "remind me",
-    "what is",
-    "what's",
-    "who is",
-    "who's",
-    "how about",
-    "tell me",
-];
+const UNFINISHED: &[&str] = &["remind me", "what is", "what's", "who is", "who's", "how about", "tell me"];
 
 /// What is known of the utterance when its pause is judged.
 #[derive(Clone, Copy, Debug)]
@@ -50,11 +41,7 @@ pub(super) fn silence_ms(config: &Config, evidence: Evidence<'_>) -> u32 {
         Some(score) if score < SCORE_GOING_ON => false,
         _ => text.trim_end().ends_with(['.', '!', '?']),
     };
-    if done {
-        config.silence_complete_ms
-    } else {
-        config.silence_ms
-    }
+    if done { config.silence_complete_ms } else { config.silence_ms }
 }
 
 /// Whether the text plainly lacks its end.
@@ -77,14 +64,7 @@ mod tests {
     use super::*;
 
     fn judged(text: &str, score: Option<f32>) -> u32 {
-        silence_ms(
-            &Config::default(),
-            Evidence {
-                text: Some(text),
-                only_wake: false,
-                score,
-            },
-        )
+        silence_ms(&Config::default(), Evidence { text: Some(text), only_wake: false, score })
     }
 
     #[test]
@@ -112,21 +92,13 @@ mod tests {
 
     #[test]
     fn without_text_the_plain_silence_counts() {
-        let evidence = Evidence {
-            text: None,
-            only_wake: false,
-            score: Some(0.9),
-        };
+        let evidence = Evidence { text: None, only_wake: false, score: Some(0.9) };
         assert_eq!(silence_ms(&Config::default(), evidence), 600);
     }
 
     #[test]
     fn a_wake_phrase_alone_is_waited_for() {
-        let evidence = Evidence {
-            text: Some("Hey Mentra."),
-            only_wake: true,
-            score: Some(0.9),
-        };
+        let evidence = Evidence { text: Some("Hey Mentra."), only_wake: true, score: Some(0.9) };
         assert_eq!(silence_ms(&Config::default(), evidence), 1_000);
     }
 }

@@ -20,12 +20,7 @@ const FACTS_LATE_MS: u32 = 400;
 const UTTERANCE_STALLED_MS: u32 = 40_000;
 
 impl Floor {
-    pub(crate) fn handle_voice(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        fact: VoiceFact,
-    ) -> Option<Event> {
+    pub(crate) fn handle_voice(&mut self, cx: &mut Context, activity: &Activity, fact: VoiceFact) -> Option<Event> {
         if let VoiceFact::SpeechStarted { utterance, at_us } = fact {
             return self.started(cx, activity, utterance, at_us);
         }
@@ -38,9 +33,7 @@ impl Floor {
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         match fact {
             VoiceFact::SpeechStarted { .. } => None,
-            VoiceFact::Paused {
-                at_us, silence_us, ..
-            } => {
+            VoiceFact::Paused { at_us, silence_us, .. } => {
                 pause(cx, open, at_us, silence_us);
                 self.decide(cx, activity)
             }
@@ -48,37 +41,20 @@ impl Floor {
                 resume(cx, open, activity);
                 None
             }
-            VoiceFact::Silence {
-                at_us,
-                silence_us,
-                score,
-                ..
-            } => {
+            VoiceFact::Silence { at_us, silence_us, score, .. } => {
                 if open.voiced {
                     pause(cx, open, at_us, silence_us);
                 }
-                open.silence = Some(Silence {
-                    silence_us,
-                    known_us: cx.now_us(),
-                    score,
-                });
+                open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score });
                 self.decide(cx, activity)
             }
             VoiceFact::TooLong { .. } => self.close(cx, activity),
         }
     }
 
-    fn started(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        utterance: u32,
-        at_us: u64,
-    ) -> Option<Event> {
+    fn started(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) -> Option<Event> {
         // Told twice.
-        if self.last_closed == Some(utterance)
-            || self.open.as_ref().is_some_and(|open| open.id == utterance)
-        {
+        if self.last_closed == Some(utterance) || self.open.as_ref().is_some_and(|open| open.id == utterance) {
             return None;
         }
         // A new utterance while one is open: the listener closed it by itself.
@@ -102,11 +78,7 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        cx.push(Output::Transcribe {
-            utterance: open.id,
-            revision,
-            kind: TranscriptKind::Partial,
-        });
+        cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Partial });
         cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
     }
 
@@ -120,22 +92,14 @@ impl Floor {
         Some(Event::Interrupt)
     }
 
-    pub(crate) fn handle_end_of_turn(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-    ) -> Option<Event> {
+    pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         if self.open.as_ref().is_some_and(|open| !open.voiced) {
             return self.close(cx, activity);
         }
         None
     }
 
-    pub(crate) fn handle_stalled(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-    ) -> Option<Event> {
+    pub(crate) fn handle_stalled(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         self.close(cx, activity)
     }
 
@@ -148,19 +112,14 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
-        if let Some(index) = self
-            .closed
-            .iter()
-            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision)
+        if let Some(index) =
+            self.closed.iter().position(|closed| closed.id == transcript.utterance && closed.awaited == revision)
         {
             let closed = self.closed.remove(index)?;
             self.watch_transcripts(cx);
             return Some(self.said(cx, activity, closed, text));
         }
-        let open = self
-            .open
-            .as_mut()
-            .filter(|open| open.id == transcript.utterance)?;
+        let open = self.open.as_mut().filter(|open| open.id == transcript.utterance)?;
         if let Some(speculative) = &mut open.speculative
             && speculative.revision == revision
         {
@@ -178,13 +137,7 @@ impl Floor {
     }
 
     /// Tells the caption, and whether the words stop the assistant.
-    fn words_over_speech(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        text: &str,
-        revision: u16,
-    ) -> Option<Event> {
+    fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str, revision: u16) -> Option<Event> {
         let open = self.open.as_mut()?;
         open.woken |= self.phrases.strip(text).is_some();
         let addressed = cx.config.always_listening || open.origin.expected || open.woken;
@@ -200,14 +153,7 @@ impl Floor {
         }
         if activity.speaking
             && !open.interrupted
-            && barge_in::by_words(
-                &cx.config,
-                cx.echo_cancelled,
-                &self.phrases,
-                activity,
-                open.origin.background,
-                text,
-            )
+            && barge_in::by_words(&cx.config, cx.echo_cancelled, &self.phrases, activity, open.origin.background, text)
         {
             open.interrupted = true;
             cx.disarm(Timer::VoiceConfirmed);
@@ -222,10 +168,7 @@ impl Floor {
         utterance: u32,
         revision: u16,
     ) -> Option<Event> {
-        if let Some(index) = self
-            .closed
-            .iter()
-            .position(|closed| closed.id == utterance && closed.awaited == revision)
+        if let Some(index) = self.closed.iter().position(|closed| closed.id == utterance && closed.awaited == revision)
         {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
@@ -235,19 +178,12 @@ impl Floor {
             // The hopeful decode failed; the utterance is whole now, so one more try is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
-            cx.push(Output::Transcribe {
-                utterance,
-                revision: closed.awaited,
-                kind: TranscriptKind::Final,
-            });
+            cx.push(Output::Transcribe { utterance, revision: closed.awaited, kind: TranscriptKind::Final });
             self.closed.push_back(closed);
             return None;
         }
         if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance)
-            && open
-                .speculative
-                .as_ref()
-                .is_some_and(|speculative| speculative.revision == revision)
+            && open.speculative.as_ref().is_some_and(|speculative| speculative.revision == revision)
         {
             open.speculative = None;
         }
@@ -255,10 +191,7 @@ impl Floor {
     }
 
     pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context) -> Option<Event> {
-        let index = self
-            .closed
-            .iter()
-            .position(|closed| closed.deadline_us <= cx.now_us())?;
+        let index = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us())?;
         let closed = self.closed.remove(index)?;
         cancel_all(cx, closed.id);
         self.watch_transcripts(cx);
@@ -295,12 +228,7 @@ impl Floor {
     fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
         self.last_closed = Some(open.id);
-        for timer in [
-            Timer::PartialDue,
-            Timer::EndOfTurn,
-            Timer::UtteranceStalled,
-            Timer::VoiceConfirmed,
-        ] {
+        for timer in [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed] {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
@@ -319,10 +247,7 @@ impl Floor {
             final_asked: false,
         };
         match speculative {
-            Some(Speculative {
-                revision,
-                text: Some(text),
-            }) => {
+            Some(Speculative { revision, text: Some(text) }) => {
                 closed.awaited = revision;
                 return Some(self.said(cx, activity, closed, text));
             }
@@ -355,27 +280,16 @@ impl Floor {
     }
 
     /// Whether the text was meant for the assistant, and what of it.
-    fn said(
-        &mut self,
-        cx: &mut Context,
-        activity: &Activity,
-        closed: Closed,
-        text: String,
-    ) -> Event {
+    fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
         let Closed { origin, .. } = closed;
         if !commands::has_words(&text) {
             self.caption(cx, &closed, false, &text);
             return Event::Nothing;
         }
         // Behind the assistant's own words, a wake phrase may stand anywhere.
-        let woken = if origin.echo {
-            self.phrases.find(&text)
-        } else {
-            self.phrases.strip(&text)
-        };
+        let woken = if origin.echo { self.phrases.find(&text) } else { self.phrases.strip(&text) };
         let busy_or_just_done = activity.busy || self.is_expecting(cx.now_us());
-        let follows = cx.config.follow_up
-            && (origin.over_speech || (origin.during_turn && busy_or_just_done));
+        let follows = cx.config.follow_up && (origin.over_speech || (origin.during_turn && busy_or_just_done));
         let needs_no_wake_word = cx.config.always_listening || origin.expected || follows;
         let request = match woken {
             Some(rest) => Some(String::from(rest)),
@@ -414,23 +328,12 @@ impl Floor {
 fn pause(cx: &mut Context, open: &mut Open, at_us: u64, silence_us: u64) {
     open.voiced = false;
     open.last_voice_us = at_us;
-    open.silence = Some(Silence {
-        silence_us,
-        known_us: cx.now_us(),
-        score: None,
-    });
+    open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score: None });
     cx.disarm(Timer::PartialDue);
     cx.disarm(Timer::VoiceConfirmed);
     let revision = open.next_revision();
-    open.speculative = Some(Speculative {
-        revision,
-        text: None,
-    });
-    cx.push(Output::Transcribe {
-        utterance: open.id,
-        revision,
-        kind: TranscriptKind::Speculative,
-    });
+    open.speculative = Some(Speculative { revision, text: None });
+    cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Speculative });
 }
 
 fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
@@ -441,10 +344,7 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     open.silence = None;
     open.speculative = None;
     let revision = open.next_revision();
-    cx.push(Output::CancelTranscribe {
-        utterance: open.id,
-        revision,
-    });
+    cx.push(Output::CancelTranscribe { utterance: open.id, revision });
     cx.disarm(Timer::EndOfTurn);
     cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
     if !open.origin.background {
@@ -461,17 +361,11 @@ fn watch_voice(cx: &mut Context, activity: &Activity) {
 
 fn lost(cx: &Context, closed: &Closed) -> Event {
     Event::Lost {
-        addressed: cx.config.always_listening
-            || closed.origin.expected
-            || closed.interrupted
-            || closed.woken,
+        addressed: cx.config.always_listening || closed.origin.expected || closed.interrupted || closed.woken,
     }
 }
 
 /// The text without noises, at a length that a model may be given.
 fn cleaned(text: &str) -> String {
-    commands::without_noises(text)
-        .chars()
-        .take(UTTERANCE_CHARS_MAX)
-        .collect()
+    commands::without_noises(text).chars().take(UTTERANCE_CHARS_MAX).collect()
 }

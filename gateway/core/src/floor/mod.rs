@@ -172,8 +172,5 @@ impl Floor {
 }
 
 fn cancel_all(cx: &mut Context, utterance: u32) {
-    cx.push(Output::CancelTranscribe {
-        utterance,
-        revision: u16::MAX,
-    });
+    cx.push(Output::CancelTranscribe { utterance, revision: u16::MAX });
 }

@@ -11,11 +11,7 @@ const DEAR: u16 = 10;
 
 /// The sounds of a spelling, one byte each; doubled letters count once.
 pub(super) fn key(text: &str) -> Vec<u8> {
-    let letters: Vec<u8> = text
-        .chars()
-        .filter_map(plain_letter)
-        .map(|letter| letter.to_ascii_lowercase())
-        .collect();
+    let letters: Vec<u8> = text.chars().filter_map(plain_letter).map(|letter| letter.to_ascii_lowercase()).collect();
     let mut sounds = Vec::with_capacity(letters.len());
     let mut rest = letters.as_slice();
     while let [first, tail @ ..] = rest {

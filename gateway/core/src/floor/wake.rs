@@ -39,21 +39,14 @@ struct Word<'a> {
 
 impl Phrases {
     pub(crate) fn new<'a>(phrases: impl IntoIterator<Item = &'a str>) -> Self {
-        let phrases = phrases
-            .into_iter()
-            .filter_map(Phrase::new)
-            .take(PHRASES_MAX)
-            .collect();
+        let phrases = phrases.into_iter().filter_map(Phrase::new).take(PHRASES_MAX).collect();
         Self { phrases }
     }
 
     /// What is left of `text` behind a wake phrase at its start.
     pub(crate) fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
-        let filler = words
-            .iter()
-            .take_while(|word| is_filler(&word.letters))
-            .count();
+        let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
         self.best(words.get(filler..)?, false)
     }
 
@@ -61,8 +54,7 @@ impl Phrases {
     /// with the assistant's own words; only clear matches count.
     pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
-        (0..words.len().min(SEARCHED_WORDS_MAX))
-            .find_map(|start| self.best(words.get(start..)?, true))
+        (0..words.len().min(SEARCHED_WORDS_MAX)).find_map(|start| self.best(words.get(start..)?, true))
     }
 
     fn best<'a>(&self, words: &[Word<'a>], only_strong: bool) -> Option<&'a str> {
@@ -93,12 +85,7 @@ impl Phrase {
         let sounds = sounds(&joined);
         // A single word is too short to be forgiving.
         let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
-        (!sounds.is_empty()).then_some(Self {
-            sounds,
-            words: parts.len(),
-            strong,
-            weak,
-        })
+        (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), strong, weak })
     }
 }
 
@@ -126,11 +113,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
         let next = after.trim_start_matches(|letter: char| !letter.is_alphanumeric());
         let between = after.strip_suffix(next).unwrap_or_default();
         words.push(Word {
-            letters: word
-                .chars()
-                .filter(|letter| letter.is_alphanumeric())
-                .flat_map(char::to_lowercase)
-                .collect(),
+            letters: word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect(),
             rest: next,
             bounded: next.is_empty() || between.chars().any(|letter| ",.?!:;…—".contains(letter)),
         });
@@ -173,18 +156,10 @@ mod tests {
             if let Some(row) = line.strip_prefix("+ ") {
                 let (text, left) = row.split_once(" |").expect("a positive has a rest");
                 positives += 1;
-                rows.push(Row {
-                    text,
-                    left: Some(left.trim()),
-                    held_out: positives % 2 == 0,
-                });
+                rows.push(Row { text, left: Some(left.trim()), held_out: positives % 2 == 0 });
             } else if let Some(text) = line.strip_prefix('-') {
                 negatives += 1;
-                rows.push(Row {
-                    text: text.trim(),
-                    left: None,
-                    held_out: negatives % 2 == 0,
-                });
+                rows.push(Row { text: text.trim(), left: None, held_out: negatives % 2 == 0 });
             }
         }
         rows
@@ -236,10 +211,7 @@ mod tests {
     #[test]
     fn a_wake_phrase_is_found_behind_echo() {
         let phrases = Phrases::new(["hey mentra", "mentra"]);
-        assert_eq!(
-            phrases.find("The capital is Paris hey mantra what about Rome"),
-            Some("what about Rome")
-        );
+        assert_eq!(phrases.find("The capital is Paris hey mantra what about Rome"), Some("what about Rome"));
         assert_eq!(phrases.find("The mantra, as such, is old."), None);
     }
 }

@@ -111,10 +111,7 @@ impl Board {
         if self.drawn {
             self.drawn = false;
             self.revision = self.revision.saturating_add(1);
-            cx.push(Output::Display(DisplayCommand::Clear {
-                view: View::Main,
-                revision: self.revision,
-            }));
+            cx.push(Output::Display(DisplayCommand::Clear { view: View::Main, revision: self.revision }));
         }
     }
 
@@ -141,13 +138,7 @@ impl Board {
         self.put(cx, Content::Text { text }, Priority::Assistant, duration_ms);
     }
 
-    fn put(
-        &mut self,
-        cx: &mut Context,
-        content: Content,
-        priority: Priority,
-        duration_ms: Option<u32>,
-    ) {
+    fn put(&mut self, cx: &mut Context, content: Content, priority: Priority, duration_ms: Option<u32>) {
         if !self.drawn && self.turn != Turn::default() {
             cx.mark(self.turn, Stage::FirstDisplay);
         }
@@ -165,10 +156,7 @@ impl Board {
 
 /// How long a text of so many characters stands.
 pub(super) fn stands_ms(chars: u32) -> u32 {
-    chars
-        .saturating_mul(READ_MS_PER_CHAR)
-        .saturating_add(PAGE_MS_MIN)
-        .min(STANDS_MS_MAX)
+    chars.saturating_mul(READ_MS_PER_CHAR).saturating_add(PAGE_MS_MIN).min(STANDS_MS_MAX)
 }
 
 /// Characters of a layout.
@@ -185,9 +173,7 @@ pub(super) fn chars(content: &Content) -> u32 {
 fn fit(content: Content, size: DisplaySize) -> Content {
     let rows = usize::from(size.rows.max(1));
     match content {
-        Content::Text { text } => Content::Text {
-            text: first_lines(&text, size, rows),
-        },
+        Content::Text { text } => Content::Text { text: first_lines(&text, size, rows) },
         Content::Card { title, text } => Content::Card {
             title: first_lines(&title, size, 1),
             text: first_lines(&text, size, rows.saturating_sub(1)),
@@ -260,43 +246,17 @@ mod tests {
 
     #[test]
     fn layouts_are_cut_to_the_size() {
-        let size = DisplaySize {
-            columns: 5,
-            rows: 3,
-        };
+        let size = DisplaySize { columns: 5, rows: 3 };
         let long = "a b c d e f g h i j k l m n o p".to_string();
         assert_eq!(
-            fit(
-                Content::Card {
-                    title: long.clone(),
-                    text: long.clone()
-                },
-                size
-            ),
-            Content::Card {
-                title: "a b c".into(),
-                text: "a b c\nd e f".into()
-            }
+            fit(Content::Card { title: long.clone(), text: long.clone() }, size),
+            Content::Card { title: "a b c".into(), text: "a b c\nd e f".into() }
         );
         assert_eq!(
-            fit(
-                Content::Double {
-                    top: long.clone(),
-                    bottom: long.clone()
-                },
-                size
-            ),
-            Content::Double {
-                top: "a b c\nd e f".into(),
-                bottom: "a b c".into()
-            }
+            fit(Content::Double { top: long.clone(), bottom: long.clone() }, size),
+            Content::Double { top: "a b c\nd e f".into(), bottom: "a b c".into() }
         );
-        assert_eq!(
-            fit(Content::Text { text: long }, size),
-            Content::Text {
-                text: "a b c\nd e f\ng h i".into()
-            }
-        );
+        assert_eq!(fit(Content::Text { text: long }, size), Content::Text { text: "a b c\nd e f\ng h i".into() });
     }
 
     #[test]
@@ -304,21 +264,11 @@ mod tests {
         let long = "a b c d e f g h i j k l m n o p".to_string();
         for (rows, top, bottom) in [(4, 2, 2), (5, 3, 2), (1, 1, 0)] {
             let size = DisplaySize { columns: 5, rows };
-            let content = Content::Double {
-                top: long.clone(),
-                bottom: long.clone(),
-            };
-            let Content::Double {
-                top: above,
-                bottom: below,
-            } = fit(content, size)
-            else {
+            let content = Content::Double { top: long.clone(), bottom: long.clone() };
+            let Content::Double { top: above, bottom: below } = fit(content, size) else {
                 panic!("the layout stays");
             };
-            assert_eq!(
-                (above.lines().count(), below.lines().count()),
-                (top, bottom)
-            );
+            assert_eq!((above.lines().count(), below.lines().count()), (top, bottom));
         }
     }
 
@@ -327,20 +277,8 @@ mod tests {
         let (one, two) = ("äbc".to_string(), "defgh".to_string());
         for (content, expected) in [
             (Content::Text { text: one.clone() }, 3),
-            (
-                Content::Card {
-                    title: one.clone(),
-                    text: two.clone(),
-                },
-                8,
-            ),
-            (
-                Content::Double {
-                    top: one,
-                    bottom: two,
-                },
-                8,
-            ),
+            (Content::Card { title: one.clone(), text: two.clone() }, 8),
+            (Content::Double { top: one, bottom: two }, 8),
         ] {
             assert_eq!(chars(&content), expected);
         }

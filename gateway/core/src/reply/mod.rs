@@ -96,12 +96,7 @@ impl Reply {
     }
 
     /// A sentence that stands alone.
-    pub(crate) fn push_sentence(
-        &mut self,
-        cx: &mut Context,
-        step: usize,
-        text: &str,
-    ) -> Option<Ended> {
+    pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         let job = self.job.as_mut()?;
         job.push_sentence(step, text, None);
         self.board.space();
@@ -127,8 +122,7 @@ impl Reply {
         let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);
         // Where there is no speaker, the answer has no other way to the wearer.
         let keeps = cx.speaker || matches!(self.purpose(), Some(Purpose::Notice { .. }));
-        self.board
-            .show(cx, content, priority, Some(stands_ms), keeps);
+        self.board.show(cx, content, priority, Some(stands_ms), keeps);
     }
 
     /// No more text will come.
@@ -144,12 +138,7 @@ impl Reply {
         }
     }
 
-    pub(crate) fn handle_failed(
-        &mut self,
-        cx: &mut Context,
-        speech: u32,
-        clause: u16,
-    ) -> Option<Ended> {
+    pub(crate) fn handle_failed(&mut self, cx: &mut Context, speech: u32, clause: u16) -> Option<Ended> {
         if self.job.as_mut()?.handle_failed(speech, clause) && cx.display.is_none() {
             cx.push(Output::Chime(Chime::Trouble));
         }
@@ -213,10 +202,6 @@ impl Reply {
             }
         }
         self.last_spoken = job.spoken();
-        Some(Ended {
-            heard: job.heard(),
-            part: job.heard_part(),
-            purpose: job.purpose,
-        })
+        Some(Ended { heard: job.heard(), part: job.heard_part(), purpose: job.purpose })
     }
 }

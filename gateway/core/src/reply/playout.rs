@@ -156,23 +156,13 @@ impl Job {
             return false;
         }
         let was_silent = !self.is_speaking();
-        while self.released < self.clauses.len()
-            && self.released - self.settled() < CLAUSES_AHEAD_MAX
-        {
+        while self.released < self.clauses.len() && self.released - self.settled() < CLAUSES_AHEAD_MAX {
             let last = self.complete && self.released + 1 == self.clauses.len();
-            let text = self
-                .clauses
-                .get(self.released)
-                .map(|clause| clause.text.clone())
-                .unwrap_or_default();
+            let text = self.clauses.get(self.released).map(|clause| clause.text.clone()).unwrap_or_default();
             self.speak(cx, next_speech, text, last);
             self.released += 1;
         }
-        if self.complete
-            && self.released == self.clauses.len()
-            && self.speech.is_some()
-            && !self.last_told
-        {
+        if self.complete && self.released == self.clauses.len() && self.speech.is_some() && !self.last_told {
             self.speak(cx, next_speech, String::new(), true);
         }
         self.watch(cx);
@@ -234,14 +224,9 @@ impl Job {
         let done = if finished && self.last_told {
             self.released
         } else {
-            self.released
-                .min(self.base.saturating_add(usize::from(clauses_done)))
+            self.released.min(self.base.saturating_add(usize::from(clauses_done)))
         };
-        let part = if part.is_finite() {
-            part.clamp(0.0, 1.0)
-        } else {
-            0.0
-        };
+        let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
         let heard_any = done > self.base || part > 0.0;
         for clause in self.clauses.iter_mut().take(done).skip(self.base) {
             if matches!(clause.state, State::Waiting | State::Partly(_)) {
@@ -321,11 +306,7 @@ impl Job {
             return Heard::All;
         }
         let mut steps: Vec<String> = Vec::new();
-        for clause in self
-            .clauses
-            .iter()
-            .filter(|clause| clause.question.is_none())
-        {
+        for clause in self.clauses.iter().filter(|clause| clause.question.is_none()) {
             let text = match clause.state {
                 State::Played => clause.text.as_str(),
                 State::Failed if self.readable => clause.text.as_str(),
@@ -368,23 +349,14 @@ impl Job {
 
     /// Everything that it consists of so far.
     pub(super) fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .clauses
-            .iter()
-            .filter(|clause| clause.question.is_none())
-            .map(|clause| clause.text.as_str())
-            .collect();
+        let texts: Vec<&str> =
+            self.clauses.iter().filter(|clause| clause.question.is_none()).map(|clause| clause.text.as_str()).collect();
         texts.join(" ")
     }
 
     /// What was handed out, questions included.
     pub(super) fn spoken(&self) -> String {
-        let texts: Vec<&str> = self
-            .clauses
-            .iter()
-            .take(self.released)
-            .map(|clause| clause.text.as_str())
-            .collect();
+        let texts: Vec<&str> = self.clauses.iter().take(self.released).map(|clause| clause.text.as_str()).collect();
         texts.join(" ")
     }
 
@@ -414,9 +386,7 @@ impl Job {
             return None;
         }
         let index = self.base.checked_add(usize::from(clause))?;
-        self.clauses
-            .get_mut(index)
-            .filter(|_| index < self.released)
+        self.clauses.get_mut(index).filter(|_| index < self.released)
     }
 
     /// Number of clauses from the start that need no more waiting.

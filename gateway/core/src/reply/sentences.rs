@@ -17,8 +17,8 @@ const COMMA_CHARS_MIN: usize = 60;
 
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
-    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "jr", "sr",
-    "a.m", "p.m", "u.s", "inc", "jan", "feb", "aug", "sept", "oct", "nov", "dec",
+    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "jr", "sr", "a.m", "p.m", "u.s",
+    "inc", "jan", "feb", "aug", "sept", "oct", "nov", "dec",
 ];
 
 /// The clauses of a text that is still being written.
@@ -86,12 +86,7 @@ impl Splitter {
                 '.' => next_is_space && !is_abbreviation(so_far),
                 '"' | '”' | ')' => next_is_space && so_far.ends_with(['.', '!', '?']),
                 ',' | ';' | ':' | '–' | '—' => {
-                    next_is_space
-                        && if self.begun {
-                            chars >= COMMA_CHARS_MIN
-                        } else {
-                            words >= FIRST_WORDS_MIN
-                        }
+                    next_is_space && if self.begun { chars >= COMMA_CHARS_MIN } else { words >= FIRST_WORDS_MIN }
                 }
                 _ => false,
             };
@@ -109,15 +104,11 @@ impl Splitter {
 /// Whether the word before a full stop is one that goes on: an abbreviation, an initial, or the
 /// number of a list.
 fn is_abbreviation(so_far: &str) -> bool {
-    let word = so_far
-        .rsplit(char::is_whitespace)
-        .next()
-        .unwrap_or_default();
+    let word = so_far.rsplit(char::is_whitespace).next().unwrap_or_default();
     let word = word.trim_start_matches(|letter: char| !letter.is_alphanumeric());
     let alone = so_far.trim_start().len() == word.len();
     let mut letters = word.chars();
-    let initial =
-        letters.next().is_some_and(char::is_uppercase) && letters.next().is_none() && word != "I";
+    let initial = letters.next().is_some_and(char::is_uppercase) && letters.next().is_none() && word != "I";
     let list_number = alone && word.chars().all(|letter| letter.is_ascii_digit());
     initial || list_number || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
@@ -157,30 +148,15 @@ mod tests {
             ("It is noon.", &["It is noon."]),
             ("Yes. It is.", &["Yes.", "It is."]),
             ("Is it? Yes! Good", &["Is it?", "Yes!", "Good"]),
-            (
-                "Well, it is noon, and sunny.",
-                &["Well, it is noon,", "and sunny."],
-            ),
-            (
-                "Pi is about 3.14 today. Fine.",
-                &["Pi is about 3.14 today.", "Fine."],
-            ),
-            (
-                "Dr. Smith called at 10:30 a.m. today. Bye.",
-                &["Dr. Smith called at 10:30 a.m. today.", "Bye."],
-            ),
+            ("Well, it is noon, and sunny.", &["Well, it is noon,", "and sunny."]),
+            ("Pi is about 3.14 today. Fine.", &["Pi is about 3.14 today.", "Fine."]),
+            ("Dr. Smith called at 10:30 a.m. today. Bye.", &["Dr. Smith called at 10:30 a.m. today.", "Bye."]),
             ("J. S. Bach wrote it.", &["J. S. Bach wrote it."]),
             ("So am I. Good.", &["So am I.", "Good."]),
             ("1. Milk\n2. Eggs\n", &["1. Milk", "2. Eggs"]),
             ("It was 5. Then 6.", &["It was 5.", "Then 6."]),
-            (
-                "**Bold** and `code`.\n\n- one\n- two",
-                &["Bold and code.", "one", "two"],
-            ),
-            (
-                "He said \"no.\" Then left.",
-                &["He said \"no.\"", "Then left."],
-            ),
+            ("**Bold** and `code`.\n\n- one\n- two", &["Bold and code.", "one", "two"]),
+            ("He said \"no.\" Then left.", &["He said \"no.\"", "Then left."]),
             ("...", &[]),
             ("", &[]),
         ];
@@ -191,10 +167,7 @@ mod tests {
 
     #[test]
     fn later_clauses_end_at_a_comma_only_when_long() {
-        assert_eq!(
-            split("Here it is. One, two, three, four, five."),
-            ["Here it is.", "One, two, three, four, five."]
-        );
+        assert_eq!(split("Here it is. One, two, three, four, five."), ["Here it is.", "One, two, three, four, five."]);
         let long = "Here it is. The first of these many words is followed by so many others, and then more.";
         assert_eq!(split(long).len(), 3);
     }

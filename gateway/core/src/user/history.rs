@@ -29,12 +29,7 @@ impl History {
     /// not at all, so that no tool call is parted from its result.
     pub(super) fn for_model(&self) -> Vec<Message> {
         let oldest = self.messages.len().saturating_sub(HISTORY_FOR_MODEL_MAX);
-        self.messages
-            .iter()
-            .skip(oldest)
-            .skip_while(|message| message.role != Role::User)
-            .cloned()
-            .collect()
+        self.messages.iter().skip(oldest).skip_while(|message| message.role != Role::User).cloned().collect()
     }
 }
 
@@ -62,15 +57,9 @@ mod tests {
             }
             let given = history.for_model();
             assert_eq!(given.first().map(|first| first.role), Some(Role::User));
-            assert_eq!(
-                given.last().map(Message::plain_text),
-                Some("answer 29".into())
-            );
+            assert_eq!(given.last().map(Message::plain_text), Some("answer 29".into()));
             assert!(given.len() <= HISTORY_FOR_MODEL_MAX);
-            assert!(
-                given.len() + 2 * steps + 2 > HISTORY_FOR_MODEL_MAX,
-                "as much as fits"
-            );
+            assert!(given.len() + 2 * steps + 2 > HISTORY_FOR_MODEL_MAX, "as much as fits");
         }
     }
 

@@ -37,11 +37,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            turn_ms_max: 300_000,
-            offer_ms_max: 300_000,
-            offer_again_ms: 30_000,
-        }
+        Self { turn_ms_max: 300_000, offer_ms_max: 300_000, offer_again_ms: 30_000 }
     }
 }
 
@@ -92,11 +88,7 @@ impl User {
     pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         self.now = now;
         match input {
-            UserInput::Restored {
-                history,
-                schedule,
-                next_id,
-            } if !self.restored => {
+            UserInput::Restored { history, schedule, next_id } if !self.restored => {
                 self.restored = true;
                 self.history.push(history);
                 self.next_id = self.next_id.max(next_id);
@@ -109,17 +101,8 @@ impl User {
                 self.active(&device);
                 self.turns.request(device, turn);
             }
-            UserInput::TurnDone {
-                device,
-                turn,
-                messages,
-            } => self.turn_done(&device, turn, messages),
-            UserInput::ScheduleAdd {
-                request,
-                due,
-                kind,
-                text,
-            } => self.schedule_add(request, due, kind, &text),
+            UserInput::TurnDone { device, turn, messages } => self.turn_done(&device, turn, messages),
+            UserInput::ScheduleAdd { request, due, kind, text } => self.schedule_add(request, due, kind, &text),
             UserInput::ScheduleRemove { request, id } => self.schedule_remove(request, id),
             UserInput::Persisted { ticket } => self.persisted(ticket),
             UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
@@ -170,11 +153,7 @@ impl User {
         self.turns.expire(self.now.mono_us);
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
-            self.out.push_back(UserOutput::Grant {
-                device,
-                turn,
-                history: self.history.for_model(),
-            });
+            self.out.push_back(UserOutput::Grant { device, turn, history: self.history.for_model() });
         }
         self.schedule.ring(self.now);
         self.offer();
@@ -231,18 +210,12 @@ impl User {
     fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind, text: &str) {
         let id = self.next_id;
         let ticket = self.last_ticket.saturating_add(1);
-        match self
-            .schedule
-            .add(self.now, id, due, kind, text, (request, ticket))
-        {
+        match self.schedule.add(self.now, id, due, kind, text, (request, ticket)) {
             Ok(entry) => {
                 self.next_id = self.next_id.saturating_add(1);
                 self.persist(Record::Entry(entry));
             }
-            Err(reason) => self.out.push_back(UserOutput::ScheduleFailed {
-                request,
-                reason: reason.to_string(),
-            }),
+            Err(reason) => self.out.push_back(UserOutput::ScheduleFailed { request, reason: reason.to_string() }),
         }
     }
 
@@ -252,19 +225,12 @@ impl User {
             Some(State::Armed) => None,
             Some(State::Ringing(ringing)) => Some(ringing.clone()),
             _ => {
-                self.out.push_back(UserOutput::Unscheduled {
-                    request,
-                    entry: None,
-                });
+                self.out.push_back(UserOutput::Unscheduled { request, entry: None });
                 return;
             }
         };
         if let Some(item) = self.schedule.get(id) {
-            item.state = State::Removing {
-                request,
-                ticket,
-                ringing,
-            };
+            item.state = State::Removing { request, ticket, ringing };
         }
         self.persist(Record::EntryRemoved { id });
     }
@@ -282,9 +248,7 @@ impl User {
             .items
             .iter()
             .find(|item| match item.state {
-                State::Adding { ticket: own, .. } | State::Removing { ticket: own, .. } => {
-                    own == ticket
-                }
+                State::Adding { ticket: own, .. } | State::Removing { ticket: own, .. } => own == ticket,
                 State::Heard { ticket: own, .. } => own == Some(ticket),
                 _ => false,
             })
@@ -306,8 +270,7 @@ impl User {
             }
             State::Removing { request, .. } => {
                 let entry = self.schedule.remove(id);
-                self.out
-                    .push_back(UserOutput::Unscheduled { request, entry });
+                self.out.push_back(UserOutput::Unscheduled { request, entry });
             }
             _ => {
                 self.schedule.remove(id);
@@ -329,9 +292,7 @@ impl User {
                 self.schedule.remove(id);
                 request
             }
-            State::Removing {
-                request, ringing, ..
-            } => {
+            State::Removing { request, ringing, .. } => {
                 let request = *request;
                 item.state = match ringing.take() {
                     Some(ringing) => State::Ringing(ringing),
@@ -344,8 +305,7 @@ impl User {
                 return;
             }
         };
-        self.out
-            .push_back(UserOutput::ScheduleFailed { request, reason });
+        self.out.push_back(UserOutput::ScheduleFailed { request, reason });
     }
 
     fn announced(&mut self, device: &str, id: u64, heard: bool) {
@@ -392,11 +352,7 @@ impl User {
                 ringing.again_us = None;
                 ringing.tried.clear();
             }
-            let Some(device) = self
-                .devices
-                .iter()
-                .find(|device| !ringing.tried.contains(device))
-            else {
+            let Some(device) = self.devices.iter().find(|device| !ringing.tried.contains(device)) else {
                 if ringing.again_us.is_none() && !self.devices.is_empty() {
                     ringing.again_us = Some(again_us);
                 }
@@ -414,13 +370,8 @@ impl User {
     /// Tries again to have dropped what the store could not drop.
     fn drop_heard(&mut self) {
         let now = self.now;
-        let waiting: Vec<u64> = self
-            .schedule
-            .items
-            .iter()
-            .filter(|item| item.wants_removal(now))
-            .map(|item| item.entry.id)
-            .collect();
+        let waiting: Vec<u64> =
+            self.schedule.items.iter().filter(|item| item.wants_removal(now)).map(|item| item.entry.id).collect();
         for id in waiting {
             let ticket = self.persist(Record::EntryRemoved { id });
             if let Some(item) = self.schedule.get(id) {
@@ -430,8 +381,6 @@ impl User {
     }
 
     fn after(&self, delay_ms: u32) -> u64 {
-        self.now
-            .mono_us
-            .saturating_add(u64::from(delay_ms).saturating_mul(1_000))
+        self.now.mono_us.saturating_add(u64::from(delay_ms).saturating_mul(1_000))
     }
 }

@@ -38,17 +38,9 @@ pub(super) enum State {
     /// It is due and was not heard yet.
     Ringing(Ringing),
     /// The wearer wants it gone; the store has not dropped it yet. Falls back to what it was.
-    Removing {
-        request: u64,
-        ticket: u64,
-        ringing: Option<Ringing>,
-    },
+    Removing { request: u64, ticket: u64, ringing: Option<Ringing> },
     /// It was heard; the store has not dropped it yet.
-    Heard {
-        ticket: Option<u64>,
-        retry_us: u64,
-        tries: u8,
-    },
+    Heard { ticket: Option<u64>, retry_us: u64, tries: u8 },
 }
 
 /// An entry that is due.
@@ -67,8 +59,7 @@ pub(super) struct Ringing {
 impl Ringing {
     /// How late it is by now.
     pub(super) fn late_ms(&self, now: Timestamp) -> u64 {
-        self.late_ms
-            .saturating_add(now.mono_us.saturating_sub(self.since_us) / 1_000)
+        self.late_ms.saturating_add(now.mono_us.saturating_sub(self.since_us) / 1_000)
     }
 }
 
@@ -90,11 +81,7 @@ impl Schedule {
                 let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms);
                 after(now, left_ms)
             });
-            self.items.push(Item {
-                entry,
-                deadline_us,
-                state: State::Armed,
-            });
+            self.items.push(Item { entry, deadline_us, state: State::Armed });
         }
     }
 
@@ -113,8 +100,7 @@ impl Schedule {
         }
         let (due_wall_ms, duration_ms, deadline_us) = match due {
             Due::In { duration_ms } => (
-                now.wall_ms
-                    .saturating_add(i64::try_from(duration_ms).unwrap_or(i64::MAX)),
+                now.wall_ms.saturating_add(i64::try_from(duration_ms).unwrap_or(i64::MAX)),
                 duration_ms,
                 Some(after(now, duration_ms)),
             ),
@@ -127,11 +113,7 @@ impl Schedule {
             due_wall_ms,
             duration_ms,
         };
-        self.items.push(Item {
-            entry: entry.clone(),
-            deadline_us,
-            state: State::Adding { request, ticket },
-        });
+        self.items.push(Item { entry: entry.clone(), deadline_us, state: State::Adding { request, ticket } });
         Ok(entry)
     }
 
@@ -139,11 +121,7 @@ impl Schedule {
     pub(super) fn open(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
         let open = |item: &&Item| matches!(item.state, State::Armed | State::Ringing(_));
         let left_ms = |at_us: u64| at_us.saturating_sub(now.mono_us) / 1_000;
-        self.items
-            .iter()
-            .filter(open)
-            .map(|item| (item.entry.clone(), item.deadline_us.map(left_ms)))
-            .collect()
+        self.items.iter().filter(open).map(|item| (item.entry.clone(), item.deadline_us.map(left_ms))).collect()
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {
@@ -179,20 +157,13 @@ impl Schedule {
             .filter_map(|item| match &item.state {
                 State::Armed => Some(item.deadline_us.unwrap_or_else(|| {
                     let left_ms = item.entry.due_wall_ms.saturating_sub(now.wall_ms);
-                    after(
-                        now,
-                        u64::try_from(left_ms.clamp(0, WALL_CHECK_MS)).unwrap_or(0),
-                    )
+                    after(now, u64::try_from(left_ms.clamp(0, WALL_CHECK_MS)).unwrap_or(0))
                 })),
                 State::Ringing(ringing) => match &ringing.offered {
                     Some((_, until_us)) => Some(*until_us),
                     None => ringing.again_us,
                 },
-                State::Heard {
-                    ticket: None,
-                    retry_us,
-                    tries,
-                } if *tries < REMOVE_TRIES_MAX => Some(*retry_us),
+                State::Heard { ticket: None, retry_us, tries } if *tries < REMOVE_TRIES_MAX => Some(*retry_us),
                 _ => None,
             })
             .min()
@@ -228,9 +199,7 @@ impl Item {
         match self.deadline_us {
             Some(deadline_us) if deadline_us > now.mono_us => None,
             // A timer that ended while the gateway was off knows only the wall clock.
-            Some(deadline_us) if now.mono_us == deadline_us => {
-                Some(u64::try_from(by_wall_ms).unwrap_or(0))
-            }
+            Some(deadline_us) if now.mono_us == deadline_us => Some(u64::try_from(by_wall_ms).unwrap_or(0)),
             Some(deadline_us) => Some((now.mono_us - deadline_us) / 1_000),
             None => u64::try_from(by_wall_ms).ok(),
         }
@@ -242,19 +211,12 @@ impl Item {
             State::Heard { tries, .. } => tries.saturating_add(1),
             _ => 1,
         };
-        self.state = State::Heard {
-            ticket: Some(ticket),
-            retry_us: 0,
-            tries,
-        };
+        self.state = State::Heard { ticket: Some(ticket), retry_us: 0, tries };
     }
 
     /// The store could not drop it.
     pub(super) fn removal_failed(&mut self, now: Timestamp) {
-        if let State::Heard {
-            ticket, retry_us, ..
-        } = &mut self.state
-        {
+        if let State::Heard { ticket, retry_us, .. } = &mut self.state {
             *ticket = None;
             *retry_us = now.mono_us.saturating_add(REMOVE_RETRY_US);
         }

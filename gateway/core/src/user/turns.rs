@@ -29,13 +29,8 @@ impl Turns {
 
     /// A turn is over, granted or not.
     pub(super) fn done(&mut self, device: &str, turn: Turn) {
-        self.waiting
-            .retain(|(waiting, wanted)| waiting != device || *wanted != turn);
-        if self
-            .holder
-            .as_ref()
-            .is_some_and(|holder| holder.device == device && holder.turn == turn)
-        {
+        self.waiting.retain(|(waiting, wanted)| waiting != device || *wanted != turn);
+        if self.holder.as_ref().is_some_and(|holder| holder.device == device && holder.turn == turn) {
             self.holder = None;
         }
     }
@@ -43,11 +38,7 @@ impl Turns {
     /// A device is gone, and with it what it wanted.
     pub(super) fn left(&mut self, device: &str) {
         self.waiting.retain(|(waiting, _)| waiting != device);
-        if self
-            .holder
-            .as_ref()
-            .is_some_and(|holder| holder.device == device)
-        {
+        if self.holder.as_ref().is_some_and(|holder| holder.device == device) {
             self.holder = None;
         }
     }
@@ -58,11 +49,7 @@ impl Turns {
             return None;
         }
         let (device, turn) = self.waiting.pop_front()?;
-        self.holder = Some(Holder {
-            device: device.clone(),
-            turn,
-            until_us,
-        });
+        self.holder = Some(Holder { device: device.clone(), turn, until_us });
         Some((device, turn))
     }
 

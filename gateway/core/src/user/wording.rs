@@ -22,11 +22,7 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
             let length = length(entry.duration_ms);
             ("Timer", format!("Your {length} timer is done."), length)
         }
-        ScheduleKind::Timer => (
-            "Timer",
-            format!("Your {text} timer is done."),
-            text.to_string(),
-        ),
+        ScheduleKind::Timer => ("Timer", format!("Your {text} timer is done."), text.to_string()),
         ScheduleKind::Reminder => ("Reminder", format!("Reminder: {text}."), text.to_string()),
     };
     if say.ends_with("..") || say.ends_with("!.") || say.ends_with("?.") {
@@ -37,28 +33,17 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
         say.push_str(&format!(" It was due {ago} ago."));
         shown.push_str(&format!("\n{ago} ago"));
     }
-    Announcement {
-        id: entry.id,
-        say,
-        show: Content::Card {
-            title: title.to_string(),
-            text: shown,
-        },
-    }
+    Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown } }
 }
 
 /// "10 minute", "1 hour 30 minute": as it stands before "timer".
 fn length(duration_ms: u64) -> String {
     let seconds = duration_ms.div_ceil(1_000);
-    let parts: Vec<String> = [
-        (seconds / 3_600, "hour"),
-        (seconds / 60 % 60, "minute"),
-        (seconds % 60, "second"),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, unit)| format!("{count} {unit}"))
-    .collect();
+    let parts: Vec<String> = [(seconds / 3_600, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
     parts.join(" ")
 }
 
@@ -83,58 +68,16 @@ mod tests {
         use ScheduleKind::{Reminder, Timer};
         for (kind, text, duration_ms, late_ms, expected) in [
             (Timer, "", 600_000, 0, "Your 10 minute timer is done."),
-            (
-                Timer,
-                "",
-                5_400_000,
-                0,
-                "Your 1 hour 30 minute timer is done.",
-            ),
-            (
-                Timer,
-                "",
-                61_000,
-                59_999,
-                "Your 1 minute 1 second timer is done.",
-            ),
+            (Timer, "", 5_400_000, 0, "Your 1 hour 30 minute timer is done."),
+            (Timer, "", 61_000, 59_999, "Your 1 minute 1 second timer is done."),
             (Timer, "pasta", 60_000, 0, "Your pasta timer is done."),
-            (
-                Timer,
-                "pasta",
-                60_000,
-                60_000,
-                "Your pasta timer is done. It was due 1 minute ago.",
-            ),
-            (
-                Reminder,
-                "check the oven",
-                0,
-                0,
-                "Reminder: check the oven.",
-            ),
+            (Timer, "pasta", 60_000, 60_000, "Your pasta timer is done. It was due 1 minute ago."),
+            (Reminder, "check the oven", 0, 0, "Reminder: check the oven."),
             (Reminder, "Really?", 0, 0, "Reminder: Really?"),
-            (
-                Reminder,
-                "call",
-                0,
-                7_200_000,
-                "Reminder: call. It was due 2 hours ago.",
-            ),
-            (
-                Reminder,
-                "call",
-                0,
-                172_800_000,
-                "Reminder: call. It was due 2 days ago.",
-            ),
+            (Reminder, "call", 0, 7_200_000, "Reminder: call. It was due 2 hours ago."),
+            (Reminder, "call", 0, 172_800_000, "Reminder: call. It was due 2 days ago."),
         ] {
-            let entry = ScheduleEntry {
-                id: 7,
-                kind,
-                text: text.into(),
-                due_wall_ms: 0,
-                duration_ms,
-            };
+            let entry = ScheduleEntry { id: 7, kind, text: text.into(), due_wall_ms: 0, duration_ms };
             assert_eq!(announcement(&entry, late_ms).say, expected);
         }
     }

@@ -54,10 +54,7 @@ pub struct Message {
 impl Message {
     /// A message of one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self {
-            role,
-            parts: vec![Part::Text { text: text.into() }],
-        }
+        Self { role, parts: vec![Part::Text { text: text.into() }] }
     }
 
     /// All text parts, joined.

@@ -109,25 +109,13 @@ impl ToolResult {
     /// A success that is spoken as it is told to the model.
     pub fn said(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self {
-            content: text.clone(),
-            say: Some(text),
-            ..Self::default()
-        }
+        Self { content: text.clone(), say: Some(text), ..Self::default() }
     }
 
     /// A failure.
     pub fn failed(code: ErrorCode, message: impl Into<String>, retryable: bool) -> Self {
         let message = message.into();
-        Self {
-            content: message.clone(),
-            error: Some(ToolError {
-                code,
-                message,
-                retryable,
-            }),
-            ..Self::default()
-        }
+        Self { content: message.clone(), error: Some(ToolError { code, message, retryable }), ..Self::default() }
     }
 
     /// Whether it failed.

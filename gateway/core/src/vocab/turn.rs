@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// `id` is never used twice within a device's session; `revision` grows when the same turn is
 /// restarted. A result whose reference is not the current one is stale and dies in one place.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Turn {
     /// Number of the turn, from 1 on; 0 means "no turn".
     pub id: u32,

@@ -3,10 +3,7 @@
 use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
-    vocab::{
-        Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn,
-        VoiceFact,
-    },
+    vocab::{Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn, VoiceFact},
 };
 
 use super::{Run, seconds};
@@ -24,28 +21,19 @@ impl Words {
             if index % 2 == 1 {
                 words.push((piece.to_string(), true));
             } else {
-                words.extend(
-                    piece
-                        .split_whitespace()
-                        .map(|word| (word.to_string(), false)),
-                );
+                words.extend(piece.split_whitespace().map(|word| (word.to_string(), false)));
             }
         }
         Self { words }
     }
 
     fn has(&self, word: &str) -> bool {
-        self.words
-            .iter()
-            .any(|(known, quoted)| !quoted && known == word)
+        self.words.iter().any(|(known, quoted)| !quoted && known == word)
     }
 
     /// The word behind `word`.
     fn after(&self, word: &str) -> Option<&str> {
-        let index = self
-            .words
-            .iter()
-            .position(|(known, quoted)| !quoted && known == word)?;
+        let index = self.words.iter().position(|(known, quoted)| !quoted && known == word)?;
         self.words.get(index + 1).map(|(next, _)| next.as_str())
     }
 
@@ -58,10 +46,7 @@ impl Words {
     }
 
     fn quoted(&self) -> Option<&str> {
-        self.words
-            .iter()
-            .find(|(_, quoted)| *quoted)
-            .map(|(word, _)| word.as_str())
+        self.words.iter().find(|(_, quoted)| *quoted).map(|(word, _)| word.as_str())
     }
 }
 
@@ -72,11 +57,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
     }
     let world = run.world()?;
     let device = match words.after("on") {
-        Some(name) => world
-            .devices
-            .iter()
-            .position(|device| device.name == name)
-            .ok_or("no such device")?,
+        Some(name) => world.devices.iter().position(|device| device.name == name).ok_or("no such device")?,
         None => 0,
     };
     match words.get(0) {
@@ -85,10 +66,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "tool" => tool(world, &words),
         "recogniser" => recogniser(world, &words),
         "voice" => {
-            let clause = words
-                .after("fails")
-                .and_then(|word| word.parse().ok())
-                .ok_or("which clause?")?;
+            let clause = words.after("fails").and_then(|word| word.parse().ok()).ok_or("which clause?")?;
             world.devices[device].tts_fails.insert(clause);
             Ok(())
         }
@@ -107,20 +85,13 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "shutdown" => input(world, device, Input::Shutdown),
         "link" => link(world, device, &words),
         "clock" => {
-            let jump: i64 = words
-                .after("jumps")
-                .and_then(|word| word.parse().ok())
-                .ok_or("how far?")?;
+            let jump: i64 = words.after("jumps").and_then(|word| word.parse().ok()).ok_or("how far?")?;
             world.wall_ms += jump * 1_000;
             Ok(())
         }
         "store" => {
             world.store_works = !words.has("fails");
-            world.store_ms = if words.has("hangs") {
-                None
-            } else {
-                Some(words.number_after("takes")?.unwrap_or(5))
-            };
+            world.store_ms = if words.has("hangs") { None } else { Some(words.number_after("takes")?.unwrap_or(5)) };
             Ok(())
         }
         "timer" | "reminder" | "remove" => schedule(world, &words),
@@ -135,43 +106,26 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         "approval" => approval(world, device, &words),
         "tap" => {
-            let choice = if words.has("yes") {
-                ApprovalChoice::Yes
-            } else {
-                ApprovalChoice::No
-            };
+            let choice = if words.has("yes") { ApprovalChoice::Yes } else { ApprovalChoice::No };
             let id = words.get(2).parse().map_err(|_| "which question?")?;
             input(world, device, Input::ApprovalAnswered { id, choice })
         }
         "announce" => {
             let id = words.get(1).parse().map_err(|_| "which entry?")?;
             let say = words.quoted().unwrap_or_default().to_string();
-            let show = Content::Card {
-                title: "Notice".into(),
-                text: say.clone(),
-            };
-            input(
-                world,
-                device,
-                Input::Announce(Announcement { id, say, show }),
-            )
+            let show = Content::Card { title: "Notice".into(), text: say.clone() };
+            input(world, device, Input::Announce(Announcement { id, say, show }))
         }
         // A voice fact out of turn.
         "fact" => {
-            let utterance = words
-                .after("started")
-                .and_then(|word| word.parse().ok())
-                .ok_or("which utterance?")?;
+            let utterance = words.after("started").and_then(|word| word.parse().ok()).ok_or("which utterance?")?;
             let at_us = world.now_ms * 1_000;
             let fact = VoiceFact::SpeechStarted { utterance, at_us };
             input(world, device, Input::Voice(fact))
         }
         // A turn of which the conversation knows nothing: nobody will ever end it.
         "wedge" => {
-            let turn = Turn {
-                id: 77,
-                revision: 0,
-            };
+            let turn = Turn { id: 77, revision: 0 };
             let device = world.devices[device].info.id.clone();
             world.user_input(UserInput::TurnRequested { device, turn });
             Ok(())
@@ -224,10 +178,7 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
 }
 
 fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
-    let score = words
-        .after("score")
-        .map(|word| word.parse().map_err(|_| "no score"))
-        .transpose()?;
+    let score = words.after("score").map(|word| word.parse().map_err(|_| "no score")).transpose()?;
     match words.get(1) {
         "says" => {
             let mut parts: Vec<(u64, u64, String)> = Vec::new();
@@ -244,10 +195,8 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
                     pause = seconds(words.get(index + 1))?;
                 }
             }
-            let parts: Vec<(u64, u64, &str)> = parts
-                .iter()
-                .map(|(pause, length, text)| (*pause, *length, text.as_str()))
-                .collect();
+            let parts: Vec<(u64, u64, &str)> =
+                parts.iter().map(|(pause, length, text)| (*pause, *length, text.as_str())).collect();
             world.speak(device, &parts, score);
             Ok(())
         }
@@ -266,10 +215,7 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
                 said.parts = vec![(world.now_ms, 1, text)];
             }
             let length = words.number_after("for")?.unwrap_or(30_000);
-            world.after(
-                length,
-                crate::world::Event::Voice(device, VoiceFact::TooLong { utterance: id }),
-            );
+            world.after(length, crate::world::Event::Voice(device, VoiceFact::TooLong { utterance: id }));
             Ok(())
         }
         _ => Err("what does the wearer do?".into()),
@@ -293,10 +239,7 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
     let mut calls = Vec::new();
     for (index, (word, quoted)) in words.words.iter().enumerate() {
         if !quoted && (word == "calls" || word == "and") {
-            calls.push((
-                words.get(index + 1).to_string(),
-                words.get(index + 2).to_string(),
-            ));
+            calls.push((words.get(index + 1).to_string(), words.get(index + 2).to_string()));
         }
     }
     world.models.push_back(ModelScript {
@@ -309,17 +252,12 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
 }
 
 fn tool(world: &mut World, words: &Words) -> Result<(), String> {
-    let mut result = ToolResult {
-        content: "done".into(),
-        ..ToolResult::default()
-    };
+    let mut result = ToolResult { content: "done".into(), ..ToolResult::default() };
     if words.has("fails") {
         result = ToolResult::failed(ErrorCode::ExecutionError, "it broke", false);
     }
     result.say = words.after("says").map(Into::into);
-    result.show = words
-        .after("shows")
-        .map(|text| Content::Text { text: text.into() });
+    result.show = words.after("shows").map(|text| Content::Text { text: text.into() });
     result.handled_display = words.has("silently");
     let script = ToolScript {
         after: words.number_after("after")?.unwrap_or(100),
@@ -359,32 +297,18 @@ fn link(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
 }
 
 fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
-    let request = words
-        .after("as")
-        .and_then(|word| word.parse().ok())
-        .unwrap_or(0);
+    let request = words.after("as").and_then(|word| word.parse().ok()).unwrap_or(0);
     let text = words.quoted().unwrap_or_default().to_string();
     let span = words.number_after("in")?.unwrap_or(0);
     let input = match words.get(0) {
-        "timer" => UserInput::ScheduleAdd {
-            request,
-            due: Due::In { duration_ms: span },
-            kind: ScheduleKind::Timer,
-            text,
-        },
+        "timer" => {
+            UserInput::ScheduleAdd { request, due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text }
+        }
         "reminder" => {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
-            UserInput::ScheduleAdd {
-                request,
-                due: Due::At { wall_ms },
-                kind: ScheduleKind::Reminder,
-                text,
-            }
+            UserInput::ScheduleAdd { request, due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
         }
-        _ => UserInput::ScheduleRemove {
-            request,
-            id: words.get(1).parse().map_err(|_| "which entry?")?,
-        },
+        _ => UserInput::ScheduleRemove { request, id: words.get(1).parse().map_err(|_| "which entry?")? },
     };
     world.user_input(input);
     Ok(())
@@ -392,26 +316,15 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
 
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     let turn = match words.after("turn") {
-        Some(id) => Turn {
-            id: id.parse().map_err(|_| "which turn?")?,
-            revision: 0,
-        },
-        None => world.devices[device]
-            .turns_open
-            .iter()
-            .next_back()
-            .copied()
-            .ok_or("no turn is open")?,
+        Some(id) => Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 },
+        None => world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?,
     };
     let approval = Approval {
         id: words.get(1).parse().map_err(|_| "which question?")?,
         turn,
         tool: "notes.delete".into(),
         question: words.quoted().unwrap_or_default().into(),
-        arguments_hash: words
-            .after("hash")
-            .and_then(|word| word.parse().ok())
-            .unwrap_or(42),
+        arguments_hash: words.after("hash").and_then(|word| word.parse().ok()).unwrap_or(42),
         expires_ms: u32::try_from(words.number_after("for")?.unwrap_or(15_000)).unwrap_or(u32::MAX),
     };
     world.input(device, Input::ApprovalAsked(approval));

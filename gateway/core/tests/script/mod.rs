@@ -17,10 +17,7 @@ pub fn scenarios(text: &str) -> Vec<Scenario> {
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if let Some(title) = line.strip_prefix("scenario: ") {
-            scenarios.push(Scenario {
-                title: title.into(),
-                lines: Vec::new(),
-            });
+            scenarios.push(Scenario { title: title.into(), lines: Vec::new() });
         } else if !line.is_empty()
             && !line.starts_with('#')
             && let Some(scenario) = scenarios.last_mut()
@@ -43,33 +40,19 @@ pub(crate) struct Run {
 
 /// Runs a scenario; the error is a report with the log.
 pub fn run(scenario: &Scenario) -> Result<(), String> {
-    let mut run = Run {
-        world: None,
-        config: Default::default(),
-        cursor: 0,
-        counts: Vec::new(),
-    };
+    let mut run = Run { world: None, config: Default::default(), cursor: 0, counts: Vec::new() };
     for (number, line) in &scenario.lines {
-        run.line(line)
-            .map_err(|reason| report(scenario, &run, *number, line, &reason))?;
+        run.line(line).map_err(|reason| report(scenario, &run, *number, line, &reason))?;
     }
-    run.finish()
-        .map_err(|reason| report(scenario, &run, 0, "(at the end)", &reason))
+    run.finish().map_err(|reason| report(scenario, &run, 0, "(at the end)", &reason))
 }
 
 fn report(scenario: &Scenario, run: &Run, number: usize, line: &str, reason: &str) -> String {
-    let mut text = format!(
-        "scenario: {}\n  line {number}: {line}\n  {reason}\n",
-        scenario.title
-    );
+    let mut text = format!("scenario: {}\n  line {number}: {line}\n  {reason}\n", scenario.title);
     if let Some(world) = &run.world {
         for (index, line) in world.log.iter().enumerate() {
             let mark = if index == run.cursor { ">" } else { " " };
-            text.push_str(&format!(
-                "  {mark}{:>8.3}  {}\n",
-                line.at as f64 / 1_000.0,
-                line.text
-            ));
+            text.push_str(&format!("  {mark}{:>8.3}  {}\n", line.at as f64 / 1_000.0, line.text));
         }
         text.push_str(&format!("   now {:.3}\n", world.now_ms as f64 / 1_000.0));
     }
@@ -129,12 +112,7 @@ impl Run {
         let mut cursor = self.cursor;
         loop {
             let world = self.world()?;
-            if let Some(found) = world
-                .log
-                .iter()
-                .skip(cursor)
-                .position(|line| line.text.contains(&wanted))
-            {
+            if let Some(found) = world.log.iter().skip(cursor).position(|line| line.text.contains(&wanted)) {
                 let at = world.log[cursor + found].at;
                 if let Some(("at", moment)) = when
                     && at.abs_diff(moment) > 5
@@ -158,12 +136,7 @@ impl Run {
         let world = self.world()?;
         let until = world.now_ms + span;
         world.run_until(until);
-        match world
-            .log
-            .iter()
-            .skip(cursor)
-            .find(|line| line.text.contains(wanted))
-        {
+        match world.log.iter().skip(cursor).find(|line| line.text.contains(wanted)) {
             Some(line) => Err(format!("came at {} ms", line.at)),
             None => Ok(()),
         }
@@ -176,11 +149,7 @@ impl Run {
         let until = world.now_ms + 200_000;
         world.run_until(until);
         for (count, wanted) in counts {
-            let found = world
-                .log
-                .iter()
-                .filter(|line| line.text.contains(&wanted))
-                .count();
+            let found = world.log.iter().filter(|line| line.text.contains(&wanted)).count();
             if found != count {
                 return Err(format!("{wanted:?} came {found} times, not {count}"));
             }
@@ -199,9 +168,7 @@ pub fn rest(world: &World) -> Result<(), String> {
         for (call, runs) in &device.calls_run {
             let results = world.results_kept.get(call).copied().unwrap_or(0);
             if *runs != 1 || results != 1 {
-                return Err(format!(
-                    "call {call} ran {runs} times and has {results} results"
-                ));
+                return Err(format!("call {call} ran {runs} times and has {results} results"));
             }
         }
     }
@@ -227,9 +194,6 @@ fn timing(rest: &str) -> Result<(String, When), String> {
 
 /// Seconds, as milliseconds.
 pub fn seconds(text: &str) -> Result<Ms, String> {
-    let seconds: f64 = text
-        .trim()
-        .parse()
-        .map_err(|_| format!("{text:?} is no number"))?;
+    let seconds: f64 = text.trim().parse().map_err(|_| format!("{text:?} is no number"))?;
     Ok((seconds * 1_000.0).round() as Ms)
 }

@@ -7,19 +7,12 @@ use gateway_core::{
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
-        Output::Transcribe {
-            utterance, kind, ..
-        } => format!("transcribe {utterance} {}", lower(kind)),
+        Output::Transcribe { utterance, kind, .. } => format!("transcribe {utterance} {}", lower(kind)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
         Output::Listening(state) => format!("listening {}", lower(state)),
-        Output::Caption {
-            last,
-            addressed,
-            text,
-            ..
-        } => format!(
+        Output::Caption { last, addressed, text, .. } => format!(
             "caption {} {} \"{text}\"",
             if *last { "final" } else { "partial" },
             if *addressed { "addressed" } else { "overheard" },
@@ -34,17 +27,10 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::ToolActivity { call_id, state, .. } => {
             format!("activity {call_id} {}", lower(state))
         }
-        Output::Speak {
-            text, last, clause, ..
-        } if text.is_empty() && *last => format!("speak-end {clause}"),
+        Output::Speak { text, last, clause, .. } if text.is_empty() && *last => format!("speak-end {clause}"),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
         Output::Hush { .. } => "hush".into(),
-        Output::Display(DisplayCommand::Show {
-            content,
-            priority,
-            duration_ms,
-            ..
-        }) => format!(
+        Output::Display(DisplayCommand::Show { content, priority, duration_ms, .. }) => format!(
             "show {} \"{}\"{}",
             lower(priority),
             content_line(content),
@@ -55,26 +41,14 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::AskApproval(approval) => {
             format!("ask-approval {} \"{}\"", approval.id, approval.question)
         }
-        Output::ApprovalSettled {
-            id,
-            outcome,
-            arguments_hash,
-        } => format!("approval {id} {} #{arguments_hash}", lower(outcome)),
-        Output::TurnDone {
-            turn,
-            messages,
-            outcome,
-        } => format!(
-            "done {} {} [{}]",
-            turn.id,
-            lower(outcome),
-            messages_line(messages)
-        ),
+        Output::ApprovalSettled { id, outcome, arguments_hash } => {
+            format!("approval {id} {} #{arguments_hash}", lower(outcome))
+        }
+        Output::TurnDone { turn, messages, outcome } => {
+            format!("done {} {} [{}]", turn.id, lower(outcome), messages_line(messages))
+        }
         Output::Mark { stage, turn, .. } => format!("mark {} {}", turn.id, lower(stage)),
-        Output::Announced { id, heard } => format!(
-            "announced {id} {}",
-            if *heard { "heard" } else { "unheard" }
-        ),
+        Output::Announced { id, heard } => format!("announced {id} {}", if *heard { "heard" } else { "unheard" }),
         Output::Heartbeat => return None,
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
@@ -83,38 +57,27 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
 
 pub fn user_output(output: &UserOutput) -> Option<String> {
     let text = match output {
-        UserOutput::Grant {
-            device,
-            turn,
-            history,
-        } => format!("grant {device} {} after {}", turn.id, history.len()),
+        UserOutput::Grant { device, turn, history } => format!("grant {device} {} after {}", turn.id, history.len()),
         UserOutput::Persist { record, .. } => match record {
             Record::Messages(messages) => format!("persist messages {}", messages.len()),
             Record::HistoryCleared => "persist cleared".into(),
-            Record::Entry(entry) => format!(
-                "persist entry {} due {}",
-                entry.id,
-                (entry.due_wall_ms - 1_800_000_000_000) / 1_000
-            ),
+            Record::Entry(entry) => {
+                format!("persist entry {} due {}", entry.id, (entry.due_wall_ms - 1_800_000_000_000) / 1_000)
+            }
             Record::EntryRemoved { id } => format!("persist removed {id}"),
         },
         UserOutput::Scheduled { request, entry } => {
             format!("scheduled {request} entry {}", entry.id)
         }
-        UserOutput::Unscheduled { request, entry } => format!(
-            "unscheduled {request} {}",
-            if entry.is_some() { "gone" } else { "none" }
-        ),
+        UserOutput::Unscheduled { request, entry } => {
+            format!("unscheduled {request} {}", if entry.is_some() { "gone" } else { "none" })
+        }
         UserOutput::ScheduleFailed { request, reason } => {
             format!("schedule-failed {request} {reason}")
         }
-        UserOutput::Announce {
-            device,
-            announcement,
-        } => format!(
-            "announce {device} {} \"{}\"",
-            announcement.id, announcement.say
-        ),
+        UserOutput::Announce { device, announcement } => {
+            format!("announce {device} {} \"{}\"", announcement.id, announcement.say)
+        }
     };
     Some(format!("user: {text}"))
 }

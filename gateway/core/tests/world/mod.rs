@@ -11,10 +11,7 @@ use gateway_core::{
     conversation::{self, Conversation},
     input::{Input, ScheduleEntry, UserInput},
     user::{self, User},
-    vocab::{
-        DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn,
-        VoiceFact,
-    },
+    vocab::{DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, VoiceFact},
 };
 
 /// Milliseconds since the beginning of the scenario.
@@ -193,13 +190,7 @@ impl World {
         self.devices.push(Device {
             name: name.into(),
             conversation: Conversation::new(self.config.clone()),
-            info: DeviceInfo {
-                id: name.into(),
-                user: "wearer".into(),
-                display,
-                speaker,
-                echo_cancelled,
-            },
+            info: DeviceInfo { id: name.into(), user: "wearer".into(), display, speaker, echo_cancelled },
             connected: false,
             answers_heartbeat: true,
             next_utterance: 1,
@@ -216,8 +207,7 @@ impl World {
 
     pub fn after(&mut self, delay: Ms, event: Event) {
         self.sequence += 1;
-        self.events
-            .insert((self.now_ms + delay, self.sequence), event);
+        self.events.insert((self.now_ms + delay, self.sequence), event);
     }
 
     /// The wearer speaks: parts of an utterance, each with its length and the pause before it.
@@ -230,15 +220,9 @@ impl World {
             at += pause;
             let start_us = (self.now_ms + at) * 1_000;
             let fact = if index == 0 {
-                VoiceFact::SpeechStarted {
-                    utterance: id,
-                    at_us: start_us,
-                }
+                VoiceFact::SpeechStarted { utterance: id, at_us: start_us }
             } else {
-                VoiceFact::Resumed {
-                    utterance: id,
-                    at_us: start_us,
-                }
+                VoiceFact::Resumed { utterance: id, at_us: start_us }
             };
             self.after(at, Event::Voice(device, fact));
             spoken.push((self.now_ms + at, *length, (*words).to_string()));
@@ -247,14 +231,7 @@ impl World {
             // The listener needs 100 ms of silence to call it a pause.
             self.after(
                 at + 100,
-                Event::Voice(
-                    device,
-                    VoiceFact::Paused {
-                        utterance: id,
-                        at_us: end_us,
-                        silence_us: 100_000,
-                    },
-                ),
+                Event::Voice(device, VoiceFact::Paused { utterance: id, at_us: end_us, silence_us: 100_000 }),
             );
             let next_pause = parts.get(index + 1).map(|part| part.0);
             let mut silence = 150;
@@ -263,15 +240,9 @@ impl World {
                 silence += 50;
             }
         }
-        self.devices[device].utterances.insert(
-            id,
-            Utterance {
-                parts: spoken,
-                closed: false,
-                score,
-                cancelled_below: 0,
-            },
-        );
+        self.devices[device]
+            .utterances
+            .insert(id, Utterance { parts: spoken, closed: false, score, cancelled_below: 0 });
     }
 
     /// Lets time pass up to `until`; everything that is due by then happens.
@@ -307,20 +278,12 @@ impl World {
             self.happen(event);
         } else {
             for index in 0..self.devices.len() {
-                if self.devices[index]
-                    .conversation
-                    .poll_timeout()
-                    .is_some_and(|(at_us, _)| at_us <= now.mono_us)
-                {
+                if self.devices[index].conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= now.mono_us) {
                     self.devices[index].conversation.handle_timeout(now);
                     self.drain();
                 }
             }
-            if self
-                .user
-                .poll_timeout()
-                .is_some_and(|(at_us, _)| at_us <= now.mono_us)
-            {
+            if self.user.poll_timeout().is_some_and(|(at_us, _)| at_us <= now.mono_us) {
                 self.user.handle_timeout(now);
             }
         }
@@ -347,13 +310,7 @@ impl World {
             self.devices[device].speech = None;
         }
         let id = info.id.clone();
-        self.input(
-            device,
-            Input::Connected {
-                device: info,
-                resumed,
-            },
-        );
+        self.input(device, Input::Connected { device: info, resumed });
         self.user_input(UserInput::DeviceJoined { device: id });
     }
 
@@ -371,11 +328,7 @@ impl World {
         self.user = User::new(user::Config::default());
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
-        self.user_input(UserInput::Restored {
-            history: self.stored_messages.clone(),
-            schedule,
-            next_id,
-        });
+        self.user_input(UserInput::Restored { history: self.stored_messages.clone(), schedule, next_id });
         for device in 0..self.devices.len() {
             self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();
@@ -385,9 +338,6 @@ impl World {
 
     /// Turns that were begun and are not over.
     pub fn open_turns(&self) -> Vec<Turn> {
-        self.devices
-            .iter()
-            .flat_map(|device| device.turns_open.iter().copied())
-            .collect()
+        self.devices.iter().flat_map(|device| device.turns_open.iter().copied()).collect()
     }
 }

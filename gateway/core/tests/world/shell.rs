@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
-        Turn, Usage, VoiceFact,
+        ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage,
+        VoiceFact,
     },
 };
 
@@ -37,8 +37,7 @@ impl World {
             }
             Event::Silence(device, utterance, silence) => {
                 let state = &self.devices[device];
-                let Some(said) = state.utterances.get(&utterance).filter(|said| !said.closed)
-                else {
+                let Some(said) = state.utterances.get(&utterance).filter(|said| !said.closed) else {
                     return;
                 };
                 let fact = VoiceFact::Silence {
@@ -67,14 +66,7 @@ impl World {
             }
             Event::Tool(device, turn, call_id, result) => {
                 if self.results_given.insert(call_id.clone()) {
-                    self.input(
-                        device,
-                        Input::Tool {
-                            turn,
-                            call_id,
-                            result,
-                        },
-                    );
+                    self.input(device, Input::Tool { turn, call_id, result });
                 }
             }
             Event::Play(device, generation) => self.play(device, generation),
@@ -83,12 +75,7 @@ impl World {
 
     fn goes_on(&mut self, device: usize, utterance: u32, _at_us: u64) {
         let said = self.devices[device].utterances[&utterance].clone();
-        let Some((_, length, words)) = said
-            .parts
-            .iter()
-            .find(|part| part.0 == self.now_ms)
-            .cloned()
-        else {
+        let Some((_, length, words)) = said.parts.iter().find(|part| part.0 == self.now_ms).cloned() else {
             return;
         };
         self.speak(device, &[(0, length, &words)], said.score);
@@ -118,25 +105,15 @@ impl World {
 
     fn note(&mut self, text: Option<String>) {
         if let Some(text) = text {
-            self.log.push(Line {
-                at: self.now_ms,
-                text,
-            });
+            self.log.push(Line { at: self.now_ms, text });
         }
     }
 
     fn act(&mut self, device: usize, output: Output) {
         let id = self.devices[device].info.id.clone();
         match output {
-            Output::Transcribe {
-                utterance,
-                revision,
-                kind,
-            } => self.decode(device, utterance, revision, kind),
-            Output::CancelTranscribe {
-                utterance,
-                revision,
-            } => {
+            Output::Transcribe { utterance, revision, kind } => self.decode(device, utterance, revision, kind),
+            Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
                     said.cancelled_below = revision;
                 }
@@ -147,68 +124,34 @@ impl World {
                 }
             }
             Output::RequestTurn { turn } => {
-                assert!(
-                    !self.devices[device].turns_done.contains(&turn),
-                    "{turn:?} is used twice"
-                );
-                assert!(
-                    self.devices[device].turns_open.insert(turn),
-                    "{turn:?} is asked for twice"
-                );
-                self.after(
-                    0,
-                    Event::ToUser(UserInput::TurnRequested { device: id, turn }),
-                );
+                assert!(!self.devices[device].turns_done.contains(&turn), "{turn:?} is used twice");
+                assert!(self.devices[device].turns_open.insert(turn), "{turn:?} is asked for twice");
+                self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
             Output::AskModel { turn, .. } => self.ask_model(device, turn),
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
             Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
-            Output::Speak {
-                speech,
-                clause,
-                text,
-                last,
-                ..
-            } => self.say(device, speech, clause, &text, last),
+            Output::Speak { speech, clause, text, last, .. } => self.say(device, speech, clause, &text, last),
             Output::Hush { speech } => {
-                if let Some(playing) = self.devices[device]
-                    .speech
-                    .take_if(|playing| playing.id == speech)
+                if let Some(playing) = self.devices[device].speech.take_if(|playing| playing.id == speech)
                     && let Some(since) = playing.since
                 {
                     self.played(device, &playing, since, false);
                 }
             }
             Output::TurnDone { turn, messages, .. } => {
-                assert!(
-                    self.devices[device].turns_open.remove(&turn),
-                    "{turn:?} ends twice"
-                );
+                assert!(self.devices[device].turns_open.remove(&turn), "{turn:?} ends twice");
                 self.devices[device].turns_done.insert(turn);
                 for part in messages.iter().flat_map(|message| &message.parts) {
                     if let Part::ToolResult { call_id, .. } = part {
                         *self.results_kept.entry(call_id.clone()).or_default() += 1;
                     }
                 }
-                self.after(
-                    0,
-                    Event::ToUser(UserInput::TurnDone {
-                        device: id,
-                        turn,
-                        messages,
-                    }),
-                );
+                self.after(0, Event::ToUser(UserInput::TurnDone { device: id, turn, messages }));
             }
             Output::Announced { id: entry, heard } => {
-                self.after(
-                    0,
-                    Event::ToUser(UserInput::Announced {
-                        device: id,
-                        id: entry,
-                        heard,
-                    }),
-                );
+                self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));
             }
             Output::Heartbeat if self.devices[device].answers_heartbeat => {
                 self.after(20, Event::To(device, Input::Alive));
@@ -225,11 +168,7 @@ impl World {
 
     fn act_for_user(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant {
-                device,
-                turn,
-                history,
-            } => {
+            UserOutput::Grant { device, turn, history } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Granted { turn, history }));
             }
@@ -243,17 +182,11 @@ impl World {
                 let answer = if self.store_works {
                     UserInput::Persisted { ticket }
                 } else {
-                    UserInput::PersistFailed {
-                        ticket,
-                        reason: "disk full".into(),
-                    }
+                    UserInput::PersistFailed { ticket, reason: "disk full".into() }
                 };
                 self.after(delay, Event::ToUser(answer));
             }
-            UserOutput::Announce {
-                device,
-                announcement,
-            } => {
+            UserOutput::Announce { device, announcement } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
             }
@@ -275,10 +208,7 @@ impl World {
     }
 
     fn device(&self, id: &str) -> usize {
-        self.devices
-            .iter()
-            .position(|device| device.info.id == id)
-            .unwrap()
+        self.devices.iter().position(|device| device.info.id == id).unwrap()
     }
 
     fn decode(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
@@ -288,16 +218,7 @@ impl World {
         match self.recogniser {
             Recogniser::Dead => return,
             Recogniser::Fails => {
-                self.after(
-                    self.decode_ms,
-                    Event::To(
-                        device,
-                        Input::TranscriptFailed {
-                            utterance,
-                            revision,
-                        },
-                    ),
-                );
+                self.after(self.decode_ms, Event::To(device, Input::TranscriptFailed { utterance, revision }));
                 return;
             }
             Recogniser::Works => {}
@@ -306,13 +227,7 @@ impl World {
             Some(said) => heard_by(&said.parts, self.now_ms),
             None => String::new(),
         };
-        let transcript = Transcript {
-            utterance,
-            revision,
-            kind,
-            text,
-            confidence: 0.9,
-        };
+        let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9 };
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
 
@@ -324,63 +239,28 @@ impl World {
         };
         let mut at = script.after;
         for word in script.text.split_inclusive(' ') {
-            self.after(
-                at,
-                Event::Model(device, turn, generation, ModelEvent::Text(word.into())),
-            );
+            self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(word.into())));
             at += 20;
         }
-        let stop = if script.calls.is_empty() {
-            StopReason::End
-        } else {
-            StopReason::ToolCalls
-        };
+        let stop = if script.calls.is_empty() { StopReason::End } else { StopReason::ToolCalls };
         for (name, id) in script.calls {
-            let call = ToolCall {
-                id,
-                name,
-                arguments: serde_json::json!({}),
-            };
-            self.after(
-                at,
-                Event::Model(device, turn, generation, ModelEvent::ToolCall(call)),
-            );
+            let call = ToolCall { id, name, arguments: serde_json::json!({}) };
+            self.after(at, Event::Model(device, turn, generation, ModelEvent::ToolCall(call)));
             at += 10;
         }
         match script.end {
-            ModelEnd::Done => self.after(
-                at,
-                Event::Model(
-                    device,
-                    turn,
-                    generation,
-                    ModelEvent::Done {
-                        stop,
-                        usage: Usage::default(),
-                    },
-                ),
-            ),
+            ModelEnd::Done => self
+                .after(at, Event::Model(device, turn, generation, ModelEvent::Done { stop, usage: Usage::default() })),
             ModelEnd::Failed(kind) => self.after(
                 at,
-                Event::Model(
-                    device,
-                    turn,
-                    generation,
-                    ModelEvent::Failed {
-                        kind,
-                        message: "scripted".into(),
-                    },
-                ),
+                Event::Model(device, turn, generation, ModelEvent::Failed { kind, message: "scripted".into() }),
             ),
             ModelEnd::Silent => {}
         }
     }
 
     fn run_tool(&mut self, device: usize, turn: Turn, call: ToolCall) {
-        *self.devices[device]
-            .calls_run
-            .entry(call.id.clone())
-            .or_default() += 1;
+        *self.devices[device].calls_run.entry(call.id.clone()).or_default() += 1;
         let script = self.tools.get(&call.id).cloned().unwrap_or(ToolScript {
             after: 50,
             result: Some(ToolResult::said("Done.")),
@@ -392,10 +272,7 @@ impl World {
     }
 
     fn cancel_tool(&mut self, device: usize, turn: Turn, call_id: String) {
-        let cancellable = self
-            .tools
-            .get(&call_id)
-            .is_none_or(|script| script.cancellable);
+        let cancellable = self.tools.get(&call_id).is_none_or(|script| script.cancellable);
         if cancellable {
             let result = ToolResult::failed(ErrorCode::Cancelled, "cancelled", false);
             self.after(50, Event::Tool(device, turn, call_id, result));
@@ -405,11 +282,7 @@ impl World {
     fn say(&mut self, device: usize, speech: u32, clause: u16, text: &str, last: bool) {
         let fails = self.devices[device].tts_fails.contains(&clause);
         // A clause that fails holds the place until its failure was told.
-        let length = if fails {
-            40
-        } else {
-            text.chars().count() as u64 * MS_PER_CHAR
-        };
+        let length = if fails { 40 } else { text.chars().count() as u64 * MS_PER_CHAR };
         let generation = self.sequence;
         let playing = self.devices[device].speech.get_or_insert_with(|| Speech {
             id: speech,
@@ -420,41 +293,20 @@ impl World {
             generation,
         });
         assert_eq!(playing.id, speech, "two speeches at once");
-        assert_eq!(
-            usize::from(clause),
-            playing.clauses.len(),
-            "clauses in order"
-        );
+        assert_eq!(usize::from(clause), playing.clauses.len(), "clauses in order");
         playing.last |= last;
         playing.clauses.push((clause, length));
-        let ahead = playing
-            .clauses
-            .iter()
-            .filter(|(_, length)| *length > 0)
-            .count()
-            - playing.done.min(playing.clauses.len());
+        let ahead =
+            playing.clauses.iter().filter(|(_, length)| *length > 0).count() - playing.done.min(playing.clauses.len());
         assert!(ahead <= 3, "more than two clauses ahead");
         let generation = playing.generation;
         if text.is_empty() {
             self.after(0, Event::Play(device, generation));
         } else if fails {
-            self.after(
-                30,
-                Event::To(device, Input::SpeechFailed { speech, clause }),
-            );
+            self.after(30, Event::To(device, Input::SpeechFailed { speech, clause }));
             self.after(30, Event::Play(device, generation));
         } else {
-            self.after(
-                30,
-                Event::To(
-                    device,
-                    Input::Spoken {
-                        speech,
-                        clause,
-                        duration_us: length * 1_000,
-                    },
-                ),
-            );
+            self.after(30, Event::To(device, Input::Spoken { speech, clause, duration_us: length * 1_000 }));
             self.after(30, Event::Play(device, generation));
         }
     }
@@ -465,10 +317,7 @@ impl World {
             return;
         }
         let now = self.now_ms;
-        let Some(mut playing) = self.devices[device]
-            .speech
-            .take_if(|playing| playing.generation == generation)
-        else {
+        let Some(mut playing) = self.devices[device].speech.take_if(|playing| playing.generation == generation) else {
             return;
         };
         let mut since = playing.since.unwrap_or(now);
@@ -496,36 +345,15 @@ impl World {
         let part = playing
             .clauses
             .get(playing.done)
-            .map_or(0.0, |(_, length)| {
-                if *length == 0 {
-                    0.0
-                } else {
-                    (self.now_ms - since) as f32 / *length as f32
-                }
-            });
+            .map_or(0.0, |(_, length)| if *length == 0 { 0.0 } else { (self.now_ms - since) as f32 / *length as f32 });
         let speech = playing.id;
         let clauses_done = u16::try_from(playing.done).unwrap();
-        self.after(
-            0,
-            Event::To(
-                device,
-                Input::Played {
-                    speech,
-                    clauses_done,
-                    clause_part: part,
-                    finished,
-                },
-            ),
-        );
+        self.after(0, Event::To(device, Input::Played { speech, clauses_done, clause_part: part, finished }));
     }
 
     /// The device is back: its speaker goes on.
     pub fn play_on(&mut self, device: usize) {
-        if let Some(generation) = self.devices[device]
-            .speech
-            .as_ref()
-            .map(|playing| playing.generation)
-        {
+        if let Some(generation) = self.devices[device].speech.as_ref().map(|playing| playing.generation) {
             self.after(0, Event::Play(device, generation));
         }
     }
