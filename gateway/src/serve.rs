@@ -28,7 +28,7 @@ use crate::{
     effects::{
         compute::Compute,
         ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
-        spawn, spawn_blocking,
+        spawn, on_own_thread,
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
@@ -156,18 +156,18 @@ impl Engines {
     async fn load(config: &Checked) -> Result<Self> {
         let missing = "run `lorgnette models fetch`, or set `models_dir`";
         let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
-        let asr = spawn_blocking(move || -> Result<Scheduler> {
+        let asr = on_own_thread(move || -> Result<Scheduler> {
             let engine = asr::Engine::load(&whisper, asr::Config::default())
                 .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
             let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
             Ok(Scheduler::start(&engine, pool)?)
         });
         let path = config.models_dir.join(silero::FILE_NAME);
-        let vad = spawn_blocking(move || {
+        let vad = on_own_thread(move || {
             silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
         let path = config.models_dir.join("hibari");
-        let voice = spawn_blocking(move || {
+        let voice = on_own_thread(move || {
             Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
         Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })

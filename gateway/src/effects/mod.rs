@@ -21,6 +21,6 @@ where
 
 /// Runs work that blocks, at start-up, on a thread of the runtime's own.
 #[allow(clippy::disallowed_methods)] // the one place
-pub fn spawn_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
+pub fn on_own_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> JoinHandle<R> {
     tokio::task::spawn_blocking(work)
 }
