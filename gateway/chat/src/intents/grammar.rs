@@ -269,9 +269,20 @@ impl Grammar {
             let words = utterance.words.iter();
             words.filter(|word| matcher::weight(&word.text) >= 1.0).count() as f32 - sum
         };
-        let (sum, index) =
-            shared.into_iter().max_by(|(a, first), (b, second)| a.total_cmp(b).then(second.cmp(first)))?;
-        (strangers(sum) <= 2.0).then(|| example(&self.templates[index].program))
+        let (most, _) = shared.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        if strangers(most) > 2.0 {
+            return None;
+        }
+        // Of those that share as many words, the one that begins like the utterance: what is wanted
+        // ("set …") says more than what it is about.
+        let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
+        let mut sentences = closest.map(|(_, index)| example(&self.templates[index].program));
+        let begin = &utterance.words.first()?.text;
+        let first = sentences.next()?;
+        if first.split(' ').next() == Some(begin) {
+            return Some(first);
+        }
+        sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
     }
 
     /// One sentence for each of the first `count` tools.
