@@ -27,8 +27,9 @@ use crate::{
     control,
     effects::{
         compute::Compute,
+        on_own_thread,
         ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
-        spawn, on_own_thread,
+        spawn,
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
@@ -167,9 +168,8 @@ impl Engines {
             silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
         });
         let path = config.models_dir.join("hibari");
-        let voice = on_own_thread(move || {
-            Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
-        });
+        let voice =
+            on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
         Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })
     }
 }
