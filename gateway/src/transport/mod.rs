@@ -9,7 +9,7 @@ pub mod websocket;
 use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
-use device_protocol::{Class, Frame, Message, Stamp, encode, limits};
+use device_protocol::{Class, Decoded, Down, Frame, Message, Stamp, decode_down, encode, limits, peek};
 use tokio::{sync::mpsc, time::timeout};
 
 /// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
@@ -128,5 +128,25 @@ impl Sender {
     /// Sequence of the last audio frame; 0: none yet.
     pub fn audio_sequence(&self) -> u32 {
         self.audio_sequence
+    }
+}
+
+/// Kinds of the two frames that a close follows.
+const KIND_REJECT: u16 = 0x8004;
+const KIND_GOODBYE: u16 = 0x8007;
+
+/// Code and reason that the transport closes with behind a Reject or a Goodbye (PROTOCOL.md,
+/// section 10); none behind any other frame.
+fn farewell(bytes: &[u8]) -> Option<(u16, String)> {
+    let header = peek(bytes).ok()??;
+    // Looked at by kind first: decoding every packet of speech once more would cost.
+    if !matches!(header.kind, KIND_REJECT | KIND_GOODBYE) {
+        return None;
+    }
+    let Ok(Decoded::Frame(frame)) = decode_down(bytes) else { return None };
+    match frame.message {
+        Down::Reject(reject) => Some((reject.code.close_code(), reject.message.to_owned())),
+        Down::Goodbye(goodbye) => Some((goodbye.reason.close_code(), goodbye.message.to_owned())),
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnord
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX};
+use super::{DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, farewell};
 use crate::effects::spawn;
 
 /// How long a device may take to open its control stream.
@@ -125,7 +125,9 @@ async fn read_one(mut stream: RecvStream) -> Option<Bytes> {
 }
 
 async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
+    let mut close = None;
     while let Some(bytes) = frames.recv().await {
+        close = farewell(&bytes);
         let audio = matches!(peek(&bytes), Ok(Some(header)) if header.class() == Class::Audio);
         let sent = if !audio {
             timeout(Duration::from_millis(WRITE_MS_MAX), control.write_chunk(bytes)).await.map(|r| r.is_ok())
@@ -148,7 +150,8 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc
     if control.finish().is_ok() {
         drop(timeout(Duration::from_millis(1_000), control.stopped()).await);
     }
-    connection.close(VarInt::from_u32(0), b"");
+    let (code, reason) = close.unwrap_or_default();
+    connection.close(VarInt::from_u32(code.into()), reason.as_bytes());
 }
 
 async fn write_one(connection: &Connection, bytes: Bytes) -> bool {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{Decoded, Down, Frame, Up, encode, json, limits, peek, up};
+use device_protocol::{Decoded, Frame, Up, encode, json, limits, up};
 use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -20,15 +20,12 @@ use tokio_tungstenite::{
     },
 };
 
-use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX};
+use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
 use crate::{effects::spawn, identity::handshake::crop};
 
 /// Place of the kind in an envelope.
 const KIND_AT: std::ops::Range<usize> = 2..4;
 
-/// Kinds of the two frames that a close follows.
-const KIND_REJECT: u16 = 0x8004;
-const KIND_GOODBYE: u16 = 0x8007;
 /// Longest reason of a close frame (RFC 6455, section 5.5: 125 bytes with the code).
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
@@ -124,27 +121,13 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// What a Goodbye or a Reject says on the WebSocket level too (PROTOCOL.md, section 10).
-fn close_frame(bytes: &[u8]) -> Option<CloseFrame> {
-    let header = peek(bytes).ok()??;
-    // Only these two kinds close, and decoding every packet of speech again would cost.
-    if !matches!(header.kind, KIND_REJECT | KIND_GOODBYE) {
-        return None;
-    }
-    let Ok(Decoded::Frame(frame)) = device_protocol::decode_down(bytes) else { return None };
-    let (code, reason) = match frame.message {
-        Down::Reject(reject) => (reject.code.close_code(), reject.message),
-        Down::Goodbye(goodbye) => (goodbye.reason.close_code(), goodbye.message),
-        _ => return None,
-    };
-    let reason = crop(reason, CLOSE_REASON_BYTES_MAX).into();
-    Some(CloseFrame { code: code.into(), reason })
-}
-
 async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<Bytes>, form: Form) {
     let mut close = None;
     while let Some(bytes) = frames.recv().await {
-        close = close_frame(&bytes);
+        close = farewell(&bytes).map(|(code, reason)| CloseFrame {
+            code: code.into(),
+            reason: crop(&reason, CLOSE_REASON_BYTES_MAX).into(),
+        });
         let message = match form {
             Form::Binary => Message::Binary(bytes),
             Form::Json => match text_of(&bytes) {
