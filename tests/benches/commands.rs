@@ -43,16 +43,8 @@ fn table() -> Result<Vec<Command>> {
     let mut commands = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
         let mut fields = line.split('\t').map(str::to_owned);
-        let mut next = || {
-            fields
-                .next()
-                .with_context(|| format!("three fields in {line:?}"))
-        };
-        commands.push(Command {
-            sentence: next()?,
-            tool: next()?,
-            arguments: serde_json::from_str(&next()?)?,
-        });
+        let mut next = || fields.next().with_context(|| format!("three fields in {line:?}"));
+        commands.push(Command { sentence: next()?, tool: next()?, arguments: serde_json::from_str(&next()?)? });
     }
     Ok(commands)
 }
@@ -108,12 +100,7 @@ async fn say_all(house: std::sync::Arc<House>, scheme: Scheme, speaker: Speaker)
         let mark = glasses.log().mark();
         glasses.say_pcm(&command.sentence, &pcm, None).await?;
         let over = until(TURN_MAX, || house.turns(&glasses).len() > turns_before).await;
-        until(STORED_MAX, || {
-            house
-                .calls(user)
-                .is_ok_and(|calls| calls.len() > calls_before)
-        })
-        .await;
+        until(STORED_MAX, || house.calls(user).is_ok_and(|calls| calls.len() > calls_before)).await;
         let calls = house.calls(user)?.split_off(calls_before);
         if over && is_right(command, &calls) {
             right += 1;
@@ -122,10 +109,7 @@ async fn say_all(house: std::sync::Arc<House>, scheme: Scheme, speaker: Speaker)
                 "WRONG {:?}: heard {:?}, calls {:?}",
                 command.sentence,
                 last_final(&glasses, mark),
-                calls
-                    .iter()
-                    .map(|call| format!("{} {}", call.name, call.arguments))
-                    .collect::<Vec<_>>()
+                calls.iter().map(|call| format!("{} {}", call.name, call.arguments)).collect::<Vec<_>>()
             ));
         }
     }
@@ -136,11 +120,7 @@ async fn say_all(house: std::sync::Arc<House>, scheme: Scheme, speaker: Speaker)
 fn last_final(glasses: &Glasses, mark: u64) -> Vec<String> {
     let events = glasses.log().since(mark);
     let finals = events.into_iter().filter_map(|event| match event.seen {
-        Seen::Transcript {
-            text,
-            is_final: true,
-            ..
-        } => Some(text),
+        Seen::Transcript { text, is_final: true, .. } => Some(text),
         _ => None,
     });
     finals.collect()
@@ -148,15 +128,12 @@ fn last_final(glasses: &Glasses, mark: u64) -> Vec<String> {
 
 fn is_right(command: &Command, calls: &[ToolCall]) -> bool {
     let [call] = calls else { return false };
-    let (Some(expected), Some(given)) = (command.arguments.as_object(), call.arguments.as_object())
-    else {
+    let (Some(expected), Some(given)) = (command.arguments.as_object(), call.arguments.as_object()) else {
         return false;
     };
     call.name == command.tool
         && expected.len() == given.len()
-        && expected
-            .iter()
-            .all(|(key, value)| given.get(key).is_some_and(|given| same(value, given)))
+        && expected.iter().all(|(key, value)| given.get(key).is_some_and(|given| same(value, given)))
 }
 
 /// Texts are the same when they read the same aloud; spaces in a sum mean nothing.

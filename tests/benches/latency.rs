@@ -47,11 +47,8 @@ fn main() -> Result<()> {
 async fn run() -> Result<()> {
     let rounds: usize = argument("--rounds").map_or(Ok(1), |rounds| rounds.parse())?;
     let house = House::start("").await?;
-    let sentences: Vec<&str> = TABLE
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split('\t').next())
-        .collect();
+    let sentences: Vec<&str> =
+        TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split('\t').next()).collect();
     for scheme in [Scheme::Ws, Scheme::Quic] {
         let before = common::busy();
         let user = scheme.name();
@@ -60,8 +57,7 @@ async fn run() -> Result<()> {
         for sentence in sentences.iter().cycle().take(rounds * sentences.len()) {
             let text = format!("Hey Mentra, {sentence}");
             let folder = house.folder.path().to_owned();
-            let pcm =
-                tokio::task::spawn_blocking(move || Speaker::Flite.say(&text, &folder)).await??;
+            let pcm = tokio::task::spawn_blocking(move || Speaker::Flite.say(&text, &folder)).await??;
             let known = house.turns(&glasses).len();
             let mark = glasses.log().mark();
             let said = glasses.say_pcm(sentence, &pcm, None).await?;
@@ -92,68 +88,22 @@ async fn run() -> Result<()> {
 }
 
 fn report(turns: &[Turn]) {
-    let all =
-        |pick: &dyn Fn(&Turn) -> Option<i64>| turns.iter().filter_map(pick).collect::<Vec<_>>();
-    row(
-        "t0 -> end decided",
-        all(&|turn| turn.from_t0(turn.noted.end_decided_us)),
-    );
-    row(
-        "t0 -> final accepted",
-        all(&|turn| turn.from_t0(turn.noted.final_us)),
-    );
-    row(
-        "t0 -> final transcript on the glasses",
-        all(&|turn| turn.seen.final_us),
-    );
-    row(
-        "t0 -> first display text",
-        all(&|turn| turn.seen.display_us),
-    );
-    row(
-        "t0 -> first speech frame sent",
-        all(&|turn| turn.from_t0(turn.noted.first_frame_us)),
-    );
-    row(
-        "t0 -> first sound from the speaker",
-        all(&|turn| turn.seen.sound_us),
-    );
+    let all = |pick: &dyn Fn(&Turn) -> Option<i64>| turns.iter().filter_map(pick).collect::<Vec<_>>();
+    row("t0 -> end decided", all(&|turn| turn.from_t0(turn.noted.end_decided_us)));
+    row("t0 -> final accepted", all(&|turn| turn.from_t0(turn.noted.final_us)));
+    row("t0 -> final transcript on the glasses", all(&|turn| turn.seen.final_us));
+    row("t0 -> first display text", all(&|turn| turn.seen.display_us));
+    row("t0 -> first speech frame sent", all(&|turn| turn.from_t0(turn.noted.first_frame_us)));
+    row("t0 -> first sound from the speaker", all(&|turn| turn.seen.sound_us));
     println!("  stages:");
     let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
-    row(
-        "last voice, as the gateway takes it, after t0",
-        all(&|turn| turn.from_t0(turn.noted.last_voice_us)),
-    );
-    row(
-        "end decided -> final accepted",
-        all(&|turn| since(turn.noted.final_us, turn.noted.end_decided_us)),
-    );
-    row(
-        "wait for a recognition thread",
-        all(&|turn| Some(turn.noted.asr_queue_us? as i64)),
-    );
-    row(
-        "final decode",
-        all(&|turn| Some(turn.noted.asr_decode_us? as i64)),
-    );
-    row(
-        "final -> first event of the model",
-        all(&|turn| since(turn.noted.model_first_us, turn.noted.final_us)),
-    );
-    row(
-        "tool",
-        all(&|turn| since(turn.noted.tool_end_us, turn.noted.tool_start_us)),
-    );
-    row(
-        "final -> first clause",
-        all(&|turn| since(turn.noted.first_clause_us, turn.noted.final_us)),
-    );
-    row(
-        "synthesis of the first clause",
-        all(&|turn| Some(turn.noted.tts_us? as i64)),
-    );
-    row(
-        "first clause -> first frame sent",
-        all(&|turn| since(turn.noted.first_frame_us, turn.noted.first_clause_us)),
-    );
+    row("last voice, as the gateway takes it, after t0", all(&|turn| turn.from_t0(turn.noted.last_voice_us)));
+    row("end decided -> final accepted", all(&|turn| since(turn.noted.final_us, turn.noted.end_decided_us)));
+    row("wait for a recognition thread", all(&|turn| Some(turn.noted.asr_queue_us? as i64)));
+    row("final decode", all(&|turn| Some(turn.noted.asr_decode_us? as i64)));
+    row("final -> first event of the model", all(&|turn| since(turn.noted.model_first_us, turn.noted.final_us)));
+    row("tool", all(&|turn| since(turn.noted.tool_end_us, turn.noted.tool_start_us)));
+    row("final -> first clause", all(&|turn| since(turn.noted.first_clause_us, turn.noted.final_us)));
+    row("synthesis of the first clause", all(&|turn| Some(turn.noted.tts_us? as i64)));
+    row("first clause -> first frame sent", all(&|turn| since(turn.noted.first_frame_us, turn.noted.first_clause_us)));
 }

@@ -43,9 +43,7 @@ fn main() -> Result<()> {
 }
 
 fn number(name: &str, otherwise: usize) -> Result<usize> {
-    argument(name).map_or(Ok(otherwise), |text| {
-        text.parse().with_context(|| format!("{name} {text}"))
-    })
+    argument(name).map_or(Ok(otherwise), |text| text.parse().with_context(|| format!("{name} {text}")))
 }
 
 /// The second process, seen from the first.
@@ -60,12 +58,7 @@ impl Generator {
         let mut process = Command::new(std::env::current_exe()?)
             .args(["--generator", &house.target(Scheme::Ws)?.to_string()])
             .args(["--quic", &house.target(Scheme::Quic)?.to_string()])
-            .args([
-                "--glasses",
-                &glasses.to_string(),
-                "--duty",
-                &duty.to_string(),
-            ])
+            .args(["--glasses", &glasses.to_string(), "--duty", &duty.to_string()])
             .arg("--folder")
             .arg(house.folder.path())
             .stdin(Stdio::piped())
@@ -74,11 +67,7 @@ impl Generator {
             .spawn()?;
         let commands = process.stdin.take().context("its standard input")?;
         let said = BufReader::new(process.stdout.take().context("its standard output")?).lines();
-        Ok(Self {
-            process,
-            commands,
-            said,
-        })
+        Ok(Self { process, commands, said })
     }
 
     async fn line(&mut self) -> Result<String> {
@@ -86,10 +75,7 @@ impl Generator {
     }
 
     async fn tell(&mut self, command: &str) -> Result<()> {
-        Ok(self
-            .commands
-            .write_all(format!("{command}\n").as_bytes())
-            .await?)
+        Ok(self.commands.write_all(format!("{command}\n").as_bytes()).await?)
     }
 
     /// Lets its glasses in one by one.
@@ -97,29 +83,18 @@ impl Generator {
         for number in 0..glasses {
             let fingerprint = self.line().await?;
             house.pair(&fingerprint, &format!("user-{}", number % USERS_MAX));
-            ensure!(
-                self.line().await? == "welcomed",
-                "glasses {number} were not welcomed"
-            );
+            ensure!(self.line().await? == "welcomed", "glasses {number} were not welcomed");
         }
         Ok(())
     }
 }
 
 async fn run() -> Result<()> {
-    let (glasses, duty, seconds) = (
-        number("--glasses", 50)?,
-        number("--duty", 20)?,
-        number("--seconds", 120)?,
-    );
+    let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let house = House::start(&format!("[limits]\nsessions = {}", glasses + 8)).await?;
     warm_up(&house).await?;
     let mut generator = Generator::start(&house, glasses, duty)?;
-    let process = generator
-        .process
-        .id()
-        .context("the generator runs")?
-        .to_string();
+    let process = generator.process.id().context("the generator runs")?.to_string();
 
     let alone = resident();
     generator.connect(&house, glasses).await?;
@@ -137,11 +112,7 @@ async fn run() -> Result<()> {
 
     let known = keys(&house.running.gate().turns.last(usize::MAX));
     let mut records = BTreeMap::new();
-    let (busy, own, theirs) = (
-        common::busy(),
-        common::cpu_us("self"),
-        common::cpu_us(&process),
-    );
+    let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
     let began = Instant::now();
     generator.tell(&format!("run {seconds}")).await?;
@@ -163,8 +134,7 @@ async fn run() -> Result<()> {
     );
     let before: BTreeMap<String, u64> = threads.into_iter().collect();
     for (name, us) in common::cpu_by_thread("self") {
-        let cores =
-            us.saturating_sub(before.get(&name).copied().unwrap_or(0)) as f64 / 1e6 / elapsed;
+        let cores = us.saturating_sub(before.get(&name).copied().unwrap_or(0)) as f64 / 1e6 / elapsed;
         if cores >= 0.001 {
             println!("  gateway threads {name:16} {cores:.3} cores");
         }
@@ -180,10 +150,7 @@ async fn run() -> Result<()> {
 type Key = (String, u32);
 
 fn keys(records: &[TurnRecord]) -> Vec<Key> {
-    records
-        .iter()
-        .map(|record| (record.device.clone(), record.turn))
-        .collect()
+    records.iter().map(|record| (record.device.clone(), record.turn)).collect()
 }
 
 fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
@@ -197,57 +164,29 @@ fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
 /// runtime and the wait for the synthesis thread. The wait for recognition is told apart.
 fn report(records: &[TurnRecord]) {
     let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
-    let all = |pick: &dyn Fn(&TurnRecord) -> Option<i64>| {
-        records.iter().filter_map(pick).collect::<Vec<_>>()
-    };
+    let all = |pick: &dyn Fn(&TurnRecord) -> Option<i64>| records.iter().filter_map(pick).collect::<Vec<_>>();
     row(
         "the gateway's own share of a turn",
         all(&|turn| Some(since(turn.first_frame_us, turn.final_us)? - turn.tts_us? as i64)),
     );
-    row(
-        "  final -> first event of the model",
-        all(&|turn| since(turn.model_first_us, turn.final_us)),
-    );
-    row(
-        "  first event -> tool called",
-        all(&|turn| since(turn.tool_start_us, turn.model_first_us)),
-    );
-    row(
-        "  tool called -> result",
-        all(&|turn| since(turn.tool_end_us, turn.tool_start_us)),
-    );
-    row(
-        "  result -> first clause",
-        all(&|turn| since(turn.first_clause_us, turn.tool_end_us)),
-    );
+    row("  final -> first event of the model", all(&|turn| since(turn.model_first_us, turn.final_us)));
+    row("  first event -> tool called", all(&|turn| since(turn.tool_start_us, turn.model_first_us)));
+    row("  tool called -> result", all(&|turn| since(turn.tool_end_us, turn.tool_start_us)));
+    row("  result -> first clause", all(&|turn| since(turn.first_clause_us, turn.tool_end_us)));
     row(
         "  first clause -> frame, less synthesis",
         all(&|turn| Some(since(turn.first_frame_us, turn.first_clause_us)? - turn.tts_us? as i64)),
     );
     row("synthesis", all(&|turn| Some(turn.tts_us? as i64)));
-    row(
-        "end decided -> final (recognition)",
-        all(&|turn| since(turn.final_us, turn.end_decided_us)),
-    );
-    row(
-        "wait for a recognition thread",
-        all(&|turn| Some(turn.asr_queue_us? as i64)),
-    );
-    row(
-        "final decode",
-        all(&|turn| Some(turn.asr_decode_us? as i64)),
-    );
-    row(
-        "last voice -> first speech frame",
-        all(&|turn| since(turn.first_frame_us, turn.last_voice_us)),
-    );
+    row("end decided -> final (recognition)", all(&|turn| since(turn.final_us, turn.end_decided_us)));
+    row("wait for a recognition thread", all(&|turn| Some(turn.asr_queue_us? as i64)));
+    row("final decode", all(&|turn| Some(turn.asr_decode_us? as i64)));
+    row("last voice -> first speech frame", all(&|turn| since(turn.first_frame_us, turn.last_voice_us)));
 }
 
 /// One turn, so that what is made once is not counted to the first session.
 async fn warm_up(house: &House) -> Result<()> {
-    let glasses = house
-        .glasses(house.options(Scheme::Ws, "warm-up")?, "warm-up")
-        .await?;
+    let glasses = house.glasses(house.options(Scheme::Ws, "warm-up")?, "warm-up").await?;
     let pcm = Speaker::Flite.say(SENTENCE, house.folder.path())?;
     for _ in 0..2 {
         let known = house.turns(&glasses).len();
@@ -261,10 +200,7 @@ async fn warm_up(house: &House) -> Result<()> {
 /// Resident bytes of this process.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm
-        .split_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
+    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or(0) * 4_096
 }
 
@@ -273,28 +209,16 @@ fn resident() -> u64 {
 async fn generate() -> Result<()> {
     let folder = std::path::PathBuf::from(argument("--folder").context("--folder")?);
     let (count, duty) = (number("--glasses", 50)?, number("--duty", 20)?);
-    let targets: [Target; 2] = [
-        argument("--generator").context("--generator")?.parse()?,
-        argument("--quic").context("--quic")?.parse()?,
-    ];
+    let targets: [Target; 2] =
+        [argument("--generator").context("--generator")?.parse()?, argument("--quic").context("--quic")?.parse()?];
     let pcm = Speaker::Flite.say(SENTENCE, &folder)?;
-    let encode =
-        |pcm: &[i16]| encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg);
-    let clip = Clip {
-        label: "sum".to_owned(),
-        voiced_us: voiced_end_us(&pcm),
-        sound: Sound::Packets(encode(&pcm)?),
-    };
+    let encode = |pcm: &[i16]| encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg);
+    let clip = Clip { label: "sum".to_owned(), voiced_us: voiced_end_us(&pcm), sound: Sound::Packets(encode(&pcm)?) };
     let period = Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / duty as f64);
     let silence = encode(&vec![0; CLIP_HZ as usize])?;
     let mut glasses = Vec::new();
     for number in 0..count {
-        let target = targets
-            .iter()
-            .cycle()
-            .nth(number)
-            .context("two targets")?
-            .clone();
+        let target = targets.iter().cycle().nth(number).context("two targets")?.clone();
         let mut options = Options::new(target, &folder.join(format!("glasses-{number}")));
         options.decode = false;
         options.silence = Some(silence.clone());
@@ -310,9 +234,7 @@ async fn generate() -> Result<()> {
         let mut words = command.split_whitespace();
         let ends = match (words.next(), words.next()) {
             (Some("once"), _) => None,
-            (Some("run"), Some(seconds)) => {
-                Some(Instant::now() + Duration::from_secs(seconds.parse()?))
-            }
+            (Some("run"), Some(seconds)) => Some(Instant::now() + Duration::from_secs(seconds.parse()?)),
             _ => break,
         };
         let mut tasks = JoinSet::new();
@@ -327,16 +249,11 @@ async fn generate() -> Result<()> {
         }
         let lost = glasses.iter().flat_map(|one| one.log().since(0));
         let lost = lost.filter(|event| {
-            matches!(
-                event.seen,
-                Seen::LinkLost { .. } | Seen::Goodbye { .. } | Seen::Violation { .. }
-            )
+            matches!(event.seen, Seen::LinkLost { .. } | Seen::Goodbye { .. } | Seen::Violation { .. })
         });
         let lost = lost.count();
         if ends.is_some() {
-            println!(
-                "{said} sentences, {answered} answered aloud, {lost} sessions lost or in violation"
-            );
+            println!("{said} sentences, {answered} answered aloud, {lost} sessions lost or in violation");
         } else {
             println!("done");
         }
@@ -367,9 +284,9 @@ async fn live(
         let mark = glasses.log().mark();
         let spoken = glasses.say(clip.clone()).await?;
         said += 1;
-        let sound = glasses.log().find(mark, |event| {
-            event.at_us > spoken.t0_us && matches!(event.seen, Seen::SpeechHeard { .. })
-        });
+        let sound = glasses
+            .log()
+            .find(mark, |event| event.at_us > spoken.t0_us && matches!(event.seen, Seen::SpeechHeard { .. }));
         if timeout(ANSWER_MAX, sound).await.is_ok() {
             answered += 1;
         }

@@ -52,31 +52,20 @@ fn main() -> Result<()> {
         clips.truncate(most.parse()?);
     }
     let seconds: f64 = clips.iter().map(Clip::seconds).sum();
-    println!(
-        "{} clips ({wanted}), {seconds:.0} s, {glasses} glasses",
-        clips.len()
-    );
+    println!("{} clips ({wanted}), {seconds:.0} s, {glasses} glasses", clips.len());
 
     common::calibrate("before")?;
     let mut reference = whole_files(&clips)?;
     let before = common::busy();
     let (outcomes, refused) = common::runtime()?.block_on(stream(clips, glasses))?;
-    println!(
-        "processor {:.0} % busy while streaming; {refused} clips without a final",
-        common::busy_percent(before)
-    );
+    println!("processor {:.0} % busy while streaming; {refused} clips without a final", common::busy_percent(before));
     common::calibrate("after")?;
 
     let outcomes: Vec<Outcome> = outcomes
         .into_iter()
         .map(|(clip, transport, finals)| {
             let reference = reference.remove(&clip.name).unwrap_or_default();
-            Outcome {
-                clip,
-                transport,
-                finals,
-                reference,
-            }
+            Outcome { clip, transport, finals, reference }
         })
         .collect();
     if let Some(file) = argument("--out") {
@@ -96,10 +85,7 @@ fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
             Some((name.to_owned(), text.to_owned()))
         }));
     }
-    let options = Options {
-        context: Context::Full,
-        ..Options::default()
-    };
+    let options = Options { context: Context::Full, ..Options::default() };
     let mut decoder = common::engine()?.decoder()?;
     for clip in clips {
         if !known.contains_key(&clip.name) {
@@ -108,10 +94,7 @@ fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
         }
     }
     if let Some(file) = file {
-        let lines: Vec<String> = known
-            .iter()
-            .map(|(name, text)| format!("{name}\t{text}\n"))
-            .collect();
+        let lines: Vec<String> = known.iter().map(|(name, text)| format!("{name}\t{text}\n")).collect();
         fs::write(file, lines.concat())?;
     }
     Ok(known)
@@ -126,18 +109,12 @@ async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
     let mut clips = clips;
     clips.sort_by_key(|clip| std::cmp::Reverse(clip.pcm.len()));
     for clip in clips {
-        let least = shares
-            .iter_mut()
-            .min_by_key(|share| share.iter().map(|clip| clip.pcm.len()).sum::<usize>());
+        let least = shares.iter_mut().min_by_key(|share| share.iter().map(|clip| clip.pcm.len()).sum::<usize>());
         least.context("at least one pair of glasses")?.push(clip);
     }
     let mut tasks = JoinSet::new();
     for (number, share) in shares.into_iter().enumerate() {
-        let scheme = if number % 2 == 0 {
-            Scheme::Ws
-        } else {
-            Scheme::Quic
-        };
+        let scheme = if number % 2 == 0 { Scheme::Ws } else { Scheme::Quic };
         let mut options = house.options(scheme, &format!("glasses-{number}"))?;
         options.profile.speaker_hz = 0;
         let glasses = house.glasses(options, &format!("user-{number}")).await?;
@@ -153,18 +130,13 @@ async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
     Ok((heard, refused))
 }
 
-async fn speak(
-    glasses: Glasses,
-    transport: &'static str,
-    clips: Vec<Clip>,
-) -> Result<(Vec<Heard>, usize)> {
+async fn speak(glasses: Glasses, transport: &'static str, clips: Vec<Clip>) -> Result<(Vec<Heard>, usize)> {
     let (mut heard, mut without) = (Vec::new(), 0);
     for clip in clips {
         let mark = glasses.log().mark();
         let said = glasses.say_pcm(&clip.name, &clip.pcm, None).await?;
         let last = glasses.log().find(mark, |event| {
-            event.at_us >= said.t0_us
-                && matches!(event.seen, Seen::Transcript { is_final: true, .. })
+            event.at_us >= said.t0_us && matches!(event.seen, Seen::Transcript { is_final: true, .. })
         });
         if tokio::time::timeout(FINAL_MAX, last).await.is_err() {
             without += 1;
@@ -182,12 +154,7 @@ async fn speak(
 fn finals(events: &[Event]) -> Vec<String> {
     let mut texts = BTreeMap::new();
     for event in events {
-        if let Seen::Transcript {
-            utterance,
-            is_final: true,
-            text,
-            ..
-        } = &event.seen
+        if let Seen::Transcript { utterance, is_final: true, text, .. } = &event.seen
             && !text.trim().is_empty()
         {
             texts.insert(*utterance, text.trim().to_owned());
@@ -198,18 +165,13 @@ fn finals(events: &[Event]) -> Vec<String> {
 
 fn report(outcomes: &[Outcome]) {
     for transport in ["ws", "quic", "both"] {
-        let chosen: Vec<&Outcome> = outcomes
-            .iter()
-            .filter(|outcome| transport == "both" || outcome.transport == transport)
-            .collect();
+        let chosen: Vec<&Outcome> =
+            outcomes.iter().filter(|outcome| transport == "both" || outcome.transport == transport).collect();
         let pairs: Vec<(Wer, Wer)> = chosen
             .iter()
             .map(|outcome| {
                 let text = &outcome.clip.text;
-                (
-                    wer(text, &outcome.finals.join(" ")),
-                    wer(text, &outcome.reference),
-                )
+                (wer(text, &outcome.finals.join(" ")), wer(text, &outcome.reference))
             })
             .collect();
         let (glasses, whole) = sum(&pairs);
@@ -235,10 +197,7 @@ fn report(outcomes: &[Outcome]) {
                 between += 1;
             } else {
                 within += 1;
-                println!(
-                    "  cut off in {}: behind {words:?}: {:?}",
-                    outcome.clip.name, outcome.finals
-                );
+                println!("  cut off in {}: behind {words:?}: {:?}", outcome.clip.name, outcome.finals);
             }
         }
     }
@@ -267,11 +226,7 @@ fn interval(pairs: &[(Wer, Wer)]) -> (f64, f64) {
     let mut differences: Vec<i64> = (0..RESAMPLES)
         .map(|_| {
             let sample: Vec<(Wer, Wer)> = (0..pairs.len())
-                .filter_map(|_| {
-                    pairs
-                        .get(random.below(pairs.len() as u64) as usize)
-                        .copied()
-                })
+                .filter_map(|_| pairs.get(random.below(pairs.len() as u64) as usize).copied())
                 .collect();
             let (glasses, whole) = sum(&sample);
             // In billionths, so that they can be ranked.
@@ -288,18 +243,14 @@ fn interval(pairs: &[(Wer, Wer)]) -> (f64, f64) {
 /// not end a sentence. Also how many ends of sentences there are before the last.
 fn cuts(text: &str, finals: &[String]) -> (usize, Vec<(bool, String)>) {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let ends = |word: &&str| {
-        word.trim_end_matches(['"', '\''])
-            .ends_with(['.', '!', '?'])
-    };
+    let ends = |word: &&str| word.trim_end_matches(['"', '\'']).ends_with(['.', '!', '?']);
     let possible = words.iter().rev().skip(1).filter(|word| ends(word)).count();
     let mut heard = String::new();
     let mut found = Vec::new();
     for part in finals.iter().take(finals.len().saturating_sub(1)) {
         heard.push_str(part);
         heard.push(' ');
-        let best =
-            (1..words.len()).min_by_key(|count| wer(&words[..*count].join(" "), &heard).edits);
+        let best = (1..words.len()).min_by_key(|count| wer(&words[..*count].join(" "), &heard).edits);
         if let Some(count) = best {
             found.push((ends(&words[count - 1]), words[..count].join(" ")));
         }
@@ -309,13 +260,7 @@ fn cuts(text: &str, finals: &[String]) -> (usize, Vec<(bool, String)>) {
 
 fn write(file: &Path, outcomes: &[Outcome]) -> Result<()> {
     let mut lines = String::new();
-    for Outcome {
-        clip,
-        transport,
-        finals,
-        reference,
-    } in outcomes
-    {
+    for Outcome { clip, transport, finals, reference } in outcomes {
         let through = wer(&clip.text, &finals.join(" ")).edits;
         let whole = wer(&clip.text, reference).edits;
         lines.push_str(&format!(

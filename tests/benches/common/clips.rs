@@ -46,11 +46,7 @@ pub fn folder() -> Result<PathBuf> {
 /// A file of a package.
 pub fn path(package: &str, file: &str) -> Result<PathBuf> {
     let path = folder()?.join(package).join(file);
-    ensure!(
-        path.exists(),
-        "{} is missing: run `cargo xtask fetch`",
-        path.display()
-    );
+    ensure!(path.exists(), "{} is missing: run `cargo xtask fetch`", path.display());
     Ok(path)
 }
 
@@ -68,43 +64,25 @@ pub fn all() -> Result<Vec<Clip>> {
 fn pocketsphinx() -> Result<Vec<Clip>> {
     let data = "usr/share/pocketsphinx/test/data";
     let mut clips = Vec::new();
-    for (folder, list) in [
-        ("librivox", "transcription"),
-        ("cards", "cards.transcription"),
-    ] {
+    for (folder, list) in [("librivox", "transcription"), ("cards", "cards.transcription")] {
         let list = path("pocketsphinx-testdata", &format!("{data}/{folder}/{list}"))?;
         for line in fs::read_to_string(&list)?.lines() {
             let Some((text, name)) = line.rsplit_once('(') else {
                 continue;
             };
             let name = name.trim_end().trim_end_matches(')').to_owned();
-            let text = text
-                .replace("<s>", "")
-                .replace("</s>", "")
-                .trim()
-                .to_owned();
+            let text = text.replace("<s>", "").replace("</s>", "").trim().to_owned();
             let file = list.with_file_name(format!("{name}.wav"));
             let pcm = wav::read(&file, CLIP_HZ)?;
-            clips.push(Clip {
-                name,
-                text,
-                pcm,
-                development: true,
-            });
+            clips.push(Clip { name, text, pcm, development: true });
         }
     }
     Ok(clips)
 }
 
 fn prompts() -> Result<Vec<Clip>> {
-    let list = path(
-        "asterisk-core-sounds-en",
-        "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz",
-    )?;
-    let sounds = path(
-        "asterisk-core-sounds-en-g722",
-        "usr/share/asterisk/sounds/en_US_f_Allison",
-    )?;
+    let list = path("asterisk-core-sounds-en", "usr/share/doc/asterisk-core-sounds-en/core-sounds-en.txt.gz")?;
+    let sounds = path("asterisk-core-sounds-en-g722", "usr/share/asterisk/sounds/en_US_f_Allison")?;
     let mut clips = Vec::new();
     for line in unpacked(&list)?.lines() {
         let Some((name, text)) = line.split_once(':') else {
@@ -133,18 +111,11 @@ fn prompts() -> Result<Vec<Clip>> {
 
 fn sha256_first(name: &str) -> Result<u8> {
     use sha2::Digest as _;
-    sha2::Sha256::digest(name.as_bytes())
-        .first()
-        .copied()
-        .context("a digest has bytes")
+    sha2::Sha256::digest(name.as_bytes()).first().copied().context("a digest has bytes")
 }
 
 fn unpacked(path: &Path) -> Result<String> {
     let output = Command::new("gzip").arg("-dc").arg(path).output()?;
-    ensure!(
-        output.status.success(),
-        "gzip cannot read {}",
-        path.display()
-    );
+    ensure!(output.status.success(), "gzip cannot read {}", path.display());
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -63,10 +63,7 @@ impl House {
 
     /// Lets these glasses in, as an operator does who read their fingerprint.
     pub fn pair(&self, fingerprint: &str, user: &str) {
-        let grant = Grant {
-            user: user.to_owned(),
-            name: String::new(),
-        };
+        let grant = Grant { user: user.to_owned(), name: String::new() };
         let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
         let pairings = &self.running.gate().pairings;
         pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
@@ -109,9 +106,7 @@ fn plain(fingerprint: &str) -> String {
 
 /// A runtime as the gateway's own.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?)
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
 /// Loads the recogniser that the gateway uses by default.
@@ -133,17 +128,10 @@ pub fn calibrate(when: &str) -> Result<()> {
     }
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    let profile = if cfg!(debug_assertions) {
-        "dev"
-    } else {
-        "optimised"
-    };
+    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
     println!(
         "machine {when}: {cores} cores, load {}, calibration decode {:.0} ms, {profile} profile",
-        load.split_whitespace()
-            .take(3)
-            .collect::<Vec<_>>()
-            .join(" "),
+        load.split_whitespace().take(3).collect::<Vec<_>>().join(" "),
         quantile(&mut times, 0.5).unwrap_or(0) as f64 / 1e3
     );
     Ok(())
@@ -158,8 +146,7 @@ pub fn quantile(values: &mut [i64], share: f64) -> Option<i64> {
 
 /// One line of a table of times in milliseconds.
 pub fn row(name: &str, mut us: Vec<i64>) {
-    let ms =
-        |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
     let count = us.len();
     println!(
         "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p99 {:>8} ms",
@@ -176,15 +163,9 @@ pub fn cpu_by_thread(process: &str) -> Vec<(String, u64)> {
     for task in tasks.into_iter().flatten().flatten() {
         let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
         let ran = read("schedstat");
-        let ns: u64 = ran
-            .split_whitespace()
-            .next()
-            .and_then(|ns| ns.parse().ok())
-            .unwrap_or(0);
+        let ns: u64 = ran.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
         let name = read("comm");
-        let name = name
-            .trim()
-            .trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
+        let name = name.trim().trim_end_matches(|c: char| c.is_ascii_digit() || c == '-');
         *sums.entry(name.to_owned()).or_default() += ns / 1_000;
     }
     sums.into_iter().collect()
@@ -193,12 +174,7 @@ pub fn cpu_by_thread(process: &str) -> Vec<(String, u64)> {
 /// Processor microseconds of a whole process, threads that have ended included.
 pub fn cpu_us(process: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     // utime and stime, in hundredths of a second on Linux.
     let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok());
     (ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0)) * 10_000

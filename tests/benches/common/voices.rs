@@ -49,16 +49,11 @@ impl Speaker {
             }
             Self::Espeak => {
                 let mut command = Command::new("espeak-ng");
-                command
-                    .args(["-v", "en-us", "-s", "150", "-w"])
-                    .arg(&file)
-                    .arg(text);
+                command.args(["-v", "en-us", "-s", "150", "-w"]).arg(&file).arg(text);
                 command
             }
         };
-        let done = command
-            .status()
-            .with_context(|| format!("{}: `apt-get install {0}`", self.name()))?;
+        let done = command.status().with_context(|| format!("{}: `apt-get install {0}`", self.name()))?;
         ensure!(done.success(), "{} failed", self.name());
         Ok(wav::read(&file, CLIP_HZ)?)
     }
