@@ -89,15 +89,15 @@ async fn run() -> Result<()> {
 
 fn report(turns: &[Turn]) {
     let all = |pick: &dyn Fn(&Turn) -> Option<i64>| turns.iter().filter_map(pick).collect::<Vec<_>>();
-    row("t0 -> end decided", all(&|turn| turn.from_t0(turn.noted.end_decided_us)));
-    row("t0 -> final accepted", all(&|turn| turn.from_t0(turn.noted.final_us)));
+    row("t0 -> end decided", all(&|turn| turn.since_t0(turn.noted.end_decided_us)));
+    row("t0 -> final accepted", all(&|turn| turn.since_t0(turn.noted.final_us)));
     row("t0 -> final transcript on the glasses", all(&|turn| turn.seen.final_us));
     row("t0 -> first display text", all(&|turn| turn.seen.display_us));
-    row("t0 -> first speech frame sent", all(&|turn| turn.from_t0(turn.noted.first_frame_us)));
+    row("t0 -> first speech frame sent", all(&|turn| turn.since_t0(turn.noted.first_frame_us)));
     row("t0 -> first sound from the speaker", all(&|turn| turn.seen.sound_us));
     println!("  stages:");
     let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
-    row("last voice, as the gateway takes it, after t0", all(&|turn| turn.from_t0(turn.noted.last_voice_us)));
+    row("last voice, as the gateway takes it, after t0", all(&|turn| turn.since_t0(turn.noted.last_voice_us)));
     row("end decided -> final accepted", all(&|turn| since(turn.noted.final_us, turn.noted.end_decided_us)));
     row("wait for a recognition thread", all(&|turn| Some(turn.noted.asr_queue_us? as i64)));
     row("final decode", all(&|turn| Some(turn.noted.asr_decode_us? as i64)));
