@@ -10,7 +10,10 @@ use audio::{
 };
 use gateway_core::vocab::{TranscriptKind, VoiceFact};
 
-use crate::mail::{Address, Mail, Transcribed};
+use crate::{
+    clock,
+    mail::{Address, Mail, Transcribed},
+};
 
 /// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
@@ -23,6 +26,8 @@ pub struct Ear {
     facts: Vec<Fact>,
     tickets: Vec<(u32, u16, Ticket)>,
     offset: Option<ClockOffset>,
+    transit_us: u64,
+    busy_us: u64,
 }
 
 /// The device's clock as seen from here: gateway time minus capture time of the packet that
@@ -53,6 +58,8 @@ impl Ear {
             facts: Vec::new(),
             tickets: Vec::new(),
             offset: None,
+            transit_us: 0,
+            busy_us: 0,
         })
     }
 
@@ -62,7 +69,10 @@ impl Ear {
     /// The packet does not decode; it counts as lost.
     pub fn push(&mut self, sequence: u32, capture_us: u64, packet: &[u8], now_us: u64) -> Result<(), listener::Error> {
         self.note_time(capture_us, now_us);
-        self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts)
+        self.transit_us = now_us.saturating_sub(self.to_gateway_us(capture_us));
+        let heard = self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts);
+        self.busy_us += clock::mono_us().saturating_sub(now_us);
+        heard
     }
 
     fn note_time(&mut self, capture_us: u64, now_us: u64) {
@@ -80,6 +90,16 @@ impl Ear {
     pub fn to_gateway_us(&self, capture_us: u64) -> u64 {
         let offset = self.offset.map_or(0, |offset| offset.us);
         capture_us.saturating_add_signed(offset)
+    }
+
+    /// How long the last packet travelled beyond the fastest one, in microseconds.
+    pub fn transit_us(&self) -> u64 {
+        self.transit_us
+    }
+
+    /// Time spent on packets since this was last asked, in microseconds: decoding and voice activity.
+    pub fn take_busy_us(&mut self) -> u64 {
+        std::mem::take(&mut self.busy_us)
     }
 
     /// Lets time pass.

@@ -51,6 +51,8 @@ pub struct Synthesised {
     pub last: bool,
     /// The sound at the voice's rate; absent when it failed.
     pub pcm: Option<Vec<i16>>,
+    /// Its wait for a synthesis thread.
+    pub queue_us: u64,
     /// How long the synthesis took.
     pub compute_us: u64,
 }

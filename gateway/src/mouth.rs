@@ -62,18 +62,20 @@ impl Mouth {
             self.speech = Some(Under { id: speech, clauses: Vec::new(), done: 0, announced: None });
         }
         let (voice, speed, reply) = (self.voice.clone(), self.speed, mail.clone());
+        let asked_us = clock::mono_us();
         let job = move || {
             let began_us = clock::mono_us();
+            let queue_us = began_us - asked_us;
             let pcm = if text.trim().is_empty() { Ok(Vec::new()) } else { voice.synthesize(&text, speed) };
             let pcm = pcm.inspect_err(|error| tracing::warn!(%error, "a clause could not be synthesised")).ok();
             let compute_us = clock::mono_us() - began_us;
-            let letter = Mail::Synthesised(Synthesised { speech, clause, last, pcm, compute_us });
+            let letter = Mail::Synthesised(Synthesised { speech, clause, last, pcm, queue_us, compute_us });
             if reply.try_send(letter).is_err() {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
             }
         };
         if self.compute.submit(job).is_err() {
-            let failed = Synthesised { speech, clause, last, pcm: None, compute_us: 0 };
+            let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
             drop(mail.try_send(Mail::Synthesised(failed)));
         }
         new

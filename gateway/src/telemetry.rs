@@ -26,8 +26,10 @@ pub struct TurnRecord {
     pub outcome: &'static str,
     /// Capture time of the last voiced sample.
     pub last_voice_us: Option<u64>,
-    /// Arrival of the packet that held it, after capture: network and jitter buffer.
+    /// How long the latest packet had travelled by then, beyond the fastest one of the session.
     pub network_us: Option<u64>,
+    /// Decoding and voice activity of all packets since the turn before, summed up.
+    pub ear_us: Option<u64>,
     /// The end of turn was decided.
     pub end_decided_us: Option<u64>,
     /// Wait of the final decode for a recognition thread.
@@ -46,6 +48,8 @@ pub struct TurnRecord {
     pub first_display_us: Option<u64>,
     /// First clause handed to synthesis.
     pub first_clause_us: Option<u64>,
+    /// Its wait for a synthesis thread.
+    pub tts_queue_us: Option<u64>,
     /// Synthesis of that clause.
     pub tts_us: Option<u64>,
     /// First speech frame sent.

@@ -125,8 +125,15 @@ impl Session {
                 self.gate.turns.push(record);
             }
             Output::Mark { turn, stage, at_us } => {
-                let at_us = match (stage, &self.ear) {
-                    (Stage::LastVoice, Some(ear)) => ear.to_gateway_us(at_us),
+                let at_us = match (stage, &mut self.ear) {
+                    (Stage::LastVoice, Some(ear)) => {
+                        let (at_us, transit_us, busy_us) =
+                            (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
+                        let record = self.record(turn.id);
+                        record.network_us.get_or_insert(transit_us);
+                        record.ear_us.get_or_insert(busy_us);
+                        at_us
+                    }
                     _ => at_us,
                 };
                 self.record(turn.id).mark(stage, at_us);

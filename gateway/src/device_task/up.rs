@@ -242,7 +242,9 @@ impl Session {
             Mail::Synthesised(clause) => {
                 let (speech, turn) = self.speech;
                 if clause.speech == speech && clause.clause == 0 {
-                    self.record(turn.id).tts_us.get_or_insert(clause.compute_us);
+                    let record = self.record(turn.id);
+                    record.tts_us.get_or_insert(clause.compute_us);
+                    record.tts_queue_us.get_or_insert(clause.queue_us);
                 }
                 let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause));
                 if let Some(input) = input {

@@ -78,7 +78,7 @@ impl Default for Config {
             silence_complete_ms: 450,
             silence_incomplete_ms: 1_000,
             partial_interval_ms: 300,
-            transcript_ms_max: 5_000,
+            transcript_ms_max: 10_000,
             barge_in: BargeIn::Auto,
             barge_in_ms: 250,
             grant_ms_max: 20_000,
