@@ -37,7 +37,7 @@ pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u
         Err((code, text)) => {
             let message = crop(&text, limits::LABEL_BYTES_MAX);
             let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
-            drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
+            drop(link.down.send_last(0, clock::mono_us(), Down::Reject(reject)));
             tracing::info!(device = id, ?code, text, "turned away");
         }
     }
@@ -50,5 +50,5 @@ fn retry_ms(code: RejectCode) -> u32 {
 fn say_goodbye(link: &mut Link, reason: GoodbyeReason, text: &str) {
     let retry_after_ms = if reason == GoodbyeReason::ShuttingDown { 2_000 } else { 0 };
     let goodbye = message::Goodbye { reason, message: crop(text, limits::LABEL_BYTES_MAX), retry_after_ms };
-    drop(link.down.send(0, clock::mono_us(), Down::Goodbye(goodbye)));
+    drop(link.down.send_last(0, clock::mono_us(), Down::Goodbye(goodbye)));
 }

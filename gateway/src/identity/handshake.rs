@@ -79,7 +79,7 @@ fn tell(link: &mut Link, refusal: &Refusal) {
         message: crop(&refusal.message, limits::LABEL_BYTES_MAX),
         retry_after_ms: refusal.retry_after_ms,
     };
-    drop(link.down.send(0, clock::mono_us(), Down::Reject(reject)));
+    drop(link.down.send_last(0, clock::mono_us(), Down::Reject(reject)));
 }
 
 async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {

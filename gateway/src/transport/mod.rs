@@ -15,6 +15,8 @@ use tokio::{sync::mpsc, time::timeout};
 /// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
 /// every control frame of a busy turn; who lets it fill up is too slow.
 pub const DOWN_QUEUE_FRAMES: usize = 256;
+/// Places of that queue that are kept for a Goodbye or Reject.
+const LAST_PLACES: usize = 1;
 /// How long one frame may take to leave before the peer counts as stalled.
 pub const WRITE_MS_MAX: u64 = 5_000;
 
@@ -104,6 +106,18 @@ impl Sender {
     /// # Errors
     /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
     pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
+        if self.queue.capacity() <= LAST_PLACES && !self.queue.is_closed() {
+            return Err(LinkError::TooSlow);
+        }
+        self.send_last(turn, time_us, message)
+    }
+
+    /// Queues a message behind which the link is closed: there is always a place for it, so that
+    /// even a peer that floods or stalls is told why.
+    ///
+    /// # Errors
+    /// The link is gone, or a field is beyond its maximum.
+    pub fn send_last<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
         let sequence = match message.class() {
             Class::Control => {
                 self.control_sequence += 1;
