@@ -1,4 +1,4 @@
-//! OpenAI-compatible chat completions: a pure [`render`], a pure [`Parser`] and a thin HTTP shell.
+//! OpenAI-compatible chat completions: a pure [`render()`], a pure [`Parser`] and a thin HTTP shell.
 //! Works with OpenAI, Ollama, llama.cpp, vLLM and everything that speaks like them.
 
 mod parse;
