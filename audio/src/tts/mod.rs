@@ -1,7 +1,7 @@
 //! Speech synthesis: text to PCM with the Hibari voice, clause by clause.
 //!
-//! Three steps: [`text`] turns a clause into phonemes, [`acoustic`] runs the network that predicts a spectrum
-//! every 12.5 ms, [`vocoder`] turns the spectra into samples. Voice, rules and word lists are those of the
+//! Three steps: `text` turns a clause into phonemes, `acoustic` runs the network that predicts a spectrum
+//! every 12.5 ms, `vocoder` turns the spectra into samples. Voice, rules and word lists are those of the
 //! package hibari-tts 0.2.1 (Apache-2.0, after misaki, Kokoro and spaCy); its files are used as they are.
 
 mod acoustic;

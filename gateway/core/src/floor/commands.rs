@@ -150,7 +150,7 @@ pub(crate) fn has_words(text: &str) -> bool {
     plain(text).split(' ').any(|word| !word.is_empty() && !FILLERS.contains(&word))
 }
 
-/// `text` without what recognisers write for sounds: "[BLANK_AUDIO]", "(music)", "*cough*".
+/// `text` without what recognisers write for sounds: `[BLANK_AUDIO]`, "(music)", "*cough*".
 pub(crate) fn without_noises(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut closing: Option<char> = None;
