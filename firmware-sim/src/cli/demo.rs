@@ -52,8 +52,8 @@ const OVER_WEBSOCKET: [Scene; 3] = [
     Scene {
         title: "a note",
         file: "2-note.wav",
-        sentence: "Hey Mentra, take a note: buy oat milk.",
-        proof: Proof::Answer(&["milk"]),
+        sentence: "Hey Mentra, take a note: call the dentist on Friday.",
+        proof: Proof::Answer(&["dentist"]),
     },
     Scene {
         title: "a tool of the glasses themselves",
