@@ -60,7 +60,16 @@ impl Link {
     pub async fn close(self) {
         let Self { mut up, down, .. } = self;
         drop(down);
-        let gone = async { while let Ok(Some(_)) = up.recv().await {} };
+        let gone = async {
+            loop {
+                match up.recv().await {
+                    Ok(Some(_)) => {}
+                    // What cannot be read any more stays unread; the peer still gets its time.
+                    Err(LinkError::Malformed(_)) => std::future::pending().await,
+                    Ok(None) | Err(_) => return,
+                }
+            }
+        };
         drop(timeout(Duration::from_millis(CLOSE_MS_MAX), gone).await);
     }
 }

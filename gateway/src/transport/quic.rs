@@ -9,7 +9,7 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnord
 use quinn::{Connection, RecvStream, SendStream, VarInt};
 use tokio::{sync::mpsc, time::timeout};
 
-use super::{DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, farewell};
+use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, farewell};
 use crate::effects::spawn;
 
 /// How long a device may take to open its control stream.
@@ -146,9 +146,10 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc
             }
         }
     }
-    // The last frame must arrive before the connection goes: wait until the peer has it.
+    // The last frame must be read before the connection goes, since a close takes along what the
+    // peer has received but not read: a polite peer closes by itself.
     if control.finish().is_ok() {
-        drop(timeout(Duration::from_millis(1_000), control.stopped()).await);
+        drop(timeout(Duration::from_millis(CLOSE_MS_MAX), connection.closed()).await);
     }
     let (code, reason) = close.unwrap_or_default();
     connection.close(VarInt::from_u32(code.into()), reason.as_bytes());
