@@ -252,8 +252,16 @@ impl Session {
         state: ToolActivityState,
         down: &mut Sender,
     ) -> Result<(), LinkError> {
-        let next = self.activities.len() as u32 + 1;
-        let call = *self.activities.entry(call_id.clone()).or_insert(next);
+        let call = match self.activities.get(&call_id) {
+            Some(known) => *known,
+            None => {
+                // Counted, not derived from how many run: a number must not come back while another
+                // call still has it.
+                self.next_activity += 1;
+                self.activities.insert(call_id.clone(), self.next_activity);
+                self.next_activity
+            }
+        };
         let state = match state {
             ToolActivityState::Started => ToolState::Started,
             ToolActivityState::Finished => ToolState::Finished,

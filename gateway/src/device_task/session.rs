@@ -50,6 +50,8 @@ pub(super) struct Session {
     pub(super) calls: BTreeMap<u32, oneshot::Sender<ToolResult>>,
     pub(super) next_call: u32,
     pub(super) activities: BTreeMap<String, u32>,
+    /// Number of the latest tool activity.
+    pub(super) next_activity: u32,
     /// Queue wait and duration of the last decode that was not a partial.
     pub(super) last_decode: Option<(u64, u64)>,
     pub(super) photos: Photos,
@@ -141,6 +143,7 @@ impl Session {
             calls: BTreeMap::new(),
             next_call: 1,
             activities: BTreeMap::new(),
+            next_activity: 0,
             last_decode: None,
             photos: Photos::default(),
             records: BTreeMap::new(),
