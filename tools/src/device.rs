@@ -115,6 +115,7 @@ pub fn spec(offer: Offer) -> Result<ToolSpec, String> {
         flags: ToolFlags { always: true, persistent: false, ..offer.flags },
         timeout_ms: (offer.timeout_ms > 0).then_some(offer.timeout_ms.min(DEVICE_MS_MAX)),
         name: offer.name,
+        ..ToolSpec::default()
     };
     match registry::check(&spec) {
         Ok(_) => Ok(spec),

@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{ApprovalOutcome, ErrorCode, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{ApprovalOutcome, ClientClass, ErrorCode, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +29,8 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// For tools that set no time of their own.
     pub default_timeout: Duration,
+    /// Who asks.
+    pub client: ClientClass,
 }
 
 /// Runs calls.

@@ -61,10 +61,12 @@ fn spec(flags: ToolFlags) -> ToolSpec {
         guidance: None,
         flags,
         timeout_ms: Some(1_000),
+        ..ToolSpec::default()
     }
 }
 
 const CHANGING: ToolFlags = ToolFlags {
+    idempotent: false,
     read_only: false,
     destructive: false,
     requires_approval: false,

@@ -119,6 +119,7 @@ pub(crate) fn context() -> CallContext {
         turn: Turn { id: 7, revision: 0 },
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
+        client: Default::default(),
     }
 }
 

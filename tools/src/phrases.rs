@@ -193,6 +193,7 @@ mod tests {
             guidance: None,
             flags: Default::default(),
             timeout_ms: None,
+            ..ToolSpec::default()
         };
         for (template, example_wanted) in [
             ("[please] set a timer for {seconds:duration}", "set a timer for ten minutes"),

@@ -26,6 +26,7 @@ fn spec(name: &str) -> ToolSpec {
         guidance: None,
         flags: ToolFlags::default(),
         timeout_ms: None,
+        ..ToolSpec::default()
     }
 }
 

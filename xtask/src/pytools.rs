@@ -19,6 +19,9 @@ pub(crate) fn install(places: &Places, folder: &str, packages: &[&str]) -> Resul
     std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
     let mut command = pip()?;
     command.args(["install", "--quiet", "--no-deps", "--upgrade", "--target"]).arg(&target).args(packages);
+    // What has to be compiled takes all cores, not all memory: some builds start every job at once.
+    let jobs = std::thread::available_parallelism().map_or(1, |cores| cores.get()).to_string();
+    command.env("CMAKE_BUILD_PARALLEL_LEVEL", &jobs).env("MAX_JOBS", &jobs).env("MAKEFLAGS", format!("-j{jobs}"));
     process::run(&mut command)?;
     std::fs::write(&stamp, wanted).map_err(Failure::at(&stamp))?;
     Ok(target)

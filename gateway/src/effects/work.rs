@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chat_models::{ChatModel, Request};
 use gateway_core::{
     input::Input,
-    vocab::{Message, ToolCall, ToolSpec, Turn},
+    vocab::{ClientClass, Message, ToolCall, ToolSpec, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -95,6 +95,7 @@ impl Work {
             turn,
             cancel,
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
+            client: ClientClass::Internal,
         };
         let (executor, mail) = (self.executor.clone(), self.mail.clone());
         spawn("tool", async move {

@@ -4,11 +4,12 @@ mod try_page;
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::{HeaderMap, Request, Response, StatusCode, body::Incoming, header, http::uri::Authority};
+use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header, http::uri::Authority};
 
-use crate::{gate::Gate, transport::server::plain};
+use crate::{
+    gate::Gate,
+    transport::server::{Reply, plain},
+};
 
 /// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.
 /// A page of another site that its visitor's browser carries here is told by its Origin.
@@ -38,7 +39,7 @@ fn host(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Answers a request that is no WebSocket.
-pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Response<Full<Bytes>> {
+pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
     let path = request.uri().path();
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok\n");

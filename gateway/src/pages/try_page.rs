@@ -5,10 +5,9 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full, Limited};
+use http_body_util::{BodyExt as _, Limited};
 use hyper::{
-    HeaderMap, Method, Request, Response, StatusCode,
+    HeaderMap, Method, Request, StatusCode,
     body::Incoming,
     header::{self, HeaderName, HeaderValue},
 };
@@ -19,7 +18,7 @@ use crate::{
     clock,
     gate::Gate,
     identity::{fingerprint, pairing::Grant},
-    transport::server::plain,
+    transport::server::{Reply, plain},
 };
 
 /// The page itself.
@@ -81,7 +80,7 @@ static HEADERS: [(HeaderName, &str); 8] = [
 ];
 
 /// Answers for the page; to other machines, and where it is switched off, it does not exist.
-pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Response<Full<Bytes>> {
+pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
     let mut reply = if !gate.config.try_page || !peer.ip().to_canonical().is_loopback() {
         plain(StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n")
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
@@ -97,7 +96,7 @@ pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &
     reply
 }
 
-fn file(request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn file(request: &Request<Incoming>) -> Reply {
     let Some((_, kind, content)) = FILES.iter().find(|(path, _, _)| *path == request.uri().path()) else {
         return plain(StatusCode::NOT_FOUND, "the page has no such file\n");
     };
@@ -109,7 +108,7 @@ fn file(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     reply
 }
 
-fn only(method: Method) -> Response<Full<Bytes>> {
+fn only(method: Method) -> Reply {
     let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "wrong method\n");
     if let Ok(allowed) = HeaderValue::from_str(method.as_str()) {
         reply.headers_mut().insert(header::ALLOW, allowed);
@@ -127,7 +126,7 @@ fn only(method: Method) -> Response<Full<Bytes>> {
 /// a proxy on this machine, which would lend its address to strangers, fails by the headers it adds.
 /// The window admits one device that proves this key, once. Who shares the machine with people who
 /// must not talk to the gateway sets `listen.try_page = false`.
-async fn pair(request: Request<Incoming>, gate: &Gate) -> Response<Full<Bytes>> {
+async fn pair(request: Request<Incoming>, gate: &Gate) -> Reply {
     if request.method() != Method::POST {
         return only(Method::POST);
     }

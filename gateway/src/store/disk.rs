@@ -16,6 +16,7 @@ use rkyv::{
 use super::{
     Error,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
+    rows::{self, Tables},
 };
 
 /// Version of the layout below.
@@ -31,6 +32,7 @@ pub struct Disk {
     pub(super) messages: Database<'static, Bytes, Bytes>,
     pub(super) entries: Database<'static, Bytes, Bytes>,
     pub(super) notes: Database<'static, Bytes, Bytes>,
+    pub(super) rows: Tables,
 }
 
 impl Disk {
@@ -45,9 +47,10 @@ impl Disk {
             let messages = opener.create_database::<Bytes, Bytes>(txn, Some("messages"))?;
             let entries = opener.create_database::<Bytes, Bytes>(txn, Some("entries"))?;
             let notes = opener.create_database::<Bytes, Bytes>(txn, Some("notes"))?;
-            Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes)))
+            let rows = rows::open(|name| Ok(opener.create_database::<Bytes, Bytes>(txn, Some(name))?))?;
+            Ok(CommitOrAbort::<_, ()>::Commit((meta, devices, messages, entries, notes, rows)))
         })?;
-        let CommitOrAbort::Commit((meta, devices, messages, entries, notes)) = committed else {
+        let CommitOrAbort::Commit((meta, devices, messages, entries, notes, rows)) = committed else {
             return Err(Error::Closed);
         };
         let mut txn = env.write_txn()?;
@@ -61,7 +64,7 @@ impl Disk {
             }
         }
         txn.commit()?;
-        Ok(Self { env, devices, messages, entries, notes })
+        Ok(Self { env, devices, messages, entries, notes, rows: Tables(rows) })
     }
 
     fn txn(&self) -> Result<RoTxn<'_, WithoutTls>, Error> {
@@ -174,7 +177,7 @@ impl Disk {
 #[allow(unsafe_code, reason = "LMDB maps its file; see SAFETY")]
 fn open_environment(folder: &Path, size_max_mib: usize) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
-    options.max_dbs(16).map_size(size_max_mib.saturating_mul(1024 * 1024));
+    options.max_dbs(32).map_size(size_max_mib.saturating_mul(1024 * 1024));
     // SAFETY: the map is undefined when another program changes the file under it. The folder is
     // the gateway's own (0700), LMDB's lock file keeps writers apart, and the control socket's
     // lock keeps a second gateway out of the folder.

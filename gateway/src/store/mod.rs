@@ -3,6 +3,7 @@
 
 mod disk;
 mod records;
+mod rows;
 mod writer;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use tokio::sync::oneshot;
 
 pub use disk::Disk;
 pub use records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord};
+pub use rows::{Kind, Row};
 pub use writer::Write;
 
 use writer::Writer;
@@ -41,6 +43,16 @@ pub enum Error {
     /// A name is too long to be a key.
     #[error("the name `{0}` is longer than 64 bytes")]
     NameTooLong(String),
+    /// A key or value is too long.
+    #[error("a record of {bytes} bytes is too large for `{database}`; at most {max} are accepted")]
+    TooLarge {
+        /// Name of the database within the store.
+        database: &'static str,
+        /// How many there are.
+        bytes: usize,
+        /// How many there may be.
+        max: usize,
+    },
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,

@@ -12,6 +12,7 @@ use super::{
     Disk, Error,
     disk::{id_of, user_key, user_prefix},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
+    rows::Kind,
 };
 
 /// Writes that may wait: at a commit of 20 ms (an SD card) this is a second of a busy house.
@@ -37,6 +38,14 @@ pub enum Write {
     AddNote { user: String, note: NoteRecord },
     /// Drop a note; answered with 1 when there was one, else 0.
     RemoveNote { user: String, id: u64 },
+    /// Add or replace a row.
+    PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
+    /// Add a row under the owner's next number; answered with it.
+    AppendRow { kind: Kind, owner: String, value: Vec<u8> },
+    /// Drop a row; answered with 1 when there was one, else 0.
+    RemoveRow { kind: Kind, owner: String, key: Vec<u8> },
+    /// Drop the rows whose key begins with `prefix`; answered with their number.
+    ClearRows { kind: Kind, owner: String, prefix: Vec<u8> },
 }
 
 type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
@@ -138,6 +147,10 @@ fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> 
             Ok(id)
         }
         Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
+        Write::PutRow { kind, owner, key, value } => disk.rows.put(txn, *kind, owner, key, value).map(|()| 0),
+        Write::AppendRow { kind, owner, value } => disk.rows.append(txn, *kind, owner, value),
+        Write::RemoveRow { kind, owner, key } => disk.rows.remove(txn, *kind, owner, key).map(u64::from),
+        Write::ClearRows { kind, owner, prefix } => disk.rows.clear(txn, *kind, owner, prefix),
     }
 }
 

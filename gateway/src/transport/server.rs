@@ -5,7 +5,7 @@ use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use device_protocol::{PATH, SUBPROTOCOL, SUBPROTOCOL_JSON, auth};
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
@@ -30,7 +30,8 @@ const HANDSHAKE_MS_MAX: u64 = 5_000;
 /// First byte of a TLS record that carries a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-type Reply = Response<Full<Bytes>>;
+/// An answer; its body may be a stream.
+pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 /// Where to listen.
 pub struct Listen {
@@ -253,7 +254,7 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
             _ => tracing::debug!(peer = %peer.address, "a WebSocket upgrade came to nothing"),
         }
     });
-    let mut reply = Response::new(Full::default());
+    let mut reply = Response::new(Full::default().boxed());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = reply.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
@@ -267,7 +268,7 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
 
 /// A short text answer.
 pub fn plain(status: StatusCode, text: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
     *reply.status_mut() = status;
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     reply

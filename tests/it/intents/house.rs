@@ -41,6 +41,7 @@ pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]
         guidance: None,
         flags: ToolFlags::default(),
         timeout_ms: None,
+        ..ToolSpec::default()
     }
 }
 

@@ -60,6 +60,7 @@ pub struct Definition {
 /// Changes nothing.
 const READ_ONLY: ToolFlags = ToolFlags {
     read_only: true,
+    idempotent: true,
     destructive: false,
     requires_approval: false,
     always: true,
@@ -68,7 +69,7 @@ const READ_ONLY: ToolFlags = ToolFlags {
 };
 
 /// Changes what is stored for the wearer.
-const CHANGES: ToolFlags = ToolFlags { read_only: false, persistent: true, ..READ_ONLY };
+const CHANGES: ToolFlags = ToolFlags { read_only: false, idempotent: false, persistent: true, ..READ_ONLY };
 
 /// Milliseconds that a built-in may take: the slowest thing that it does is one commit to a
 /// memory card.
@@ -94,6 +95,7 @@ impl From<Definition> for ToolSpec {
             guidance: definition.guidance.map(ToOwned::to_owned),
             flags: definition.flags,
             timeout_ms: Some(BUILT_IN_MS_MAX),
+            ..Self::default()
         }
     }
 }

@@ -136,6 +136,7 @@ mod tests {
             guidance: None,
             flags: ToolFlags::default(),
             timeout_ms: None,
+            ..ToolSpec::default()
         }
     }
 

@@ -16,6 +16,8 @@ pub use display::{Content, DisplayCommand, Priority, View};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
 pub use time::Timestamp;
-pub use tool::{ErrorCode, Phrases, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec};
+pub use tool::{
+    Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
+};
 pub use turn::Turn;
 pub use voice::{Transcript, TranscriptKind, VoiceFact};

@@ -10,7 +10,7 @@ use super::display::Content;
 ///
 /// The offline intent engine needs no more than this: a tool that is registered at run time with
 /// phrases can be spoken to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Full name, for example `timer.set`. Never parsed: names contain dots.
     pub name: String,
@@ -33,6 +33,46 @@ pub struct ToolSpec {
     /// Longest time a call may take, in milliseconds; the executor's default where absent.
     #[serde(default)]
     pub timeout_ms: Option<u32>,
+    /// JSON Schema of the result's `data`.
+    #[serde(default)]
+    pub output_schema: Option<Value>,
+    /// What kind of thing it is, for people who browse.
+    #[serde(default)]
+    pub category: Option<String>,
+    /// Package of the mini-app that has to run before a call.
+    #[serde(default)]
+    pub app: Option<String>,
+    /// Which clients see it; absent: all.
+    #[serde(default)]
+    pub clients: Option<Vec<ClientClass>>,
+    /// The question before a call that requires approval: text with `{property}` of its arguments.
+    #[serde(default)]
+    pub approval: Option<String>,
+    /// How often one user may call it.
+    #[serde(default)]
+    pub rate_limit: Option<RateLimit>,
+}
+
+/// Who asks for tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientClass {
+    /// The gateway's own assistant, for the wearer.
+    #[default]
+    Internal,
+    /// An assistant of the wearer's on another machine.
+    Copilot,
+    /// Anybody else with a key.
+    External,
+}
+
+/// At most so many calls in a span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// Calls, at least 1.
+    pub calls: u32,
+    /// The span in milliseconds, at least 1.
+    pub per_ms: u32,
 }
 
 /// Sentence templates in one language.
@@ -57,6 +97,8 @@ pub struct Phrases {
 pub struct ToolFlags {
     /// Changes nothing: may be repeated, cancelled and run beside others.
     pub read_only: bool,
+    /// A second call with the same arguments changes nothing more.
+    pub idempotent: bool,
     /// Destroys something that cannot be brought back.
     pub destructive: bool,
     /// The wearer is asked before every call.
@@ -100,9 +142,37 @@ pub struct ToolResult {
     /// Sentences that the wearer might say next.
     #[serde(default)]
     pub follow_ups: Vec<String>,
+    /// Parts that no text holds. They never enter a model's context.
+    #[serde(default)]
+    pub attachments: Vec<Attachment>,
     /// Present when it failed.
     #[serde(default)]
     pub error: Option<ToolError>,
+}
+
+/// A part of a result that is not text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Attachment {
+    /// A picture.
+    Image {
+        /// Media type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// Sound.
+    Audio {
+        /// Media type.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// A resource of an MCP server or a link to one, as the server gave it.
+    Resource {
+        /// The content block.
+        block: Value,
+    },
 }
 
 impl ToolResult {
