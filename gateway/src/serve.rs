@@ -18,7 +18,7 @@ use device_protocol::GoodbyeReason;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     executor::Executor,
-    ports::{Ports, Style},
+    ports::{NoApps, Ports, Style},
     registry::Registry,
 };
 
@@ -90,6 +90,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(roster.clone())),
         consent: questions.clone(),
+        apps: Arc::new(NoApps),
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };

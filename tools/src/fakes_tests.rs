@@ -82,6 +82,7 @@ impl World {
             notes: Arc::clone(self) as Arc<dyn Notes>,
             device: Arc::clone(self) as Arc<dyn DeviceCall>,
             consent: Arc::clone(self) as Arc<dyn Consent>,
+            apps: Arc::new(crate::ports::NoApps),
             clock: Arc::clone(self) as Arc<dyn Clock>,
             style: Style::default(),
         }

@@ -19,6 +19,8 @@ pub struct Ports {
     pub device: Arc<dyn DeviceCall>,
     /// Questions to the wearer.
     pub consent: Arc<dyn Consent>,
+    /// Mini-apps.
+    pub apps: Arc<dyn AppHost>,
     /// The only source of time.
     pub clock: Arc<dyn Clock>,
     /// How the wearer wants things said.
@@ -198,6 +200,27 @@ pub trait Consent: Send + Sync {
     /// Asks, and waits until the question is settled. When `cancel` fires, the question is taken
     /// back and the outcome is `Cancelled`.
     async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome;
+}
+
+/// The life of mini-apps.
+#[async_trait]
+pub trait AppHost: Send + Sync {
+    /// Makes sure that a user's app runs and can draw: its socket has been acknowledged. Answers
+    /// whether it had to be started for this.
+    ///
+    /// # Errors
+    /// It is not installed, its server does not answer, or it was not ready within `deadline`.
+    async fn activate(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, PortError>;
+}
+
+/// A box without mini-apps.
+pub struct NoApps;
+
+#[async_trait]
+impl AppHost for NoApps {
+    async fn activate(&self, _user: &str, package: &str, _deadline: Duration) -> Result<bool, PortError> {
+        Err(PortError::Unavailable(format!("no mini-app {package} is installed")))
+    }
 }
 
 /// The only source of time: no tool reads a clock by itself.

@@ -3,7 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript, Turn, VoiceFact,
+    AppEvent, Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript, Turn,
+    VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -97,6 +98,8 @@ pub enum Input {
         /// The answer.
         choice: ApprovalChoice,
     },
+    /// A mini-app of the wearer's does something with these glasses.
+    App(AppEvent),
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// The gateway is stopping.

@@ -108,6 +108,8 @@ impl Conversation {
                 let settled = self.approvals.handle_answered(&mut self.cx, id, choice);
                 self.approval_settled(settled);
             }
+            // Nothing arbitrates the display between apps and the assistant yet.
+            Input::App(_) => {}
             Input::Announce(announcement) => self.announce(announcement),
             Input::Shutdown => self.shutdown(),
         }

@@ -1,5 +1,6 @@
 //! The one language of core, tools and chat models.
 
+mod app;
 mod approval;
 mod device;
 mod display;
@@ -10,6 +11,7 @@ mod tool;
 mod turn;
 mod voice;
 
+pub use app::{AppEvent, AppKind};
 pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
 pub use device::{DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Content, DisplayCommand, Priority, View};
