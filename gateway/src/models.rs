@@ -7,6 +7,7 @@ use chat_models::{
     ChatModel,
     auth::Key,
     chat_completions::{ChatCompletions, Endpoint, Options},
+    commands_first::CommandsFirst,
     intents,
 };
 
@@ -17,7 +18,7 @@ use crate::config::Model;
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
 pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
-    let Model::ChatCompletions { base_url, model, key_env, key_file } = model else {
+    let Model::ChatCompletions { base_url, model, tools, commands_offline, key_env, key_file } = model else {
         return Ok(Arc::new(intents::Engine::new()));
     };
     // Only the first call in a process counts.
@@ -28,5 +29,7 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
         (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
         (None, None) => None,
     };
-    Ok(Arc::new(ChatCompletions::new(endpoint, Options::new(model))?))
+    let options = Options { tools: *tools, ..Options::new(model) };
+    let model = Arc::new(ChatCompletions::new(endpoint, options)?);
+    Ok(if *commands_offline { Arc::new(CommandsFirst::new(model)) } else { model })
 }

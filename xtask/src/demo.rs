@@ -59,6 +59,9 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
         demo.arg("--heard").arg(&kept);
+        if model.is_some() {
+            demo.arg("--with-model");
+        }
         gateway::run_interruptible(&mut demo)?;
         eprintln!();
         gateway::run_interruptible(house.gateway().arg("turns"))
@@ -74,6 +77,8 @@ fn configuration(data: &Path, model: Option<&str>) -> String {
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n", data.join("gateway"));
     if let Some(address) = model {
         text.push_str(&format!("[model]\nkind = \"chat_completions\"\nbase_url = {address:?}\nmodel = \"smollm2\"\n"));
+        // It chats, and calls no tools by itself.
+        text.push_str("tools = false\ncommands_offline = true\n");
     }
     text
 }

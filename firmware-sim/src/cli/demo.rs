@@ -1,4 +1,4 @@
-//! `lorgnette-sim demo`: the product, seen and heard. Five spoken turns over both transports, in the simulator's voice.
+//! `lorgnette-sim demo`: the product, seen and heard. Spoken turns over both transports, in the simulator's voice.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,6 +25,9 @@ pub(super) struct Arguments {
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
+    /// Also ask what only a language model can answer.
+    #[arg(long)]
+    with_model: bool,
 }
 
 /// What a turn must lead to.
@@ -70,6 +73,14 @@ const OVER_QUIC: Scene = Scene {
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
 
+/// No tool knows this.
+const OF_A_MODEL: Scene = Scene {
+    title: "a question to the language model",
+    file: "6-question.wav",
+    sentence: "Hey Mentra, what is the capital of France?",
+    proof: Proof::Answer(&["paris"]),
+};
+
 /// A question with a long answer, and what is said into it.
 const LONG_QUESTION: &str = "Hey Mentra, what can I say?";
 const INTERRUPTION: &str = "Mentra, stop.";
@@ -88,6 +99,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         folder,
         wait: Duration::from_secs(arguments.wait_s),
         scenes: 0,
+        total: OVER_WEBSOCKET.len() + 2 + usize::from(arguments.with_model),
         rows: Vec::new(),
         failures: Vec::new(),
     };
@@ -113,14 +125,19 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     stage.introduce(&glasses);
     stage.play(&mut glasses, &OVER_QUIC).await?;
     stage.interrupt(&mut glasses).await?;
+    if arguments.with_model {
+        tokio::time::sleep(REST).await;
+        stage.play(&mut glasses, &OF_A_MODEL).await?;
+    }
     glasses.goodbye().await;
 
     println!("\n{}\n", indent(&show::table(stage.style, &stage.rows)));
     if !stage.failures.is_empty() {
-        bail!("{} of 5 turns did not come through: {}", stage.failures.len(), stage.failures.join("; "));
+        let (failed, total) = (stage.failures.len(), stage.total);
+        bail!("{failed} of {total} turns did not come through: {}", stage.failures.join("; "));
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!("  {}", stage.style.green(&format!("all five turns came through in {seconds:.1} s")));
+    println!("  {}", stage.style.green(&format!("all {} turns came through in {seconds:.1} s", stage.total)));
     println!("  what was heard: {}\n", stage.folder.display());
     Ok(())
 }
@@ -130,6 +147,7 @@ struct Stage {
     folder: PathBuf,
     wait: Duration,
     scenes: usize,
+    total: usize,
     rows: Vec<(String, Latency)>,
     failures: Vec<String>,
 }
@@ -154,7 +172,7 @@ impl Stage {
 
     fn headline(&mut self, title: &str) {
         self.scenes += 1;
-        let head = format!("━━ {} of 5 · {title} ", self.scenes);
+        let head = format!("━━ {} of {} · {title} ", self.scenes, self.total);
         let rule = "━".repeat(74usize.saturating_sub(head.chars().count()));
         println!("\n  {}", self.style.bold(&(head + &rule)));
     }

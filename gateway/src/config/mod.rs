@@ -52,6 +52,10 @@ pub struct Checked {
     pub store_size_max_mib: usize,
 }
 
+/// What a model is told where the operator says nothing: its answer is heard and read in passing.
+const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
+    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji.";
+
 /// Who answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Model {
@@ -63,6 +67,10 @@ pub enum Model {
         base_url: String,
         /// Name of the model at that server.
         model: String,
+        /// Whether it is offered tools.
+        tools: bool,
+        /// Whether the offline engine answers what it understands, before the model is asked.
+        commands_offline: bool,
         /// Variable that holds the key.
         key_env: Option<String>,
         /// File that holds the key.
@@ -222,6 +230,8 @@ impl Problems<'_> {
                 Some(Model::ChatCompletions {
                     base_url: model.base_url.clone(),
                     model: model.model.clone(),
+                    tools: model.tools,
+                    commands_offline: model.commands_offline,
                     key_env: model.key_env.clone(),
                     key_file: model.key_file.clone(),
                 })
@@ -235,7 +245,10 @@ impl Problems<'_> {
         if phrases.is_empty() || phrases.len() > 16 || phrases.iter().any(|phrase| phrase.trim().is_empty()) {
             self.at(hearing.wake_phrases.span(), "`hearing.wake_phrases` needs 1 to 16 phrases, none of them empty");
         }
-        let instructions = raw.assistant.instructions.clone();
+        let mut instructions = raw.assistant.instructions.clone();
+        if instructions.is_empty() && *raw.model.kind.get_ref() != ModelKind::Offline {
+            INSTRUCTIONS.clone_into(&mut instructions);
+        }
         conversation::Config {
             wake_phrases: phrases.iter().map(|phrase| phrase.to_lowercase()).collect(),
             always_listening: hearing.always_listening,

@@ -47,6 +47,8 @@ pub(super) struct Model {
     pub(super) kind: Spanned<ModelKind>,
     pub(super) base_url: String,
     pub(super) model: String,
+    pub(super) tools: bool,
+    pub(super) commands_offline: bool,
     pub(super) key_env: Option<String>,
     pub(super) key_file: Option<PathBuf>,
 }
@@ -131,6 +133,8 @@ impl Default for Model {
             kind: unwritten(ModelKind::Offline),
             base_url: String::new(),
             model: String::new(),
+            tools: true,
+            commands_offline: false,
             key_env: None,
             key_file: None,
         }

@@ -3,7 +3,7 @@
 //! Source: the OpenAI API reference, "Create chat completion"; Ollama, llama.cpp and vLLM take the
 //! same.
 
-use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolResult};
+use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::{Request, names::NameMap};
@@ -20,6 +20,8 @@ pub struct Options {
     pub max_tokens_field: String,
     /// Asks for token counts; some servers refuse the field.
     pub include_usage: bool,
+    /// Offers tools. Small local models cannot call any, and only lose the thread over them.
+    pub tools: bool,
     /// Further fields of the body, for what only one server knows.
     pub extra: Map<String, Value>,
 }
@@ -32,6 +34,7 @@ impl Options {
             temperature: None,
             max_tokens_field: "max_tokens".into(),
             include_usage: true,
+            tools: true,
             extra: Map::new(),
         }
     }
@@ -40,8 +43,8 @@ impl Options {
 /// The body of the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
     let mut names = NameMap::default();
-    let tools: Vec<Value> = request
-        .tools
+    let offered = if options.tools { &request.tools[..] } else { &[] };
+    let tools: Vec<Value> = offered
         .iter()
         .map(|tool| {
             json!({"type": "function", "function": {
@@ -51,7 +54,7 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
             }})
         })
         .collect();
-    let mut messages = vec![json!({"role": "system", "content": system(request)})];
+    let mut messages = vec![json!({"role": "system", "content": system(request, offered)})];
     for message in &request.messages {
         push_message(message, &mut names, &mut messages);
     }
@@ -75,12 +78,12 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
 }
 
 /// Standing instructions first and the clock last, so that a provider's prefix cache holds.
-fn system(request: &Request) -> String {
+fn system(request: &Request, offered: &[ToolSpec]) -> String {
     let mut parts = Vec::new();
     if !request.system.is_empty() {
         parts.push(request.system.clone());
     }
-    let guidance = request.tools.iter().filter_map(|tool| tool.guidance.clone());
+    let guidance = offered.iter().filter_map(|tool| tool.guidance.clone());
     parts.extend(guidance);
     parts.push(format!("The wearer's language is {}. Local time is {}.", request.language, local_time(request.now)));
     parts.join("\n\n")

@@ -39,6 +39,8 @@ pub const UTTERANCE_BYTES_MAX: usize = 2_000;
 const GRAMMARS_MAX: usize = 8;
 /// Sentences offered to a wearer who was not understood.
 const EXAMPLES: usize = 3;
+/// How the ids of this engine's calls begin.
+pub const CALL_PREFIX: &str = "intent-";
 
 /// The offline engine. Cheap to share; keeps the compiled templates of the last few tool sets.
 #[derive(Default)]
@@ -68,17 +70,22 @@ impl Engine {
         Self::default()
     }
 
+    /// Whether the wearer's last words are a command that some tool declares.
+    pub fn understands(&self, request: &Request) -> bool {
+        let Some(text) = wearers_words(request) else {
+            return false;
+        };
+        let grammar = self.grammar(&request.tools, &request.language);
+        !grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).is_empty()
+    }
+
     /// Decides about a request; the whole engine without its stream.
     pub fn decide(&self, request: &Request) -> Decision {
         if let Some(said) = reply::to_results(&request.messages, &request.tools) {
             return Decision::Say(said);
         }
         let grammar = self.grammar(&request.tools, &request.language);
-        let last = request.messages.last();
-        let text = last
-            .filter(|message| message.role == Role::User)
-            .map(|message| message.plain_text())
-            .filter(|text| text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(text));
+        let text = wearers_words(request);
         let unknown = |near: Option<String>| {
             let said = reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES));
             Decision::Say(said)
@@ -105,7 +112,7 @@ impl Engine {
     /// Unique in the process by the counter, and across restarts by the wall clock.
     fn id(&self, request: &Request) -> String {
         let count = self.calls.fetch_add(1, Ordering::Relaxed);
-        format!("intent-{:x}-{count}", request.now.wall_ms)
+        format!("{CALL_PREFIX}{:x}-{count}", request.now.wall_ms)
     }
 
     fn grammar(&self, tools: &Arc<[ToolSpec]>, language: &str) -> Arc<Grammar> {
@@ -127,6 +134,13 @@ impl Engine {
         known.push(Compiled { tools: tools.clone(), language: language.to_owned(), grammar: grammar.clone() });
         grammar
     }
+}
+
+/// What the wearer has just said, if it is short enough to be a command.
+fn wearers_words(request: &Request) -> Option<String> {
+    let last = request.messages.last().filter(|message| message.role == Role::User)?;
+    let text = last.plain_text();
+    (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text)).then_some(text)
 }
 
 #[async_trait]

@@ -1,0 +1,116 @@
+//! Commands on the box, conversation at a model: what the tools' own sentences cover is answered by
+//! the offline engine, at once and without a network; everything else goes to the model.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ModelEvent, Part, Role};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{ChatModel, Request, intents};
+
+/// The offline engine in front of another model.
+pub struct CommandsFirst {
+    engine: intents::Engine,
+    model: Arc<dyn ChatModel>,
+}
+
+impl CommandsFirst {
+    /// In front of this model.
+    pub fn new(model: Arc<dyn ChatModel>) -> Self {
+        Self { engine: intents::Engine::new(), model }
+    }
+}
+
+#[async_trait]
+impl ChatModel for CommandsFirst {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
+        if answers_own_call(&request) || self.engine.understands(&request) {
+            self.engine.stream(request, events, cancel).await;
+        } else {
+            self.model.stream(request, events, cancel).await;
+        }
+    }
+}
+
+/// Whether the conversation ends with results of calls that the engine has made.
+fn answers_own_call(request: &Request) -> bool {
+    let Some(last) = request.messages.last().filter(|message| message.role == Role::Tool) else {
+        return false;
+    };
+    last.parts
+        .iter()
+        .all(|part| matches!(part, Part::ToolResult { call_id, .. } if call_id.starts_with(intents::CALL_PREFIX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Answer, Scripted};
+    use gateway_core::vocab::{Message, Phrases, Timestamp, ToolCall, ToolResult, ToolSpec};
+    use serde_json::json;
+
+    fn request(messages: Vec<Message>) -> Request {
+        let tool = ToolSpec {
+            name: "lamp.on".into(),
+            description: "Switches the lamp on.".into(),
+            input_schema: json!({"type": "object", "properties": {}}),
+            phrases: vec![Phrases { language: "en".into(), templates: vec!["(switch|turn) on the lamp".into()] }],
+            ..ToolSpec::default()
+        };
+        Request {
+            system: String::new(),
+            messages,
+            tools: Arc::new([tool]),
+            now: Timestamp::default(),
+            language: "en".into(),
+            max_tokens: None,
+        }
+    }
+
+    async fn answer(model: &CommandsFirst, request: Request) -> Vec<ModelEvent> {
+        let (events, mut received) = mpsc::channel(16);
+        model.stream(request, events, CancellationToken::new()).await;
+        let mut out = Vec::new();
+        while let Some(event) = received.recv().await {
+            out.push(event);
+        }
+        out
+    }
+
+    fn said(events: &[ModelEvent]) -> String {
+        events
+            .iter()
+            .filter_map(|event| match event {
+                ModelEvent::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn a_command_stays_on_the_box_and_a_question_goes_to_the_model() {
+        let model = CommandsFirst::new(Arc::new(Scripted::list([Answer::text("It is blue.")])));
+        let wearer = |text: &str| Message::text(Role::User, text);
+
+        let events = answer(&model, request(vec![wearer("turn on the lamp")])).await;
+        let Some(ModelEvent::ToolCall(call)) = events.first() else { panic!("{events:?}") };
+        assert_eq!(call.name, "lamp.on");
+
+        let call = ToolCall { ..call.clone() };
+        let id = call.id.clone();
+        let own = Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] };
+        let result = ToolResult::said("The lamp is on.");
+        let done = Message { role: Role::Tool, parts: vec![Part::ToolResult { call_id: id, result }] };
+        let events = answer(&model, request(vec![wearer("turn on the lamp"), own, done])).await;
+        assert_eq!(said(&events), "The lamp is on.");
+
+        let events = answer(&model, request(vec![wearer("what colour is the sky")])).await;
+        assert_eq!(said(&events), "It is blue.", "the script had one answer, and nothing took it before");
+    }
+}
