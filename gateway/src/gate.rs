@@ -14,7 +14,7 @@ use tools::{executor::Executor, registry::Registry};
 use crate::{
     config::Checked,
     device_task,
-    effects::{compute::Compute, ports::Questions},
+    effects::{books::StoredSwitches, compute::Compute, ports::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
     store::Store,
@@ -58,6 +58,8 @@ pub struct Gate {
     pub registry: Arc<Registry>,
     /// Runs tools.
     pub executor: Executor,
+    /// What users have switched off.
+    pub switches: Arc<StoredSwitches>,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
     /// Who answers.

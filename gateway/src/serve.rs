@@ -17,7 +17,7 @@ use audio::{
 use device_protocol::GoodbyeReason;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
-    executor::Executor,
+    executor::{Books, Executor},
     ports::{NoApps, Ports, Style},
     registry::Registry,
 };
@@ -26,7 +26,9 @@ use crate::{
     config::Checked,
     control,
     effects::{
+        books::{StoredCatalogue, StoredLedger, StoredSwitches},
         compute::Compute,
+        intents::StoredIntents,
         on_own_thread,
         ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
         spawn,
@@ -94,12 +96,26 @@ pub async fn start(config: Checked) -> Result<Running> {
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
+    let restored = registry
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |_source| true)
+        .context("reading the catalogue of tools")?;
+    tracing::debug!(restored, "tools of apps and servers as they were last known");
+    let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
+    let ledger = Arc::new(StoredLedger(store.clone()));
+    let journal = StoredIntents::new(store.clone());
+    journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    let books = Books {
+        journal: Some(Arc::new(journal)),
+        ledger: Some(ledger),
+        switches: Some(switches.clone()),
+        limits: config.tool_limits,
+    };
     let public_key = key.public();
     let stop = CancellationToken::new();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
-        executor: Executor::new(registry.clone(), ports),
+        executor: Executor::with_books(registry.clone(), ports, books),
         compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
         key,
         store,
@@ -107,6 +123,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         roster,
         users: users.clone(),
         registry,
+        switches,
         questions,
         model,
         asr: engines.asr,
