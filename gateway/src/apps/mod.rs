@@ -1,0 +1,3 @@
+//! Mini-apps: which are installed.
+
+pub mod installed;
