@@ -7,6 +7,7 @@
 pub mod apps;
 pub mod arguments;
 pub mod builtin;
+pub mod definition;
 pub mod device;
 pub mod executor;
 #[cfg(test)]

@@ -1,7 +1,18 @@
 //! Every maximum of the tools, each with its reason.
 
-/// Bytes of a tool's full name: model providers accept 64 to 128.
-pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of a tool's local name: MCP's own limit.
+pub const LOCAL_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a tool's full name: a package or server's name, a dot, and the local one. What model
+/// providers accept is less, and made of this in `gateway/chat`.
+pub const NAME_BYTES_MAX: usize = LOCAL_NAME_BYTES_MAX + 1 + 64;
+/// Bytes of a whole definition as JSON: two schemas and the texts.
+pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
+/// Nesting of a definition: its schemas stand two levels below it.
+pub const DEFINITION_DEPTH_MAX: usize = DEPTH_MAX + 4;
+/// Notes of a report: nobody reads more.
+pub const NOTES_MAX: usize = 32;
+/// Bytes of a category.
+pub const CATEGORY_BYTES_MAX: usize = 64;
 /// Bytes of a description: a model reads all of them on every turn.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a schema as JSON: the largest published tools have about 10 KiB.

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 
 use crate::{
     limits::{
-        DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX,
-        SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
+        CATEGORY_BYTES_MAX, DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
+        NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX,
+        TOOLS_PER_SOURCE_MAX,
     },
     phrases,
     runner::Runner,
@@ -302,6 +303,8 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         ("/description", Some(&spec.description), DESCRIPTION_BYTES_MAX),
         ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
         ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
+        ("/approval", spec.approval.as_ref(), REPLY_BYTES_MAX),
+        ("/category", spec.category.as_ref(), CATEGORY_BYTES_MAX),
     ];
     for (pointer, text, max) in texts {
         if let Some(text) = text
@@ -312,6 +315,14 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
     }
     let schema = Schema::compile(&spec.input_schema)
         .map_err(|misfit| invalid(format!("/input_schema{}", misfit.pointer), misfit.reason))?;
+    if let Some(schema) = &spec.output_schema {
+        Schema::compile_any(schema)
+            .map_err(|misfit| invalid(format!("/output_schema{}", misfit.pointer), misfit.reason))?;
+    }
+    let limits = spec.rate_limit.iter().flat_map(|limit| [limit.calls, limit.per_ms]);
+    if limits.min() == Some(0) {
+        return Err(invalid("/rate_limit".into(), "both numbers must be at least 1".into()));
+    }
     if spec.phrases.len() > LANGUAGES_MAX {
         let reason = format!("more than {LANGUAGES_MAX} languages");
         return Err(invalid("/phrases".into(), reason));

@@ -45,6 +45,26 @@ pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
     Some(out)
 }
 
+/// The properties that a template names in braces.
+///
+/// # Errors
+/// A brace is not closed, or nothing stands in it.
+pub fn slots(template: &str) -> Result<Vec<&str>, String> {
+    let mut slots = Vec::new();
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once('{') {
+        let Some((property, after)) = after.split_once('}') else {
+            return Err("'{' is not closed".to_owned());
+        };
+        if property.is_empty() {
+            return Err("'{}' names no property".to_owned());
+        }
+        slots.push(property);
+        rest = after;
+    }
+    Ok(slots)
+}
+
 /// What to say when a call failed and nobody had better words.
 pub fn apology(code: ErrorCode) -> &'static str {
     match code {
