@@ -1,0 +1,1 @@
+//! Mini-apps: their life, their sockets, what they hear and draw.
