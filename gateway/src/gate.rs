@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
+    apps::installed::Installed,
     config::Checked,
     device_task,
     effects::{compute::Compute, ports::Questions},
@@ -56,6 +57,8 @@ pub struct Gate {
     pub users: Arc<Users>,
     /// The catalogue of tools.
     pub registry: Arc<Registry>,
+    /// Mini-apps that are installed.
+    pub installed: Arc<Installed>,
     /// Runs tools.
     pub executor: Executor,
     /// Open questions to wearers.

@@ -17,12 +17,14 @@ use audio::{
 use device_protocol::GoodbyeReason;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
+    apps::client::Client,
     executor::Executor,
     ports::{NoApps, Ports, Style},
     registry::Registry,
 };
 
 use crate::{
+    apps::installed::Installed,
     config::Checked,
     control,
     effects::{
@@ -85,6 +87,8 @@ pub async fn start(config: Checked) -> Result<Running> {
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let questions = Arc::new(Questions::new(roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+    let client = Arc::new(Client::new()?);
+    let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
@@ -107,6 +111,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         roster,
         users: users.clone(),
         registry,
+        installed,
         questions,
         model,
         asr: engines.asr,

@@ -81,6 +81,11 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// Whether it gets sound.
+    pub fn hears_audio(&self) -> bool {
+        self.audio
+    }
+
     /// The next event. Cancel safe.
     pub async fn next(&mut self) -> Event {
         loop {

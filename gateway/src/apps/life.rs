@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use gateway_core::vocab::{AppEvent, AppKind};
+use serde::{Deserialize, Serialize};
 
 /// How long a start may take from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// dialled, and the webhook may be tried twice.
@@ -26,7 +27,7 @@ pub const RUNNING_MAX: usize = 32;
 pub type Connection = u64;
 
 /// What is known of an app when it is started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// Package.
     pub package: String,
@@ -78,6 +79,7 @@ impl StopReason {
 }
 
 /// What happens to apps.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// Somebody wants it to run.
@@ -99,6 +101,7 @@ pub enum Input {
 }
 
 /// What is to be done.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// Call the webhook with a session request. `afresh`: with a stop request before it.
