@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_and_endless_text_cut() {
-        for layout in [json!({}), json!(null), json!([1]), json!({"layoutType": "hologram"}), json!({"layoutType": 3})] {
+        for layout in [json!({}), json!(null), json!([1]), json!({"layoutType": "hologram"}), json!({"layoutType": 3})]
+        {
             assert!(matches!(read(&layout), Drawn::Refused(_)), "{layout}");
         }
         let Drawn::Content(Content::Text { text }) =

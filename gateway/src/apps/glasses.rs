@@ -109,7 +109,10 @@ mod tests {
     #[test]
     fn capabilities_say_what_apps_branch_on() {
         let eyes = Glasses { model: "Sim".into(), display: Some((40, 6)), ..Glasses::default() }.capabilities();
-        assert_eq!((&eyes["hasDisplay"], &eyes["hasCamera"], &eyes["modelName"]), (&json!(true), &json!(false), &json!("Sim")));
+        assert_eq!(
+            (&eyes["hasDisplay"], &eyes["hasCamera"], &eyes["modelName"]),
+            (&json!(true), &json!(false), &json!("Sim"))
+        );
         assert_eq!(eyes["display"]["maxTextLines"], 6);
         assert_eq!((&none()["modelName"], &none()["hasDisplay"]), (&json!("None"), &json!(false)));
     }

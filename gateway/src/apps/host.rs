@@ -196,7 +196,7 @@ impl Host {
             }
             Output::Stopped { package } => {
                 for waiting in user.stopping.remove(&package).unwrap_or_default() {
-                    drop(waiting.send(()));
+                    let _ = waiting.send(());
                 }
             }
             Output::Remember(card) => match serde_json::to_vec(&card) {
@@ -426,10 +426,6 @@ impl Host {
 
     pub(super) fn next_connection(&self) -> Connection {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn strong(&self) -> Option<Arc<Self>> {
-        self.me.upgrade()
     }
 }
 

@@ -86,10 +86,7 @@ fn it_runs_once_its_socket_is_acknowledged_and_not_before() {
     );
     assert_eq!(stage.state("a"), Some(State::Connecting));
     let out = stage.join("a", 1);
-    assert_eq!(
-        out,
-        [Output::Glasses(AppEventOf::Running("a".into())), Output::Started { package: "a".into() }]
-    );
+    assert_eq!(out, [Output::Glasses(AppEventOf::Running("a".into())), Output::Started { package: "a".into() }]);
     assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(State::Running), Some(1)));
 }
 

@@ -146,7 +146,8 @@ impl Host {
             let seeing = glasses.into_iter().flatten().find(|(_, glasses)| glasses.camera);
             seeing.map(|(device, _)| device.clone())
         };
-        let device = device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
+        let device =
+            device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
         let arrived = self
             .photos
             .wait(&device, wish.keep)

@@ -23,7 +23,10 @@ const PERMISSIONS: &str = "/api/public/permissions/";
 
 /// A path without the ending that 1.x of the SDK leaves on its base.
 fn without_base(path: &str) -> &str {
-    [PATH, PATH_OLD].iter().find_map(|base| path.strip_prefix(base).filter(|rest| rest.starts_with('/'))).unwrap_or(path)
+    [PATH, PATH_OLD]
+        .iter()
+        .find_map(|base| path.strip_prefix(base).filter(|rest| rest.starts_with('/')))
+        .unwrap_or(path)
 }
 
 /// Whether a path is one of these.
@@ -164,7 +167,9 @@ mod tests {
 
     #[test]
     fn rule_2_and_19_paths_of_all_sdks() {
-        for path in ["/api/sdk/simple-storage/ann", "/app-ws/api/sdk/simple-storage/ann/k", "/tpa-ws/appsettings/user/a"] {
+        for path in
+            ["/api/sdk/simple-storage/ann", "/app-ws/api/sdk/simple-storage/ann/k", "/tpa-ws/appsettings/user/a"]
+        {
             assert!(owns(path), "{path}");
         }
         for path in ["/", "/app-ws", "/app-wsx/api/sdk/simple-storage/a", "/api/tts", "/api/sdk/simple-storage"] {

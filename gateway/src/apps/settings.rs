@@ -83,7 +83,10 @@ mod tests {
         own.insert("size".into(), "l".into());
         let filled = filled(&declared(), &own);
         assert_eq!(filled.len(), 3);
-        assert_eq!((&filled[0]["value"], &filled[1]["value"], &filled[2]["value"]), (&json!("en"), &json!(null), &json!("l")));
+        assert_eq!(
+            (&filled[0]["value"], &filled[1]["value"], &filled[2]["value"]),
+            (&json!("en"), &json!(null), &json!("l"))
+        );
     }
 
     #[test]

@@ -138,14 +138,20 @@ impl Host {
             return false;
         }
         if let Some(speech) = self.speeches.open().remove(&id) {
-            drop(speech.done.send(heard));
+            let _ = speech.done.send(heard);
         }
         true
     }
 }
 
 /// Says something and gives the answer to whoever asked.
-pub(super) async fn say(host: Arc<Host>, user: String, package: String, url: String, alone: bool) -> Result<(), String> {
+pub(super) async fn say(
+    host: Arc<Host>,
+    user: String,
+    package: String,
+    url: String,
+    alone: bool,
+) -> Result<(), String> {
     match words_of(&url) {
         Some(text) => host.speak(&user, &package, &text, alone).await,
         None => Err("these glasses speak text, but play no files: use speak()".to_owned()),

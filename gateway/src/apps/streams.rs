@@ -81,7 +81,10 @@ pub fn judge(name: &str, permissions: &[String], language: &str) -> Judged {
             Judged::Unserved("this gateway does not know where the wearer is".to_owned())
         }
         (
-            "calendar_event" | "phone_notification" | "phone_notification_dismissed" | "notification_dismissed"
+            "calendar_event"
+            | "phone_notification"
+            | "phone_notification_dismissed"
+            | "notification_dismissed"
             | "phone_battery_update",
             _,
         ) => Judged::Unserved("no telephone is connected to this gateway".to_owned()),
@@ -251,7 +254,8 @@ mod tests {
     #[test]
     fn every_stream_and_what_becomes_of_it() {
         let served = |name: &str| matches!(judge(name, &all(), "en"), Judged::Served(_));
-        let streams = ["transcription", "transcription:en-GB", "transcription:auto", "VAD", "audio_chunk", "head_position"];
+        let streams =
+            ["transcription", "transcription:en-GB", "transcription:auto", "VAD", "audio_chunk", "head_position"];
         for name in streams.into_iter().chain(["button_press", "touch_event", "touch_event:forward_swipe"]) {
             assert!(served(name), "{name}");
         }
@@ -302,7 +306,11 @@ mod tests {
     #[test]
     fn a_touch_goes_to_whoever_wants_it() {
         let mut subscriptions = Subscriptions::default();
-        subscriptions.replace(names(&["touch_event", "touch_event:forward_swipe", "touch_event:single_tap"]), &[], "en");
+        subscriptions.replace(
+            names(&["touch_event", "touch_event:forward_swipe", "touch_event:single_tap"]),
+            &[],
+            "en",
+        );
         let touch = Event::Touch { model: "Sim".into(), gesture: "forward_swipe" };
         let out: Vec<&str> = subscriptions.of(&touch).into_iter().map(|(name, _)| name).collect();
         assert_eq!(out, ["touch_event", "touch_event:forward_swipe"]);

@@ -25,7 +25,9 @@ pub async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String>
     match answer {
         Ok(answer) if answer.status().is_success() => Ok(()),
         // Wherever it leads to, the user's name goes to nobody but the app's own server.
-        Ok(answer) if answer.status().is_redirection() => Err("its server leads elsewhere, which is refused".to_owned()),
+        Ok(answer) if answer.status().is_redirection() => {
+            Err("its server leads elsewhere, which is refused".to_owned())
+        }
         Ok(answer) => Err(format!("its server answered the start with status {}", answer.status().as_u16())),
         Err(error) if error.is_timeout() && !error.is_connect() => Ok(()),
         Err(error) if error.is_connect() => Err("its server does not answer".to_owned()),

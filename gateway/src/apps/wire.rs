@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn every_frame_of_the_recorded_kinds_parses() {
-        for kind in ["rgb_led_control", "rtmp_stream_request", "managed_stream_request", "ping", "stream_status_check"] {
+        for kind in ["rgb_led_control", "rtmp_stream_request", "managed_stream_request", "ping", "stream_status_check"]
+        {
             let text = format!(r#"{{"type":"{kind}","packageName":"a","sessionId":"unknown-session-id"}}"#);
             assert_ne!(serde_json::from_str::<FromApp>(&text).unwrap(), FromApp::Other, "{kind}");
         }
