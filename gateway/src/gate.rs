@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
-    apps::installed::Installed,
+    apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
     effects::{compute::Compute, ports::Questions},
@@ -59,6 +59,8 @@ pub struct Gate {
     pub registry: Arc<Registry>,
     /// Mini-apps that are installed.
     pub installed: Arc<Installed>,
+    /// Mini-apps that run.
+    pub apps: Arc<Host>,
     /// Runs tools.
     pub executor: Executor,
     /// Open questions to wearers.

@@ -19,12 +19,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
     executor::Executor,
-    ports::{NoApps, Ports, Style},
+    ports::{Ports, Style},
     registry::Registry,
 };
 
 use crate::{
-    apps::installed::Installed,
+    apps::{self, host::Host, installed::Installed},
     config::Checked,
     control,
     effects::{
@@ -89,17 +89,19 @@ pub async fn start(config: Checked) -> Result<Running> {
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
+    let stop = CancellationToken::new();
+    let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
+    apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(roster.clone())),
         consent: questions.clone(),
-        apps: Arc::new(NoApps),
+        apps: apps.clone(),
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
     let public_key = key.public();
-    let stop = CancellationToken::new();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
@@ -112,6 +114,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         users: users.clone(),
         registry,
         installed,
+        apps: apps.clone(),
         questions,
         model,
         asr: engines.asr,
@@ -123,6 +126,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     });
     users.wake_all()?;
     let tasks = vec![
+        spawn("apps", apps.run()),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
@@ -150,6 +154,15 @@ impl Running {
             drop(task.await);
         }
     }
+}
+
+/// Where apps on this machine reach the gateway.
+fn apps_url(web: std::net::SocketAddr) -> String {
+    let mut address = web;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    format!("ws://{address}{}", apps::PATH)
 }
 
 struct Engines {

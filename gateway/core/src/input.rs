@@ -102,6 +102,11 @@ pub enum Input {
     App(AppEvent),
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
+    /// What was to be announced is not wanted any more.
+    Withdraw {
+        /// Number of the announcement.
+        id: u64,
+    },
     /// The gateway is stopping.
     Shutdown,
 }
@@ -122,7 +127,7 @@ pub struct Announcement {
     pub id: u64,
     /// What to say.
     pub say: String,
-    /// What to show.
+    /// What to show. With an empty text nothing is shown and no sound goes before: a voice and no more.
     pub show: Content,
 }
 

@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{Approval, ApprovalOutcome, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{Approval, ApprovalOutcome, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -333,6 +333,15 @@ impl Conversation {
         }
     }
 
+    /// Takes an announcement back, whether it waits or is being said.
+    pub(super) fn withdraw(&mut self, id: u64) {
+        self.notices.withdraw(&mut self.cx, id);
+        if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
+            let ended = self.reply.stop(&mut self.cx);
+            self.ended(ended);
+        }
+    }
+
     /// Announces what waits, where nobody else has the floor.
     fn announce_next(&mut self) {
         while self.link.is_up() && !self.is_busy() {
@@ -341,10 +350,17 @@ impl Conversation {
             let Some(Announcement { id, say, show }) = self.notices.take(&mut self.cx, free) else {
                 return;
             };
-            self.cx.push(Output::Chime(Chime::Notice));
+            let voice_only = matches!(&show, Content::Text { text } if text.is_empty());
+            if !voice_only {
+                self.cx.push(Output::Chime(Chime::Notice));
+            }
             let purpose = Purpose::Notice { id };
             self.reply.begin(&mut self.cx, purpose, NO_TURN);
-            self.reply.show(&mut self.cx, show, Priority::Notice);
+            if voice_only {
+                self.reply.say_only();
+            } else {
+                self.reply.show(&mut self.cx, show, Priority::Notice);
+            }
             let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
             self.ended(ended);
             let ended = self.reply.finish(&mut self.cx);

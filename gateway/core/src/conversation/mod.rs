@@ -111,6 +111,7 @@ impl Conversation {
             // Nothing arbitrates the display between apps and the assistant yet.
             Input::App(_) => {}
             Input::Announce(announcement) => self.announce(announcement),
+            Input::Withdraw { id } => self.withdraw(id),
             Input::Shutdown => self.shutdown(),
         }
         self.settle();

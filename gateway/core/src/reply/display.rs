@@ -44,6 +44,11 @@ impl Board {
         cx.disarm(Timer::PageDue);
     }
 
+    /// What is said next is not drawn.
+    pub(super) fn say_only(&mut self) {
+        self.taken = true;
+    }
+
     /// More of the answer. Drawn at most every `display_interval_ms`.
     pub(super) fn push(&mut self, cx: &mut Context, text: &str) {
         if cx.display.is_none() || self.taken {

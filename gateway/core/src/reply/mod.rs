@@ -117,6 +117,11 @@ impl Reply {
         self.go_on(cx)
     }
 
+    /// What was begun is for the ear alone.
+    pub(crate) fn say_only(&mut self) {
+        self.board.say_only();
+    }
+
     /// Draws something of its own.
     pub(crate) fn show(&mut self, cx: &mut Context, content: Content, priority: Priority) {
         let stands_ms = display::stands_ms(display::chars(&content)).max(SHOWN_MS_MIN);

@@ -116,6 +116,16 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let show = Content::Card { title: "Notice".into(), text: say.clone() };
             input(world, device, Input::Announce(Announcement { id, say, show }))
         }
+        "whisper" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let say = words.quoted().unwrap_or_default().to_string();
+            let show = Content::Text { text: String::new() };
+            input(world, device, Input::Announce(Announcement { id, say, show }))
+        }
+        "withdraw" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            input(world, device, Input::Withdraw { id })
+        }
         // A voice fact out of turn.
         "fact" => {
             let utterance = words.after("started").and_then(|word| word.parse().ok()).ok_or("which utterance?")?;
