@@ -219,6 +219,7 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
 
 async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {
     let context = CallContext {
+        session: String::new(),
         user: user.to_owned(),
         device: device.to_owned(),
         turn: Turn::default(),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::telemetry::TurnRecord;
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
-const LINE_BYTES_MAX: usize = 2 * tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
+const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -50,7 +50,7 @@ pub enum Answer {
     /// Installed apps.
     Apps { apps: Vec<apps::Listed> },
     /// What went wrong with an app lately, oldest first.
-    Faults { faults: Vec<tools::apps::faults::Fault> },
+    Faults { faults: Vec<::tools::apps::faults::Fault> },
     /// What a sentence leads to.
     Tried { tried: apps::Tried },
     /// Not done; why and what to do.
