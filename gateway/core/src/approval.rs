@@ -10,7 +10,7 @@ use crate::{
     floor::commands,
     limits::QUESTIONS_MAX,
     output::Output,
-    vocab::{Approval, ApprovalChoice, ApprovalOutcome},
+    vocab::{Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
 /// The machine of this module. The first question is the one that stands.
@@ -83,6 +83,7 @@ impl Approvals {
         for question in self.questions.drain(..) {
             settle(cx, &question.approval, ApprovalOutcome::Cancelled);
         }
+        cx.release(Priority::Approval);
         cx.disarm(Timer::ApprovalExpired);
     }
 
@@ -90,7 +91,10 @@ impl Approvals {
     fn put(&mut self, cx: &mut Context) {
         if let Some(question) = self.questions.front_mut() {
             question.asked_us = cx.now_us();
-            cx.arm(Timer::ApprovalExpired, question.approval.expires_ms);
+            let Approval { tool, question: text, expires_ms, .. } = &question.approval;
+            cx.arm(Timer::ApprovalExpired, *expires_ms);
+            let card = Content::Card { title: tool.clone(), text: text.clone() };
+            cx.claim(Priority::Approval, card, Some(*expires_ms));
             cx.push(Output::AskApproval(question.approval.clone()));
         }
     }
@@ -98,6 +102,7 @@ impl Approvals {
     fn settle_first(&mut self, cx: &mut Context, outcome: ApprovalOutcome) -> Option<Approval> {
         let question = self.questions.pop_front()?;
         cx.disarm(Timer::ApprovalExpired);
+        cx.release(Priority::Approval);
         settle(cx, &question.approval, outcome);
         self.put(cx);
         Some(question.approval)

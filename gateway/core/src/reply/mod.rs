@@ -44,6 +44,10 @@ pub(crate) struct Reply {
 impl Reply {
     /// Begins to say something. What was being said must have ended.
     pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Turn) {
+        // Who asks for something has seen what was announced.
+        if purpose == Purpose::Answer {
+            cx.release(Priority::Notice);
+        }
         self.board.begin(cx, turn);
         self.job = Some(Job::new(cx, purpose, turn));
     }
