@@ -100,6 +100,7 @@ impl Conversation {
             }
             Input::Played { speech, clauses_done, clause_part, finished } => {
                 let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, finished);
+                self.question_played();
                 self.ended(ended);
             }
             Input::Button(button) => self.button(button),

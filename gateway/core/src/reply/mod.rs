@@ -116,6 +116,11 @@ impl Reply {
         }
     }
 
+    /// Whether any of a question has been played.
+    pub(crate) fn heard_question(&self, id: u64) -> bool {
+        self.job.as_ref().is_some_and(|job| job.heard_question(id))
+    }
+
     pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {
         self.job.as_mut()?.drop_question(cx, id);
         self.go_on(cx)
