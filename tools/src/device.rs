@@ -10,6 +10,7 @@ use gateway_core::vocab::{Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     limits::{
@@ -151,7 +152,9 @@ struct DeviceRunner {
 #[async_trait]
 impl Runner for DeviceRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
-        context.ports.device.call(&self.device, &call.name, call.arguments, context.deadline, context.cancel).await
+        // The glasses cannot take back what they have begun: what changes something is waited for.
+        let cancel = if context.flags.read_only { context.cancel } else { CancellationToken::new() };
+        context.ports.device.call(&self.device, &call.name, call.arguments, context.deadline, cancel).await
     }
 }
 

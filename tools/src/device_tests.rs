@@ -44,7 +44,7 @@ fn house() -> (Arc<World>, Executor) {
     (world, executor)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn device_tools_come_are_called_and_go() {
     let (world, executor) = house();
     let registry = executor.registry();

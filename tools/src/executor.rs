@@ -1,19 +1,36 @@
-//! How a call comes to its one result: find, check, ask, run, cap.
+//! How a call comes to its one result: find, permit, check, look back, limit, ask, activate, run,
+//! cap, record.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{ApprovalOutcome, ClientClass, ErrorCode, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    arguments::Refusal,
+    attempt,
+    consent::{self, cancelled},
+    intents::{self, Entry, Intent, Journal, Past, Running},
+    ledger::{Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
-    ports::{ConsentRequest, Ports},
+    permissions::{self, AllOn, Switches},
+    ports::{ConsentRequest, PortError, Ports},
+    rates::{Limits, Rates},
     registry::{Registered, Registry, Snapshot},
     reply,
     runner::RunContext,
+    secret::Secrets,
 };
 
 /// Where a call comes from.
@@ -23,6 +40,9 @@ pub struct CallContext {
     pub user: String,
     /// The device on which it was wished for.
     pub device: String,
+    /// Within it a turn and a call id name a call once and for all: the same call seen again is not
+    /// run again. Empty where nobody vouches for that; every call is a new one then.
+    pub session: String,
     /// The turn that it belongs to.
     pub turn: Turn,
     /// Fires when the turn is interrupted.
@@ -33,17 +53,63 @@ pub struct CallContext {
     pub client: ClientClass,
 }
 
+/// What is written down about calls, and what holds them back. Every part may be missing.
+#[derive(Clone, Default)]
+pub struct Books {
+    /// Intents of calls that change something.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// Calls of persistent tools.
+    pub ledger: Option<Arc<dyn Ledger>>,
+    /// What users have switched off.
+    pub switches: Option<Arc<dyn Switches>>,
+    /// How often anything may be called.
+    pub limits: Limits,
+}
+
 /// Runs calls.
 #[derive(Clone)]
 pub struct Executor {
     registry: Arc<Registry>,
     ports: Ports,
+    journal: Option<Arc<dyn Journal>>,
+    ledger: Option<Arc<dyn Ledger>>,
+    switches: Arc<dyn Switches>,
+    rates: Arc<Rates>,
+    secrets: Secrets,
+    running: Running,
+    /// Number of the next call that nobody vouches for.
+    next: Arc<AtomicU64>,
 }
 
+/// What the ledger wants to know beside the result.
+#[derive(Default)]
+struct Facts {
+    asked: bool,
+    bytes_in: u64,
+}
+
+type Refused = Box<ToolResult>;
+
 impl Executor {
-    /// An executor of the registry's tools.
+    /// An executor of the registry's tools that writes nothing down.
     pub fn new(registry: Arc<Registry>, ports: Ports) -> Self {
-        Self { registry, ports }
+        Self::with_books(registry, ports, Books::default())
+    }
+
+    /// An executor of the registry's tools.
+    pub fn with_books(registry: Arc<Registry>, ports: Ports, books: Books) -> Self {
+        let rates = Rates::new(books.limits, Arc::clone(&ports.clock));
+        Self {
+            registry,
+            ports,
+            journal: books.journal,
+            ledger: books.ledger,
+            switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
+            rates: Arc::new(rates),
+            secrets: Secrets::default(),
+            running: Running::default(),
+            next: Arc::default(),
+        }
     }
 
     /// The catalogue.
@@ -51,45 +117,210 @@ impl Executor {
         &self.registry
     }
 
-    /// Brings a call to exactly one result.
-    ///
-    /// The future must be driven to its end: an interruption is told through `context.cancel`,
-    /// which stops a read-only tool at once and lets any other one finish, so that nothing is left
-    /// half done.
-    pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
-        let offered = self.registry.snapshot(&context.user, &context.device);
-        let Some(tool) = offered.find(&call.name).cloned() else {
-            let name = reply::cut(&call.name, NAME_BYTES_MAX);
-            let message = format!("No tool named '{name}' is offered.");
-            return reply::finish(ToolResult::failed(ErrorCode::ToolNotFound, message, false), None);
-        };
-        let result = match self.prepare(&context, &tool, &call).await {
-            Ok(()) => self.run(context, offered, &tool, call).await,
-            Err(refusal) => *refusal,
-        };
-        reply::finish(result, tool.spec.reply.as_deref())
+    /// The secrets that are blotted out of all results. Whoever uses one tells it here.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
-    /// Everything before the side effect.
-    async fn prepare(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Result<(), Box<ToolResult>> {
-        check_arguments(tool, &call.arguments)?;
-        if tool.spec.flags.requires_approval {
-            self.ask(context, tool, call).await?;
+    /// The tools that a client of this user is offered on this device, and the catalogue's
+    /// revision: those of its class that the user has not switched off.
+    pub fn offered(&self, user: &str, device: &str, client: ClientClass) -> (u64, Arc<[ToolSpec]>) {
+        let snapshot = self.registry.snapshot(user, device);
+        let specs = snapshot.for_client(client);
+        let denied = self.switches.denied(user);
+        if denied.is_empty() {
+            return (snapshot.revision, specs);
         }
-        if context.cancel.is_cancelled() {
-            return Err(Box::new(cancelled()));
+        let on = specs.iter().filter(|spec| !permissions::is_denied(&denied, &spec.name));
+        (snapshot.revision, on.cloned().collect())
+    }
+
+    /// Brings a call to exactly one result.
+    ///
+    /// The future must be driven to its end. An interruption is told through `context.cancel`: a
+    /// read-only tool is stopped, any other one is told of it and left to finish, so that nothing
+    /// is half done without anybody knowing.
+    pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
+        let began = self.ports.clock.now();
+        let offered = self.registry.snapshot(&context.user, &context.device);
+        let tool = offered.find(&call.name).cloned();
+        let (user, device, client, turn) =
+            (context.user.clone(), context.device.clone(), context.client, context.turn.id);
+        let mut facts = Facts::default();
+        let deciding = AssertUnwindSafe(self.decide(context, offered, tool.as_deref(), call, &mut facts));
+        let result = deciding.catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!("a part of the executor panicked");
+            let message = "The call crashed; whether anything was done is unknown.";
+            ToolResult::failed(ErrorCode::ExecutionError, message, false)
+        });
+        let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
+        let mut result = reply::finish(result, template);
+        self.secrets.blot_result(&mut result);
+        if let (Some(ledger), Some(tool)) = (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent)) {
+            let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
+            ledger.record(Record {
+                wall_ms: began.wall_ms,
+                user,
+                device,
+                client,
+                turn,
+                tool: tool.spec.name.clone(),
+                source: tool.source.to_string(),
+                took_ms: took_us / 1_000,
+                error: result.error.as_ref().map(|error| error.code),
+                asked: facts.asked,
+                bytes_in: facts.bytes_in,
+                bytes_out: bytes_of(&result),
+            });
         }
+        result
+    }
+
+    async fn decide(
+        &self,
+        context: CallContext,
+        offered: Arc<Snapshot>,
+        tool: Option<&Registered>,
+        call: ToolCall,
+        facts: &mut Facts,
+    ) -> ToolResult {
+        let Some(tool) = tool else {
+            let name = reply::cut(&call.name, NAME_BYTES_MAX);
+            let message = format!("No tool named '{name}' is offered.");
+            return ToolResult::failed(ErrorCode::ToolNotFound, message, false);
+        };
+        if let Err(refused) = self.check(&context, tool, &call, facts) {
+            return *refused;
+        }
+        let Some((journal, intent)) = self.intent(&context, tool, &call) else {
+            return self.ask_and_run(context, offered, tool, call, None, facts).await;
+        };
+        // The same call may run at this moment, or have run before.
+        let place = match self.running.enter(&intent) {
+            Entry::First(place) => place,
+            Entry::Same(other) => return intents::wait(other).await,
+        };
+        let result = match journal.recall(&intent) {
+            Ok(None) => self.ask_and_run(context, offered, tool, call, Some((journal, &intent)), facts).await,
+            Ok(Some(Past::Done(result))) => *result,
+            Ok(Some(Past::Unknown)) => intents::unknown(),
+            Err(error) => not_written(error),
+        };
+        place.tell(&result);
+        result
+    }
+
+    /// Whether the call is one that this client may make.
+    fn check(
+        &self,
+        context: &CallContext,
+        tool: &Registered,
+        call: &ToolCall,
+        facts: &mut Facts,
+    ) -> Result<(), Refused> {
+        let refuse = |message: &str| Err(Box::new(ToolResult::failed(ErrorCode::PermissionDenied, message, false)));
+        if !permissions::is_for(&tool.spec, context.client) {
+            return refuse("This tool is not for this kind of client.");
+        }
+        if permissions::is_denied(&self.switches.denied(&context.user), &tool.spec.name) {
+            return refuse("The user has switched this tool off.");
+        }
+        facts.bytes_in = check_arguments(tool, &call.arguments)?;
         Ok(())
     }
 
-    async fn ask(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Result<(), Box<ToolResult>> {
+    /// What is to be written down before the call.
+    fn intent(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<(&dyn Journal, Intent)> {
+        let journal = self.journal.as_deref().filter(|_| !tool.spec.flags.read_only)?;
+        let wall_ms = self.ports.clock.now().wall_ms;
+        let number = if context.session.is_empty() { self.next.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let key = intents::key(&[
+            context.session.as_bytes(),
+            &number.to_be_bytes(),
+            // Numbers begin anew with the process, wall time does not.
+            &if context.session.is_empty() { wall_ms } else { 0 }.to_be_bytes(),
+            context.device.as_bytes(),
+            &context.turn.id.to_be_bytes(),
+            call.id.as_bytes(),
+            &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
+        ]);
+        Some((journal, Intent { user: context.user.clone(), key, tool: tool.spec.name.clone(), wall_ms }))
+    }
+
+    async fn ask_and_run(
+        &self,
+        context: CallContext,
+        offered: Arc<Snapshot>,
+        tool: &Registered,
+        call: ToolCall,
+        intent: Option<(&dyn Journal, &Intent)>,
+        facts: &mut Facts,
+    ) -> ToolResult {
+        if let Err(early) = self.rates.check(&context.user, tool) {
+            return too_often(early);
+        }
+        if tool.spec.flags.requires_approval {
+            facts.asked = true;
+            if let Some(refused) = self.ask(&context, tool, &call).await {
+                return refused;
+            }
+        }
+        if context.cancel.is_cancelled() {
+            return cancelled();
+        }
+        // Only from here on time runs: while the wearer thinks it stands still.
+        let deadline = tool
+            .spec
+            .timeout_ms
+            .map_or(context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
+            .min(Duration::from_millis(CALL_MS_MAX));
+        let until = Instant::now() + deadline;
+        let activated = match self.activate(&context, tool, until).await {
+            Ok(activated) => activated,
+            Err(refused) => return *refused,
+        };
+        if let Some((journal, intent)) = intent {
+            if let Err(error) = journal.begin(intent).await {
+                return not_written(error);
+            }
+            if context.cancel.is_cancelled() {
+                let result = cancelled();
+                journal.finish(intent, &result);
+                return result;
+            }
+        }
+        let run = RunContext {
+            user: context.user,
+            device: context.device,
+            turn: context.turn,
+            local_name: tool.local_name.clone(),
+            flags: tool.spec.flags,
+            activated,
+            deadline,
+            cancel: context.cancel,
+            ports: self.ports.clone(),
+            offered,
+        };
+        let mut result = attempt::run(tool, run, call, until).await;
+        check_output(tool, &result);
+        if let Some((journal, intent)) = intent {
+            // What is kept for a repetition is capped and blotted like what is given now.
+            result = reply::finish(result, tool.spec.reply.as_deref());
+            self.secrets.blot_result(&mut result);
+            journal.finish(intent, &result);
+        }
+        result
+    }
+
+    /// Asks the wearer; a refusal where there was no yes.
+    async fn ask(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<ToolResult> {
         let request = ConsentRequest {
             user: context.user.clone(),
             device: context.device.clone(),
             turn: context.turn,
             call_id: call.id.clone(),
             tool: tool.spec.name.clone(),
-            question: question(tool),
+            question: consent::question(tool, &call.arguments),
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
         };
@@ -98,67 +329,43 @@ impl Executor {
         let outcome = tokio::select! {
             biased;
             () = context.cancel.cancelled() => ApprovalOutcome::Cancelled,
-            outcome = tokio::time::timeout(limit, AssertUnwindSafe(asking).catch_unwind()) => {
+            outcome = timeout(limit, AssertUnwindSafe(asking).catch_unwind()) => {
                 // A question that broke counts as a refusal: nothing runs without a yes.
                 outcome.map_or(ApprovalOutcome::Expired, |settled| {
                     settled.unwrap_or(ApprovalOutcome::Denied)
                 })
             }
         };
-        let (code, message) = match outcome {
-            ApprovalOutcome::Approved => return Ok(()),
-            ApprovalOutcome::Denied => (ErrorCode::ApprovalDenied, "The wearer said no."),
-            ApprovalOutcome::Expired => {
-                (ErrorCode::ApprovalExpired, "The wearer did not answer in time; nothing was done.")
-            }
-            ApprovalOutcome::Cancelled => return Err(Box::new(cancelled())),
-        };
-        Err(Box::new(ToolResult::failed(code, message, false)))
+        consent::refusal(outcome)
     }
 
-    async fn run(&self, context: CallContext, offered: Arc<Snapshot>, tool: &Registered, call: ToolCall) -> ToolResult {
-        let flags = tool.spec.flags;
-        let deadline = tool
-            .spec
-            .timeout_ms
-            .map_or(context.default_timeout, |ms| Duration::from_millis(u64::from(ms)))
-            .min(Duration::from_millis(CALL_MS_MAX));
-        let cancel = if flags.read_only { context.cancel.clone() } else { CancellationToken::new() };
-        let run = RunContext {
-            user: context.user,
-            device: context.device,
-            turn: context.turn,
-            deadline,
-            cancel: cancel.clone(),
-            ports: self.ports.clone(),
-            offered,
+    /// Makes sure that the tool's app runs. Whether it had to be started for this call.
+    async fn activate(&self, context: &CallContext, tool: &Registered, until: Instant) -> Result<bool, Refused> {
+        let Some(package) = &tool.spec.app else {
+            return Ok(false);
         };
-        let running = AssertUnwindSafe(async { tool.runner.run(run, call).await }).catch_unwind();
-        tokio::select! {
+        let left = until.saturating_duration_since(Instant::now());
+        let starting = AssertUnwindSafe(self.ports.apps.activate(&context.user, package, left)).catch_unwind();
+        let started = tokio::select! {
             biased;
-            () = cancel.cancelled() => cancelled(),
-            ended = tokio::time::timeout(deadline, running) => match ended {
-                Ok(Ok(result)) => result,
-                Ok(Err(_panic)) => {
-                    tracing::error!(tool = tool.spec.name, "a tool panicked");
-                    let message = "The tool crashed; whether anything was done is unknown.";
-                    ToolResult::failed(ErrorCode::ExecutionError, message, false)
-                }
-                Err(_elapsed) if flags.read_only => {
-                    ToolResult::failed(ErrorCode::Timeout, "No answer in time.", true)
-                }
-                Err(_elapsed) => {
-                    let message = "No answer in time; whether it was done is unknown. Do not repeat it.";
-                    let mut result = ToolResult::failed(ErrorCode::Timeout, message, false);
-                    result.say = Some("That took too long. I don't know whether it was done.".into());
-                    result
-                }
-            },
-        }
+            () = context.cancel.cancelled() => return Err(Box::new(cancelled())),
+            started = timeout_at(until, starting) => started,
+        };
+        let reason = match started {
+            Ok(Ok(Ok(activated))) => return Ok(activated),
+            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Err(_panic)) => "starting it crashed".to_owned(),
+            Err(_elapsed) => "it was not ready in time".to_owned(),
+        };
+        let message = format!("The app could not be started, and nothing was done: {reason}.");
+        let mut result = ToolResult::failed(ErrorCode::AppNotAvailable, message, true);
+        result.say = Some("I couldn't start the app for that.".to_owned());
+        Err(Box::new(result))
     }
 }
 
-fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), Box<ToolResult>> {
+/// Bytes of the arguments, which fit.
+fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused> {
     let refuse = |message: String| {
         let code = ErrorCode::InvalidArguments;
         Err(Box::new(ToolResult::failed(code, message, false)))
@@ -170,19 +377,42 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), Box<ToolR
     if bytes > ARGUMENTS_BYTES_MAX {
         return refuse(format!("The arguments have {bytes} bytes; at most {ARGUMENTS_BYTES_MAX} are accepted."));
     }
-    Ok(())
+    Ok(bytes as u64)
 }
 
-fn question(tool: &Registered) -> String {
-    let description = tool.spec.description.trim();
-    let first = description.split_once(". ").map_or(description, |(first, _)| first);
-    let first = reply::cut(first.trim_end_matches('.'), crate::limits::MESSAGE_BYTES_MAX);
-    format!("May I use {}? {first}.", tool.spec.name)
+/// A result that does not fit its own schema is still the result of something that was done: it is
+/// told in the log, not withheld.
+fn check_output(tool: &Registered, result: &ToolResult) {
+    if let (Some(schema), Some(data)) = (&tool.output_schema, &result.data)
+        && let Err(misfit) = schema.check_any(data)
+    {
+        tracing::warn!(tool = tool.spec.name, %misfit, "a result does not fit the tool's output schema");
+    }
 }
 
-fn cancelled() -> ToolResult {
-    let message = "The wearer interrupted; nothing was done.";
-    ToolResult::failed(ErrorCode::Cancelled, message, false)
+fn too_often(early: Duration) -> ToolResult {
+    let seconds = early.as_secs_f64().ceil().max(1.0) as u64;
+    let message = format!("Too many calls; nothing was done. Try again in {seconds} s.");
+    ToolResult::failed(ErrorCode::RateLimited, message, true)
+}
+
+/// Nothing is done that could not be written down before.
+fn not_written(error: PortError) -> ToolResult {
+    tracing::error!(%error, "an intent could not be written down");
+    let say = match error {
+        PortError::Full(_) => "I can't do that: the storage is full.",
+        _ => "I can't do that right now.",
+    };
+    Refusal { say: say.to_owned(), ..Refusal::from(error) }.into_result()
+}
+
+fn bytes_of(result: &ToolResult) -> u64 {
+    let attached = result.attachments.iter().map(|part| match part {
+        Attachment::Image { data, .. } | Attachment::Audio { data, .. } => data.len(),
+        Attachment::Resource { block } => block.to_string().len(),
+    });
+    let data = result.data.as_ref().map_or(0, |data| data.to_string().len());
+    (result.content.len() + data + attached.sum::<usize>()) as u64
 }
 
 /// Binds a consent to a tool and exactly these arguments: the first eight bytes of SHA-256 over

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     fakes_tests::{World, call, context},
-    limits::{CONTENT_BYTES_MAX, SAY_BYTES_MAX},
+    limits::{CANCEL_MS_MAX, CONTENT_BYTES_MAX, SAY_BYTES_MAX},
     registry::{Scope, Source},
     runner::Runner,
 };
@@ -184,7 +184,8 @@ async fn the_deadline_ends_a_call() {
         let result = executor.call(context(), good()).await;
         assert_eq!(code(&result), Some(ErrorCode::Timeout));
         assert_eq!(result.error.unwrap().retryable, retryable);
-        assert_eq!(before.elapsed(), Duration::from_millis(1_000));
+        // It has a moment to tell its server.
+        assert_eq!(before.elapsed(), Duration::from_millis(1_000 + CANCEL_MS_MAX));
         assert_eq!(*runner.deadlines.lock().unwrap(), [Duration::from_millis(1_000)]);
     }
     let (_, _, executor) = house(READING, Act::Sleep(Duration::from_millis(999)));
@@ -202,7 +203,8 @@ async fn a_panic_is_a_result() {
 
 #[tokio::test(start_paused = true)]
 async fn an_interruption_stops_only_what_changes_nothing() {
-    for (flags, wanted, ended, elapsed_ms) in [(READING, Some(ErrorCode::Cancelled), 0, 100), (CHANGING, None, 1, 800)]
+    for (flags, wanted, ended, elapsed_ms) in
+        [(READING, Some(ErrorCode::Cancelled), 0, 100 + CANCEL_MS_MAX), (CHANGING, None, 1, 800)]
     {
         let (_, runner, executor) = house(flags, Act::Sleep(Duration::from_millis(800)));
         let context = context();

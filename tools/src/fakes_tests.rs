@@ -117,6 +117,7 @@ pub(crate) fn context() -> CallContext {
     CallContext {
         user: "ada".into(),
         device: "glasses".into(),
+        session: "s".into(),
         turn: Turn { id: 7, revision: 0 },
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),

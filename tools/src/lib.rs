@@ -6,17 +6,30 @@
 
 pub mod apps;
 pub mod arguments;
+mod attempt;
 pub mod builtin;
+pub mod catalogue;
+mod consent;
+pub mod definition;
 pub mod device;
 pub mod executor;
 #[cfg(test)]
 mod fakes_tests;
+pub mod intents;
+pub mod ledger;
 pub mod limits;
 pub mod matching;
+pub mod permissions;
 pub mod phrases;
+#[cfg(test)]
+mod plane_tests;
 pub mod ports;
+mod rates;
 pub mod registry;
 pub mod reply;
 pub mod runner;
 pub mod schema;
+pub mod secret;
 pub mod spoken;
+
+pub use rates::Limits as RateLimits;

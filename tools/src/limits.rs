@@ -1,7 +1,18 @@
 //! Every maximum of the tools, each with its reason.
 
-/// Bytes of a tool's full name: model providers accept 64 to 128.
-pub const NAME_BYTES_MAX: usize = 128;
+/// Bytes of a tool's local name: MCP's own limit.
+pub const LOCAL_NAME_BYTES_MAX: usize = 128;
+/// Bytes of a tool's full name: a package or server's name, a dot, and the local one. What model
+/// providers accept is less, and made of this in `gateway/chat`.
+pub const NAME_BYTES_MAX: usize = LOCAL_NAME_BYTES_MAX + 1 + 64;
+/// Bytes of a whole definition as JSON: two schemas and the texts.
+pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
+/// Nesting of a definition: its schemas stand two levels below it.
+pub const DEFINITION_DEPTH_MAX: usize = DEPTH_MAX + 4;
+/// Notes of a report: nobody reads more.
+pub const NOTES_MAX: usize = 32;
+/// Bytes of a category.
+pub const CATEGORY_BYTES_MAX: usize = 64;
 /// Bytes of a description: a model reads all of them on every turn.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a schema as JSON: the largest published tools have about 10 KiB.
@@ -55,6 +66,30 @@ pub const MESSAGE_BYTES_MAX: usize = 512;
 pub const CALL_MS_MAX: u64 = 120_000;
 /// Milliseconds after which a question to the wearer counts as expired even if nobody settles it.
 pub const CONSENT_MS_MAX: u64 = 180_000;
+
+/// Milliseconds that an interrupted or late tool has to tell its server so.
+pub const CANCEL_MS_MAX: u64 = 200;
+/// Times that a call is tried again where nothing was done: a server that is being restarted is
+/// back within a second, one that is gone is not.
+pub const RETRIES_MAX: usize = 2;
+/// Milliseconds before the first of them; the second waits twice as long.
+pub const RETRY_MS_MIN: u64 = 150;
+/// Milliseconds that a call waits for a source that has not answered since the start.
+pub const SOURCE_WAIT_MS_MAX: u64 = 2_000;
+/// Tools with a limit of their own whose counts are kept.
+pub const RATED_TOOLS_MAX: usize = TOOLS_MAX;
+/// Bytes of one argument's value in a question: more is not heard out.
+pub const QUESTION_VALUE_BYTES_MAX: usize = 120;
+/// Attachments of a result: more is not looked at.
+pub const ATTACHMENTS_MAX: usize = 16;
+/// Bytes of all attachments of a result: a photo of the glasses in base64 has half of it.
+pub const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Characters of base64 in a row that count as something that is not text.
+pub const BINARY_CHARS_MIN: usize = 256;
+/// Secrets that are blotted out of results.
+pub const SECRETS_MAX: usize = 256;
+/// Bytes of the shortest secret that is blotted out: a shorter one stands in ordinary words.
+pub const SECRET_BYTES_MIN: usize = 6;
 
 /// Entries of one user's schedule: more cannot be told apart by ear.
 pub const ENTRIES_MAX: usize = 100;

@@ -2,25 +2,30 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
-use gateway_core::vocab::ToolSpec;
+use gateway_core::vocab::{ClientClass, ToolSpec};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::sync::watch;
 
 use crate::{
+    catalogue::{CatalogueStore, StoredSet},
     limits::{
-        DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX,
-        SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX, TOOLS_PER_SOURCE_MAX,
+        CATEGORY_BYTES_MAX, DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
+        NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX,
+        TOOLS_PER_SOURCE_MAX,
     },
-    phrases,
+    permissions, phrases,
     runner::Runner,
     schema::Schema,
 };
 
 /// Who provides tools.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Source {
     /// Compiled in.
     BuiltIn,
@@ -32,15 +37,28 @@ pub enum Source {
     Mcp(String),
 }
 
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::Device(id) => write!(f, "device:{id}"),
+            Self::App(package) => write!(f, "app:{package}"),
+            Self::Mcp(name) => write!(f, "mcp:{name}"),
+        }
+    }
+}
+
 /// Who is offered the tools. Where two scopes hold the same name, the earlier variant wins, so that
 /// nothing narrow can stand in for something that everybody knows.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Scope {
     /// Everybody.
     Global,
     /// One user, on all devices.
     User(String),
-    /// One device.
+    /// One device, which has at most one session at a time; also the session of a client that is no
+    /// device, under an id that no device has.
     Device(String),
 }
 
@@ -95,6 +113,8 @@ pub struct Registered {
     pub local_name: String,
     /// Its compiled schema.
     pub schema: Schema,
+    /// The compiled schema of its results, where it has one.
+    pub output_schema: Option<Schema>,
     /// Runs it.
     pub runner: Arc<dyn Runner>,
 }
@@ -113,6 +133,8 @@ pub struct Snapshot {
     /// Sorted by full name.
     pub specs: Arc<[ToolSpec]>,
     tools: Vec<Arc<Registered>>,
+    /// What each class of clients sees, made when it is first asked for.
+    views: [OnceLock<Arc<[ToolSpec]>>; 3],
 }
 
 impl Snapshot {
@@ -120,6 +142,22 @@ impl Snapshot {
     pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
         let at = self.tools.binary_search_by(|tool| tool.spec.name.as_str().cmp(name)).ok()?;
         self.tools.get(at)
+    }
+
+    /// The specs that a class of clients sees, in the same order.
+    pub fn for_client(&self, client: ClientClass) -> Arc<[ToolSpec]> {
+        let view = match client {
+            ClientClass::Internal => &self.views[0],
+            ClientClass::Copilot => &self.views[1],
+            ClientClass::External => &self.views[2],
+        };
+        let make = || {
+            if self.specs.iter().all(|spec| permissions::is_for(spec, client)) {
+                return Arc::clone(&self.specs);
+            }
+            self.specs.iter().filter(|spec| permissions::is_for(spec, client)).cloned().collect()
+        };
+        Arc::clone(view.get_or_init(make))
     }
 
     /// All tools, in the order of `specs`.
@@ -134,6 +172,7 @@ pub struct Registry {
     writer: Mutex<()>,
     snapshots: Mutex<BTreeMap<(String, String), Arc<Snapshot>>>,
     changes: watch::Sender<u64>,
+    store: OnceLock<Arc<dyn CatalogueStore>>,
 }
 
 impl Default for Registry {
@@ -150,6 +189,7 @@ impl Registry {
             writer: Mutex::new(()),
             snapshots: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
+            store: OnceLock::new(),
         }
     }
 
@@ -161,8 +201,8 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Offers tools, in place of all that this source has offered in this scope before. All or
-    /// none are taken. Returns the new revision.
+    /// As [`register_named`](Self::register_named) for a source that knows its tools by their full
+    /// names.
     pub fn register(
         &self,
         source: Source,
@@ -170,15 +210,29 @@ impl Registry {
         specs: Vec<ToolSpec>,
         runner: Arc<dyn Runner>,
     ) -> Result<u64, RegisterError> {
-        if specs.len() > TOOLS_PER_SOURCE_MAX {
-            return Err(RegisterError::TooMany { count: specs.len(), max: TOOLS_PER_SOURCE_MAX });
+        let named = specs.into_iter().map(with_own_name).collect();
+        self.register_named(source, scope, named, runner)
+    }
+
+    /// Offers tools, each with the name that its source knows it by, in place of all that this
+    /// source has offered in this scope before. All or none are taken. Returns the new revision.
+    pub fn register_named(
+        &self,
+        source: Source,
+        scope: Scope,
+        named: Vec<(ToolSpec, String)>,
+        runner: Arc<dyn Runner>,
+    ) -> Result<u64, RegisterError> {
+        if named.len() > TOOLS_PER_SOURCE_MAX {
+            return Err(RegisterError::TooMany { count: named.len(), max: TOOLS_PER_SOURCE_MAX });
         }
         let mut tools = BTreeMap::new();
-        for spec in specs {
+        for (spec, local_name) in named {
             let schema = check(&spec)?;
             let tool = Arc::new(Registered {
-                local_name: spec.name.clone(),
+                local_name,
                 source: source.clone(),
+                output_schema: spec.output_schema.as_ref().and_then(|schema| Schema::compile_any(schema).ok()),
                 schema,
                 runner: Arc::clone(&runner),
                 spec,
@@ -208,16 +262,47 @@ impl Registry {
             return Err(RegisterError::TooMany { count, max: TOOLS_MAX });
         }
         let mut sets = old.sets.clone();
-        sets.insert(key, tools.into_values().collect());
+        let tools: Vec<_> = tools.into_values().collect();
+        self.keep(&key, old.sets.get(&key), &tools);
+        sets.insert(key, tools);
         Ok(self.publish(old.revision, sets))
     }
 
-    /// Takes back what a source has offered in a scope. `None` when there was nothing.
+    /// Keeps what apps and servers offer, where it is not what they offered before.
+    fn keep(&self, key: &(Scope, Source), before: Option<&Vec<Arc<Registered>>>, tools: &[Arc<Registered>]) {
+        let Some(store) = self.store.get().filter(|_| matches!(key.1, Source::App(_) | Source::Mcp(_))) else {
+            return;
+        };
+        let same =
+            |(old, new): (&Arc<Registered>, &Arc<Registered>)| old.local_name == new.local_name && old.spec == new.spec;
+        if before.is_some_and(|old| old.len() == tools.len() && old.iter().zip(tools).all(same)) {
+            return;
+        }
+        let tools = tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
+        store.save(StoredSet { source: key.1.clone(), scope: key.0.clone(), tools });
+    }
+
+    pub(crate) fn set_store(&self, store: Arc<dyn CatalogueStore>) {
+        if self.store.set(store).is_err() {
+            tracing::warn!("the catalogue is kept in one place already");
+        }
+    }
+
+    /// What a source offers in a scope.
+    pub(crate) fn set(&self, source: &Source, scope: &Scope) -> Option<Vec<Arc<Registered>>> {
+        self.catalogue().sets.get(&(scope.clone(), source.clone())).cloned()
+    }
+
+    /// Takes back what a source has offered in a scope, for good: what only does not answer at the
+    /// moment stays registered. `None` when there was nothing.
     pub fn unregister(&self, source: &Source, scope: &Scope) -> Option<u64> {
         let _writer = lock(&self.writer);
         let old = self.catalogue();
         let mut sets = old.sets.clone();
         sets.remove(&(scope.clone(), source.clone()))?;
+        if let Some(store) = self.store.get().filter(|_| matches!(source, Source::App(_) | Source::Mcp(_))) {
+            store.forget(source, scope);
+        }
         Some(self.publish(old.revision, sets))
     }
 
@@ -243,6 +328,7 @@ impl Registry {
             revision: catalogue.revision,
             specs: tools.values().map(|tool| tool.spec.clone()).collect(),
             tools: tools.into_values().cloned().collect(),
+            views: Default::default(),
         });
         let mut snapshots = lock(&self.snapshots);
         if snapshots.len() >= SNAPSHOTS_MAX {
@@ -276,6 +362,11 @@ impl Registry {
     }
 }
 
+fn with_own_name(spec: ToolSpec) -> (ToolSpec, String) {
+    let name = spec.name.clone();
+    (spec, name)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -302,6 +393,8 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
         ("/description", Some(&spec.description), DESCRIPTION_BYTES_MAX),
         ("/reply", spec.reply.as_ref(), REPLY_BYTES_MAX),
         ("/guidance", spec.guidance.as_ref(), GUIDANCE_BYTES_MAX),
+        ("/approval", spec.approval.as_ref(), REPLY_BYTES_MAX),
+        ("/category", spec.category.as_ref(), CATEGORY_BYTES_MAX),
     ];
     for (pointer, text, max) in texts {
         if let Some(text) = text
@@ -312,6 +405,14 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
     }
     let schema = Schema::compile(&spec.input_schema)
         .map_err(|misfit| invalid(format!("/input_schema{}", misfit.pointer), misfit.reason))?;
+    if let Some(schema) = &spec.output_schema {
+        Schema::compile_any(schema)
+            .map_err(|misfit| invalid(format!("/output_schema{}", misfit.pointer), misfit.reason))?;
+    }
+    let limits = spec.rate_limit.iter().flat_map(|limit| [limit.calls, limit.per_ms]);
+    if limits.min() == Some(0) {
+        return Err(invalid("/rate_limit".into(), "both numbers must be at least 1".into()));
+    }
     if spec.phrases.len() > LANGUAGES_MAX {
         let reason = format!("more than {LANGUAGES_MAX} languages");
         return Err(invalid("/phrases".into(), reason));

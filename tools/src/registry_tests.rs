@@ -161,7 +161,7 @@ fn definitions_are_checked_and_the_error_says_where() {
         match result {
             Err(RegisterError::Invalid { pointer, reason, tool }) => {
                 assert!(pointer.starts_with(wanted), "{at}: {pointer}: {reason}");
-                assert!(!reason.is_empty() && reason.len() < 1_000 && tool.len() <= 128);
+                assert!(!reason.is_empty() && reason.len() < 1_000 && tool.len() <= NAME_BYTES_MAX);
             }
             other => panic!("{at} {wanted}: {other:?}"),
         }

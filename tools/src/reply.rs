@@ -1,12 +1,12 @@
 //! Results on their way out: filled from reply templates, capped, and never without a sentence
 //! that the wearer could hear.
 
-use gateway_core::vocab::{Content, ErrorCode, ToolResult};
+use gateway_core::vocab::{Attachment, Content, ErrorCode, ToolResult};
 use serde_json::Value;
 
 use crate::limits::{
-    CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX, FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, SAY_BYTES_MAX,
-    SHOW_BYTES_MAX,
+    ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, BINARY_CHARS_MIN, CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX,
+    FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, SAY_BYTES_MAX, SHOW_BYTES_MAX,
 };
 
 /// At most `bytes_max` bytes of the text, cut at a character and marked where it was cut.
@@ -43,6 +43,26 @@ pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
     }
     out.push_str(rest);
     Some(out)
+}
+
+/// The properties that a template names in braces.
+///
+/// # Errors
+/// A brace is not closed, or nothing stands in it.
+pub fn slots(template: &str) -> Result<Vec<&str>, String> {
+    let mut slots = Vec::new();
+    let mut rest = template;
+    while let Some((_, after)) = rest.split_once('{') {
+        let Some((property, after)) = after.split_once('}') else {
+            return Err("'{' is not closed".to_owned());
+        };
+        if property.is_empty() {
+            return Err("'{}' names no property".to_owned());
+        }
+        slots.push(property);
+        rest = after;
+    }
+    Ok(slots)
 }
 
 /// What to say when a call failed and nobody had better words.
@@ -83,6 +103,11 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
             (None, None) => "Done.".to_owned(),
         };
     }
+    let left_out = bound_attachments(&mut result.attachments);
+    without_binary(&mut result.content);
+    if left_out > 0 {
+        result.content.push_str(&format!("\n[{left_out} attachments were too large and left out]"));
+    }
     result.content = cut(&result.content, CONTENT_BYTES_MAX);
     result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
     result.show = result.show.map(|show| match show {
@@ -102,4 +127,49 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
         error.message = cut(&error.message, MESSAGE_BYTES_MAX);
     }
     result
+}
+
+/// Drops the attachments that are too many or too large; how many.
+fn bound_attachments(attachments: &mut Vec<Attachment>) -> usize {
+    let (given, mut bytes) = (attachments.len(), 0_usize);
+    attachments.truncate(ATTACHMENTS_MAX);
+    attachments.retain(|part| {
+        let own = match part {
+            Attachment::Image { data, .. } | Attachment::Audio { data, .. } => data.len(),
+            Attachment::Resource { block } => block.to_string().len(),
+        };
+        let fits = bytes + own <= ATTACHMENTS_BYTES_MAX;
+        bytes += if fits { own } else { 0 };
+        fits
+    });
+    given - attachments.len()
+}
+
+/// Replaces long runs of base64: a model reads them as noise, and pays for each of them.
+fn without_binary(text: &mut String) {
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
+    let mut out = String::new();
+    let (mut kept, mut run) = (0, 0);
+    let bytes = text.as_bytes();
+    for at in 0..=bytes.len() {
+        if bytes.get(at).copied().is_some_and(is_base64) {
+            continue;
+        }
+        if at - run >= BINARY_CHARS_MIN && looks_encoded(bytes.get(run..at).unwrap_or_default()) {
+            out.push_str(text.get(kept..run).unwrap_or_default());
+            out.push_str("[binary data left out]");
+            kept = at;
+        }
+        run = at + 1;
+    }
+    if kept > 0 {
+        out.push_str(text.get(kept..).unwrap_or_default());
+        *text = out;
+    }
+}
+
+/// Encoded bytes mix capitals, small letters and digits; a ruler of dashes does not.
+fn looks_encoded(run: &[u8]) -> bool {
+    let has = |test: fn(&u8) -> bool| run.iter().any(test);
+    has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)
 }

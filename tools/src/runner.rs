@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
 use crate::{ports::Ports, registry::Snapshot};
@@ -17,9 +17,17 @@ pub struct RunContext {
     pub device: String,
     /// The turn that it belongs to.
     pub turn: Turn,
+    /// What the source itself calls the tool; the call carries the full name.
+    pub local_name: String,
+    /// What the tool may do and needs.
+    pub flags: ToolFlags,
+    /// Whether the tool's app was started for this call.
+    pub activated: bool,
     /// How long the call may take; the executor stops waiting after it.
     pub deadline: Duration,
-    /// Fires when the call is not wanted any more; never for a tool that changes something.
+    /// Fires when the call is not wanted any more. A runner that has a server tells it. What the
+    /// runner then answers is believed: of a tool that changes something it must only say
+    /// `CANCELLED` when it stopped it, and otherwise go on to the tool's own result.
     pub cancel: CancellationToken,
     /// Everything from outside.
     pub ports: Ports,
@@ -32,4 +40,9 @@ pub struct RunContext {
 pub trait Runner: Send + Sync {
     /// Runs a call. The future may be dropped at any await point once its deadline has passed.
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
+
+    /// Whether it only stands in for a source that has not answered yet.
+    fn is_waiting(&self) -> bool {
+        false
+    }
 }

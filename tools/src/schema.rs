@@ -41,11 +41,6 @@ impl Schema {
             return Err(Misfit::new("/type", "must be \"object\""));
         }
         check_depth(schema)?;
-        let bytes = schema.to_string().len();
-        if bytes > SCHEMA_BYTES_MAX {
-            let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
-            return Err(Misfit::new("", reason));
-        }
         match object.get("properties") {
             None => {}
             Some(Value::Object(properties)) if properties.len() > PROPERTIES_MAX => {
@@ -54,6 +49,17 @@ impl Schema {
             }
             Some(Value::Object(_)) => {}
             Some(_) => return Err(Misfit::new("/properties", "must be an object")),
+        }
+        Self::compile_any(schema)
+    }
+
+    /// As [`compile`](Self::compile) for a schema of any type, such as that of a result.
+    pub fn compile_any(schema: &Value) -> Result<Self, Misfit> {
+        check_depth(schema)?;
+        let bytes = schema.to_string().len();
+        if bytes > SCHEMA_BYTES_MAX {
+            let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
+            return Err(Misfit::new("", reason));
         }
         // Patterns run in linear time: the default engine backtracks, and a schema may be hostile.
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
@@ -73,8 +79,13 @@ impl Schema {
         if !arguments.is_object() {
             return Err(Misfit::new("", "the arguments must be a JSON object"));
         }
-        check_depth(arguments)?;
-        self.validator.validate(arguments).map_err(|error| {
+        self.check_any(arguments)
+    }
+
+    /// As [`check`](Self::check) for a value of any type; the first misfit is told.
+    pub fn check_any(&self, value: &Value) -> Result<(), Misfit> {
+        check_depth(value)?;
+        self.validator.validate(value).map_err(|error| {
             let pointer = error.instance_path().to_string();
             Misfit::new(pointer, error.masked().to_string())
         })
@@ -83,10 +94,15 @@ impl Schema {
 
 /// Refuses values that are nested too deeply for recursive code.
 pub fn check_depth(value: &Value) -> Result<(), Misfit> {
+    check_depth_within(value, DEPTH_MAX)
+}
+
+/// As [`check_depth`], with a limit of one's own.
+pub fn check_depth_within(value: &Value, depth_max: usize) -> Result<(), Misfit> {
     let mut open = vec![(value, 1_usize)];
     while let Some((value, depth)) = open.pop() {
-        if depth > DEPTH_MAX {
-            let reason = format!("nested more than {DEPTH_MAX} levels deep");
+        if depth > depth_max {
+            let reason = format!("nested more than {depth_max} levels deep");
             return Err(Misfit::new("", reason));
         }
         match value {

@@ -13,12 +13,22 @@ use super::{Answer, Request, socket_path};
 
 /// Longest answer: a list of devices or turns.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How long a gateway may take to answer: nothing of it waits for anybody else.
+const ANSWER_MS_MAX: u64 = 10_000;
 
 /// Asks the gateway that runs on this data folder.
 ///
 /// # Errors
 /// None runs, or it refuses.
 pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
+    ask_within(data_dir, request, Duration::from_millis(ANSWER_MS_MAX))
+}
+
+/// As [`ask`], for what takes its time.
+///
+/// # Errors
+/// None runs, or it refuses.
+pub fn ask_within(data_dir: &Path, request: &Request, limit: Duration) -> Result<Answer> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -30,7 +40,7 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
         }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(limit))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;

@@ -4,4 +4,5 @@ pub mod answer;
 pub mod client;
 pub mod failure;
 pub mod faults;
+pub mod import;
 pub mod manifest;

@@ -1,0 +1,120 @@
+//! One tool at work: within its time, told when it is not wanted any more, tried again only where
+//! nothing was done.
+
+use std::{panic::AssertUnwindSafe, pin::pin, time::Duration};
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use futures_util::FutureExt;
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    consent::cancelled,
+    limits::{CANCEL_MS_MAX, RETRIES_MAX, RETRY_MS_MIN},
+    registry::{Registered, Source},
+    runner::RunContext,
+};
+
+/// Runs a tool to its result.
+pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, until: Instant) -> ToolResult {
+    let mut pauses = ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(RETRY_MS_MIN))
+        .with_max_times(RETRIES_MAX)
+        .build();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let attempt = RunContext { deadline: left.min(context.deadline), ..context.clone() };
+        let result = once(tool, attempt, call.clone(), until).await;
+        if !proves_nothing_done(tool, &result) || context.cancel.is_cancelled() {
+            return truthful(tool, result);
+        }
+        let Some(pause) = pauses.next().filter(|pause| Instant::now() + *pause < until) else {
+            return result;
+        };
+        tracing::debug!(tool = tool.spec.name, pause_ms = pause.as_millis(), "trying a tool again");
+        tokio::select! {
+            () = context.cancel.cancelled() => return result,
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Whether the same call may be tried again. An app or server that could not even be reached has
+/// done nothing; after any other failure only what changes nothing is tried again. Glasses that
+/// are gone are not back in a moment, and what is built in fails for good reasons.
+fn proves_nothing_done(tool: &Registered, result: &ToolResult) -> bool {
+    let Some(error) = result.error.as_ref().filter(|error| error.retryable) else {
+        return false;
+    };
+    match tool.source {
+        Source::App(_) | Source::Mcp(_) => match error.code {
+            ErrorCode::AppNotAvailable => true,
+            ErrorCode::HttpError => tool.spec.flags.read_only,
+            _ => false,
+        },
+        Source::BuiltIn | Source::Device(_) => false,
+    }
+}
+
+async fn once(tool: &Registered, mut context: RunContext, call: ToolCall, until: Instant) -> ToolResult {
+    let read_only = tool.spec.flags.read_only;
+    let interrupted = context.cancel.clone();
+    let cancel: CancellationToken = interrupted.child_token();
+    context.cancel = cancel.clone();
+    let mut running = pin!(AssertUnwindSafe(async { tool.runner.run(context, call).await }).catch_unwind());
+    let late = tokio::select! {
+        biased;
+        ended = &mut running => return ended.unwrap_or_else(|_panic| crashed(tool)),
+        () = interrupted.cancelled(), if read_only => false,
+        () = sleep_until(until) => true,
+    };
+    // Its source hears of it, and has a moment to tell its server.
+    cancel.cancel();
+    let last = timeout(Duration::from_millis(CANCEL_MS_MAX), running).await;
+    match last {
+        // What was done after all is told, late or not.
+        Ok(Ok(result)) if late && !result.is_error() => result,
+        _ if late => too_late(tool),
+        _ => cancelled(),
+    }
+}
+
+fn crashed(tool: &Registered) -> ToolResult {
+    tracing::error!(tool = tool.spec.name, "a tool panicked");
+    let message = "The tool crashed; whether anything was done is unknown.";
+    ToolResult::failed(ErrorCode::ExecutionError, message, false)
+}
+
+fn too_late(tool: &Registered) -> ToolResult {
+    if tool.spec.flags.read_only {
+        return ToolResult::failed(ErrorCode::Timeout, "No answer in time.", true);
+    }
+    let message = "No answer in time; whether it was done is unknown. Do not repeat it.";
+    let mut result = ToolResult::failed(ErrorCode::Timeout, message, false);
+    result.say = Some("That took too long. I don't know whether it was done.".into());
+    result
+}
+
+/// A failure in the middle of a change leaves open what was done, whatever the tool's source says
+/// of it: such a call is not offered for repetition.
+fn truthful(tool: &Registered, mut result: ToolResult) -> ToolResult {
+    let flags = tool.spec.flags;
+    if flags.read_only || flags.idempotent {
+        return result;
+    }
+    let Some(error) = &mut result.error else {
+        return result;
+    };
+    match error.code {
+        ErrorCode::Cancelled => {
+            error.retryable = false;
+            error.message = "Interrupted while it ran; whether it was done is unknown. Do not repeat it.".into();
+            result.content.clone_from(&error.message);
+            result.say = Some("I stopped that. I don't know whether it was done.".into());
+        }
+        ErrorCode::Timeout | ErrorCode::HttpError => error.retryable = false,
+        _ => {}
+    }
+    result
+}

@@ -1,0 +1,126 @@
+//! The last known tools of apps and servers, so that they are there before their servers answered.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult, ToolSpec};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    limits::SOURCE_WAIT_MS_MAX,
+    ports::PortError,
+    registry::{Registry, Scope, Source},
+    runner::{RunContext, Runner},
+};
+
+/// What one source offered in one scope.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredSet {
+    /// Who.
+    pub source: Source,
+    /// To whom.
+    pub scope: Scope,
+    /// The tools, each with the name that its source knows it by.
+    pub tools: Vec<(ToolSpec, String)>,
+}
+
+/// Keeps what apps and servers offer. The gateway stores it.
+pub trait CatalogueStore: Send + Sync {
+    /// Everything that is kept.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn load(&self) -> Result<Vec<StoredSet>, PortError>;
+    /// Keeps a set in place of what its source offered in this scope before. It does not wait: what
+    /// is lost is asked for again at the next start.
+    fn save(&self, set: StoredSet);
+    /// Drops what a source offered in a scope.
+    fn forget(&self, source: &Source, scope: &Scope);
+}
+
+impl Registry {
+    /// Offers what was known of apps and servers when the gateway stopped, and keeps what they
+    /// offer from now on. What a source that is not `known` any more offered is dropped. Returns
+    /// how many tools were restored.
+    ///
+    /// # Errors
+    /// The store cannot be read; nothing is kept then.
+    pub fn keep_in(
+        self: &Arc<Self>,
+        store: Arc<dyn CatalogueStore>,
+        known: impl Fn(&Source) -> bool,
+    ) -> Result<usize, PortError> {
+        let mut restored = 0;
+        for set in store.load()? {
+            if !known(&set.source) {
+                store.forget(&set.source, &set.scope);
+                continue;
+            }
+            let (count, source) = (set.tools.len(), set.source.to_string());
+            let waiting =
+                Waiting { registry: Arc::downgrade(self), source: set.source.clone(), scope: set.scope.clone() };
+            match self.register_named(set.source, set.scope, set.tools, Arc::new(waiting)) {
+                Ok(_) => restored += count,
+                // It was right for another version of the gateway: its source will offer it again.
+                Err(error) => tracing::warn!(source, %error, "tools that were kept do not fit any more"),
+            }
+        }
+        self.set_store(store);
+        Ok(restored)
+    }
+}
+
+/// Stands in for a source that has not answered since the start.
+struct Waiting {
+    registry: Weak<Registry>,
+    source: Source,
+    scope: Scope,
+}
+
+#[async_trait]
+impl Runner for Waiting {
+    async fn run(&self, mut context: RunContext, call: ToolCall) -> ToolResult {
+        let wait = Duration::from_millis(SOURCE_WAIT_MS_MAX).min(context.deadline);
+        match tokio::time::timeout(wait, self.source_is_there(&call.name)).await {
+            Ok(Some((runner, local_name))) => {
+                context.local_name = local_name;
+                context.deadline = context.deadline.saturating_sub(wait);
+                runner.run(context, call).await
+            }
+            Ok(None) => ToolResult::failed(
+                ErrorCode::ToolNotFound,
+                "The tool is not offered any more; nothing was done.",
+                false,
+            ),
+            Err(_elapsed) => {
+                let message = format!("{} has not answered since the start; nothing was done.", self.source);
+                ToolResult::failed(ErrorCode::AppNotAvailable, message, true)
+            }
+        }
+    }
+
+    fn is_waiting(&self) -> bool {
+        true
+    }
+}
+
+impl Waiting {
+    /// What runs the tool once its source has registered; `None` when it does not offer it.
+    async fn source_is_there(&self, name: &str) -> Option<(Arc<dyn Runner>, String)> {
+        let mut changes = self.registry.upgrade()?.changes();
+        loop {
+            changes.mark_unchanged();
+            let tools = self.registry.upgrade()?.set(&self.source, &self.scope)?;
+            let tool = tools.iter().find(|tool| tool.spec.name == name);
+            match tool {
+                Some(tool) if tool.runner.is_waiting() => {}
+                Some(tool) => return Some((Arc::clone(&tool.runner), tool.local_name.clone())),
+                None => return None,
+            }
+            changes.changed().await.ok()?;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Definitions of tools as others write them, brought into the house's own form.
+//!
+//! Accepted are MCP definitions (`name`, `inputSchema`, extensions under `mentraExtensions`), the
+//! published mini-apps' form (`id`, a map of `parameters`, `activationPhrases`) and the form of
+//! OpenAI's function calling, nested or flat. Whatever has no place here is told in a [`Report`];
+//! whatever is wrong is told with its JSON Pointer. Everything is bounded: a definition may come
+//! from a hostile server.
+
+mod activation;
+mod export;
+mod extensions;
+mod fields;
+mod shape;
+
+use std::fmt;
+
+use gateway_core::vocab::{ToolFlags, ToolSpec};
+use serde_json::Value;
+use thiserror::Error;
+
+pub use export::to_mcp;
+
+use crate::{
+    limits::{
+        DEFINITION_BYTES_MAX, DEFINITION_DEPTH_MAX, DESCRIPTION_BYTES_MAX, LOCAL_NAME_BYTES_MAX, NAME_BYTES_MAX,
+        NOTES_MAX,
+    },
+    reply::cut,
+    schema::{self, Schema},
+};
+use fields::Fields;
+
+/// Where a definition comes from, and with it how the tool's full name is made. The full name is
+/// the prefix, a dot and the local name, and is never taken apart again: all three contain dots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming<'a> {
+    /// A mini-app's, by package.
+    App(&'a str),
+    /// An MCP server's, by its name in the configuration.
+    Server(&'a str),
+    /// The full name is the local one.
+    AsIs,
+}
+
+/// Why a definition was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("tool '{tool}' at '{pointer}': {reason}")]
+pub struct DefinitionError {
+    /// What the definition calls the tool; `?` where it does not say.
+    pub tool: String,
+    /// JSON Pointer (RFC 6901) into the definition.
+    pub pointer: String,
+    /// In words.
+    pub reason: String,
+}
+
+/// What could not be carried over. The tool works without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// In the order in which it was found.
+    pub notes: Vec<Note>,
+}
+
+/// One thing that could not be carried over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// JSON Pointer into the definition.
+    pub pointer: String,
+    /// In words.
+    pub reason: String,
+}
+
+impl Report {
+    /// Whether everything was carried over.
+    pub fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    fn note(&mut self, pointer: impl Into<String>, reason: impl Into<String>) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(Note { pointer: cut(&pointer.into(), NAME_BYTES_MAX), reason: reason.into() });
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, note) in self.notes.iter().enumerate() {
+            let comma = if at > 0 { "; " } else { "" };
+            write!(f, "{comma}'{}': {}", note.pointer, note.reason)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a definition: the tool under its full name, the name that its source knows it by, and
+/// what could not be carried over.
+///
+/// # Errors
+/// Part of the definition is wrong or too large; nothing of it is used then.
+pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Report), DefinitionError> {
+    let tool = shape::name_of(value).map_or_else(|| "?".to_owned(), |name| cut(name, NAME_BYTES_MAX));
+    let refuse =
+        |pointer: &str, reason: String| DefinitionError { tool: tool.clone(), pointer: pointer.to_owned(), reason };
+    // Depth first: everything after it may recurse.
+    schema::check_depth_within(value, DEFINITION_DEPTH_MAX).map_err(|misfit| refuse("", misfit.reason))?;
+    let bytes = value.to_string().len();
+    if bytes > DEFINITION_BYTES_MAX {
+        return Err(refuse("", format!("{bytes} bytes; at most {DEFINITION_BYTES_MAX} are accepted")));
+    }
+
+    let mut report = Report::default();
+    let mut parts = shape::take_apart(&tool, value, &mut report)?;
+    let local_name = parts.name;
+    if local_name.is_empty() || local_name.len() > LOCAL_NAME_BYTES_MAX {
+        return Err(refuse(&parts.name_at, format!("must have 1 to {LOCAL_NAME_BYTES_MAX} bytes")));
+    }
+    let name = full_name(&local_name, naming);
+    if name.len() > NAME_BYTES_MAX {
+        let reason = format!("the full name {name} has {} bytes; at most {NAME_BYTES_MAX} are accepted", name.len());
+        return Err(refuse(&parts.name_at, reason));
+    }
+    if !name.ends_with(&local_name) {
+        report.note(&parts.name_at, format!("is offered as {name}: other characters are not accepted in names"));
+    }
+    Schema::compile(&parts.input_schema)
+        .map_err(|misfit| refuse(&format!("{}{}", parts.input_at, misfit.pointer), misfit.reason))?;
+    if let Some((schema, pointer)) = &parts.output_schema {
+        Schema::compile_any(schema).map_err(|misfit| refuse(&format!("{pointer}{}", misfit.pointer), misfit.reason))?;
+    }
+
+    let mut spec = ToolSpec {
+        description: describe(&parts.description, &parts.title, &local_name, &mut report),
+        name,
+        input_schema: parts.input_schema,
+        output_schema: parts.output_schema.map(|(schema, _)| schema),
+        flags: parts.flags,
+        ..ToolSpec::default()
+    };
+    extensions::apply(&mut spec, &mut parts.places, parts.destructive_at, &mut report)?;
+    match naming {
+        Naming::App(package) => {
+            let wanted = spec.flags.requires_display || parts.published;
+            let activate = extensions::activate(&mut parts.places)?.unwrap_or(wanted);
+            spec.app = activate.then(|| package.to_owned());
+        }
+        Naming::Server(_) | Naming::AsIs => {
+            if extensions::activate(&mut parts.places)? == Some(true) {
+                report.note("", "activateApp: only a mini-app's tool can start its app");
+            }
+        }
+    }
+    for pointer in parts.places.iter().flat_map(Fields::left_over) {
+        report.note(pointer, "is not known here");
+    }
+    Ok((spec, local_name, report))
+}
+
+fn full_name(local_name: &str, naming: Naming<'_>) -> String {
+    let clean = |text: &str| -> String {
+        let ok = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+        text.chars().map(|c| if ok(c) { c } else { '_' }).collect()
+    };
+    match naming {
+        Naming::App(prefix) | Naming::Server(prefix) => format!("{}.{}", clean(prefix), clean(local_name)),
+        Naming::AsIs => clean(local_name),
+    }
+}
+
+/// A description that a model can read: the definition's own, else its title, else its name.
+fn describe(description: &Option<String>, title: &Option<String>, name: &str, report: &mut Report) -> String {
+    let given = [description, title].into_iter().flatten().find(|text| !text.trim().is_empty());
+    if given.is_some() && given != title.as_ref() && title.is_some() {
+        report.note("/title", "titles are not kept");
+    }
+    let Some(given) = given else {
+        return name.to_owned();
+    };
+    // Characters that nobody sees have misled models before: a description has none.
+    let visible: String = given.chars().filter(|c| !is_hidden(*c)).collect();
+    if visible.len() < given.len() {
+        report.note("/description", "invisible characters were left out");
+    }
+    if visible.len() > DESCRIPTION_BYTES_MAX {
+        report.note("/description", format!("was cut to {DESCRIPTION_BYTES_MAX} bytes"));
+    }
+    let visible = cut(visible.trim(), DESCRIPTION_BYTES_MAX);
+    if visible.is_empty() { name.to_owned() } else { visible }
+}
+
+/// Control characters, direction overrides and Unicode tags.
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// What a definition that says nothing about itself may do: anything, so every call is recorded.
+fn flags(read_only: bool, idempotent: bool, destructive: bool) -> ToolFlags {
+    ToolFlags { read_only, idempotent, destructive, persistent: !read_only, ..ToolFlags::default() }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

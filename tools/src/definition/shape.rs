@@ -1,0 +1,207 @@
+//! The forms of a definition, and where each keeps its parts.
+
+use gateway_core::vocab::ToolFlags;
+use serde_json::{Map, Value, json};
+
+use super::{
+    DefinitionError, Report,
+    fields::{At, Fields},
+    flags,
+};
+use crate::limits::PROPERTIES_MAX;
+
+/// A definition taken apart.
+pub(super) struct Parts<'a> {
+    pub(super) name: String,
+    pub(super) name_at: String,
+    pub(super) title: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) input_schema: Value,
+    pub(super) input_at: String,
+    pub(super) output_schema: Option<(Value, String)>,
+    pub(super) flags: ToolFlags,
+    /// Where the definition itself says that it is destructive.
+    pub(super) destructive_at: bool,
+    /// The form of published mini-apps, which expect to run when a tool is called.
+    pub(super) published: bool,
+    /// Where extensions may stand, the first one first.
+    pub(super) places: Vec<Fields<'a>>,
+}
+
+/// What a definition calls its tool, for error texts.
+pub(super) fn name_of(value: &Value) -> Option<&str> {
+    let function = value.get("function").filter(|inner| inner.is_object()).unwrap_or(value);
+    ["name", "id"].into_iter().find_map(|key| function.get(key)?.as_str())
+}
+
+/// Finds the parts of a definition of any form.
+pub(super) fn take_apart<'a>(tool: &str, value: &'a Value, report: &mut Report) -> Result<Parts<'a>, DefinitionError> {
+    let mut outer = Fields::new(tool, "", value)?;
+    let kind = outer.take("type");
+    if let Some(kind) = &kind
+        && kind.value.as_str() != Some("function")
+    {
+        return Err(kind.error("only tools of type \"function\" are known"));
+    }
+    let function = outer.object("function")?;
+    let mut whole = Vec::new();
+    let mut fields = match function {
+        Some(inner) => {
+            whole.push(outer);
+            inner
+        }
+        None => outer,
+    };
+    let (name, published) = match (fields.take("name"), fields.take("id")) {
+        // Published apps name their tools by id, and some have a name for people besides.
+        (Some(name), Some(id)) if value.get("inputSchema").is_none() => {
+            report.note(name.pointer, "names for people are not kept");
+            (id, true)
+        }
+        (None, Some(id)) => (id, true),
+        (Some(name), _) => (name, false),
+        (None, None) => {
+            let reason = "a tool needs a name".to_owned();
+            return Err(DefinitionError { tool: tool.to_owned(), pointer: "/name".to_owned(), reason });
+        }
+    };
+    let annotations = annotations(&mut fields)?;
+    let (input_schema, input_at) = input(&mut fields, report)?;
+    let output = match fields.take("outputSchema") {
+        Some(output) => Some(output),
+        None => fields.take("returns"),
+    };
+    if fields.flag("strict")?.is_some() {
+        report.note("/strict", "arguments are always checked strictly");
+    }
+    let title = match fields.text("title")? {
+        Some(title) => Some(title),
+        None => annotations.title,
+    };
+    if annotations.open_world {
+        report.note("/annotations/openWorldHint", "is not kept");
+    }
+    let mut parts = Parts {
+        name: name.text()?.trim().to_owned(),
+        name_at: name.pointer,
+        title,
+        description: fields.text("description")?,
+        input_schema,
+        input_at,
+        output_schema: output.map(|at| (at.value.clone(), at.pointer)),
+        flags: annotations.flags,
+        destructive_at: annotations.flags.destructive,
+        published,
+        places: Vec::new(),
+    };
+    for place in ["mentraExtensions", "menpitraExtensions", "config"] {
+        parts.places.extend(fields.object(place)?);
+    }
+    if let Some(mut meta) = fields.object("_meta")? {
+        // What else stands there is between a server and its clients.
+        parts.places.extend(meta.object("mentraExtensions")?);
+    }
+    // Pictures, and how a server runs its tools, do not concern those who only call it.
+    for silent in ["icons", "execution"] {
+        drop(fields.take(silent));
+    }
+    parts.places.push(fields);
+    parts.places.extend(whole);
+    Ok(parts)
+}
+
+struct Annotations {
+    title: Option<String>,
+    flags: ToolFlags,
+    open_world: bool,
+}
+
+/// MCP's hints. One that is absent counts as not given: the protocol's own defaults would make
+/// every server's every tool destructive.
+fn annotations(fields: &mut Fields<'_>) -> Result<Annotations, DefinitionError> {
+    let mut found = Annotations { title: None, flags: flags(false, false, false), open_world: false };
+    if let Some(mut hints) = fields.object("annotations")? {
+        let read_only = hints.flag("readOnlyHint")?.unwrap_or(false);
+        // Both hints have a meaning only for tools that change something.
+        let idempotent = hints.flag("idempotentHint")?.unwrap_or(false) || read_only;
+        let destructive = hints.flag("destructiveHint")?.unwrap_or(false) && !read_only;
+        found.flags = flags(read_only, idempotent, destructive);
+        found.title = hints.text("title")?;
+        found.open_world = hints.flag("openWorldHint")?.is_some();
+    }
+    Ok(found)
+}
+
+/// The input schema and its pointer.
+fn input(fields: &mut Fields<'_>, report: &mut Report) -> Result<(Value, String), DefinitionError> {
+    if let Some(given) = fields.take("inputSchema") {
+        return Ok((as_object(&given, report)?, given.pointer));
+    }
+    let Some(given) = fields.take("parameters") else {
+        let nothing = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        return Ok((nothing, "/inputSchema".to_owned()));
+    };
+    // A schema has a type that is a text; a map of parameters has one that is a parameter.
+    let is_schema = given.value.get("type").is_some_and(Value::is_string)
+        || given.value.get("properties").is_some_and(|all| {
+            all.as_object().is_some_and(|all| !all.contains_key("type") || all.values().all(Value::is_object))
+        });
+    let schema = if is_schema { as_object(&given, report)? } else { from_map(&given, report)? };
+    Ok((schema, given.pointer))
+}
+
+/// A schema whose type goes without saying says it.
+fn as_object(given: &At<'_>, report: &mut Report) -> Result<Value, DefinitionError> {
+    let mut schema = given.value.clone();
+    let Some(map) = schema.as_object_mut() else {
+        return Err(given.error("must be an object"));
+    };
+    if !map.contains_key("type") {
+        report.note(&given.pointer, "has no type; \"object\" was added");
+        map.insert("type".to_owned(), "object".into());
+    }
+    map.retain(|key, value| !(value.is_null() && (key == "required" || key == "properties")));
+    Ok(schema)
+}
+
+/// A map of parameters, each `{type, description, required, enum, default}`, as a schema.
+fn from_map(given: &At<'_>, report: &mut Report) -> Result<Value, DefinitionError> {
+    let entries = given.entries()?;
+    if entries.len() > PROPERTIES_MAX {
+        return Err(given.error(format!("{} parameters; at most {PROPERTIES_MAX} are accepted", entries.len())));
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (name, at) in entries {
+        let mut parameter = at.object()?;
+        let mut property = Map::new();
+        if let Some(kind) = parameter.take("type") {
+            match kind.value.as_str() {
+                Some("string" | "number" | "integer" | "boolean" | "array" | "object") => {
+                    property.insert("type".to_owned(), kind.value.clone());
+                }
+                _ => report.note(&kind.pointer, "is no type of JSON Schema; any value is accepted"),
+            }
+        }
+        for key in ["description", "default", "items", "properties", "format", "minimum", "maximum", "examples"] {
+            if let Some(kept) = parameter.take(key) {
+                property.insert(key.to_owned(), kept.value.clone());
+            }
+        }
+        if let Some(choices) = parameter.take("enum") {
+            if choices.value.as_array().is_some_and(|list| !list.is_empty()) {
+                property.insert("enum".to_owned(), choices.value.clone());
+            } else {
+                report.note(&choices.pointer, "is no list of choices");
+            }
+        }
+        let optional = parameter.flag("optional")?;
+        if parameter.flag("required")?.unwrap_or(optional == Some(false)) {
+            required.push(Value::from(name));
+        }
+        for pointer in parameter.left_over() {
+            report.note(pointer, "is not known here");
+        }
+        properties.insert(name.to_owned(), Value::Object(property));
+    }
+    Ok(json!({"type": "object", "properties": properties, "required": required}))
+}

@@ -1,0 +1,119 @@
+//! How often: per user, per source of tools, and per tool where its definition says so.
+
+use std::{
+    collections::BTreeMap,
+    num::NonZeroU32,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use gateway_core::vocab::RateLimit;
+use governor::{
+    Quota, RateLimiter, clock::Clock as _, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DashMapStateStore,
+};
+
+use crate::{limits::RATED_TOOLS_MAX, ports::Clock, registry::Registered};
+
+/// Checks after which what is back at rest is forgotten, so that the tables stay as small as the
+/// number of those who called lately.
+const SWEEP_EVERY: u32 = 1_024;
+
+/// Limits for everybody. Absent: none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls of one user.
+    pub per_user: Option<RateLimit>,
+    /// Calls of one user to the tools of one source: an app, a server, a device, the built-ins.
+    pub per_source: Option<RateLimit>,
+}
+
+/// The house's clock as the limiter wants it, in nanoseconds.
+#[derive(Clone)]
+struct HouseClock(Arc<dyn Clock>);
+
+impl governor::clock::Clock for HouseClock {
+    type Instant = Nanos;
+
+    fn now(&self) -> Nanos {
+        Nanos::new(self.0.now().mono_us.saturating_mul(1_000))
+    }
+}
+
+type Limiter = RateLimiter<String, DashMapStateStore<String>, HouseClock, NoOpMiddleware<Nanos>>;
+
+/// The limiters. The rule is GCRA: a limit of 60 a minute lets 60 calls pass at once and then one
+/// a second.
+pub(crate) struct Rates {
+    clock: HouseClock,
+    per_user: Option<Limiter>,
+    per_source: Option<Limiter>,
+    per_tool: Mutex<BTreeMap<String, (RateLimit, Arc<Limiter>)>>,
+    checks: AtomicU32,
+}
+
+impl Rates {
+    pub(crate) fn new(limits: Limits, clock: Arc<dyn Clock>) -> Self {
+        let clock = HouseClock(clock);
+        let limiter = |limit: Option<RateLimit>| limit.and_then(|limit| limiter(limit, &clock));
+        Self {
+            per_user: limiter(limits.per_user),
+            per_source: limiter(limits.per_source),
+            per_tool: Mutex::default(),
+            checks: AtomicU32::new(0),
+            clock,
+        }
+    }
+
+    /// Counts a call.
+    ///
+    /// # Errors
+    /// It comes too early, by this much.
+    pub(crate) fn check(&self, user: &str, tool: &Registered) -> Result<(), Duration> {
+        if let Some(limiter) = &self.per_user {
+            self.pass(limiter, user.to_owned())?;
+        }
+        if let Some(limiter) = &self.per_source {
+            self.pass(limiter, format!("{}\n{user}", tool.source))?;
+        }
+        if let Some(limit) = tool.spec.rate_limit
+            && let Some(limiter) = self.of_tool(&tool.spec.name, limit)
+        {
+            self.pass(&limiter, user.to_owned())?;
+        }
+        Ok(())
+    }
+
+    fn pass(&self, limiter: &Limiter, key: String) -> Result<(), Duration> {
+        if self.checks.fetch_add(1, Ordering::Relaxed) % SWEEP_EVERY == SWEEP_EVERY - 1 {
+            limiter.retain_recent();
+        }
+        limiter.check_key(&key).map_err(|early| early.wait_time_from(self.clock.now()))
+    }
+
+    /// A tool that is registered anew keeps its count; one whose limit has changed does not.
+    fn of_tool(&self, name: &str, limit: RateLimit) -> Option<Arc<Limiter>> {
+        let mut tools = self.per_tool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, limiter)) = tools.get(name)
+            && *known == limit
+        {
+            return Some(Arc::clone(limiter));
+        }
+        if tools.len() >= RATED_TOOLS_MAX {
+            tools.clear();
+        }
+        let limiter = Arc::new(limiter(limit, &self.clock)?);
+        tools.insert(name.to_owned(), (limit, Arc::clone(&limiter)));
+        Some(limiter)
+    }
+}
+
+/// `None` for a limit that makes no sense, which registration refuses.
+fn limiter(limit: RateLimit, clock: &HouseClock) -> Option<Limiter> {
+    let calls = NonZeroU32::new(limit.calls)?;
+    let one_per = Duration::from_millis(u64::from(limit.per_ms)).checked_div(limit.calls)?;
+    let quota = Quota::with_period(one_per)?.allow_burst(calls);
+    Some(Limiter::new(quota, DashMapStateStore::default(), clock.clone()))
+}

@@ -1,0 +1,130 @@
+//! Keys, headers and passwords: values that nobody may read but those they are meant for.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use gateway_core::vocab::{Content, ToolResult};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::limits::{SECRET_BYTES_MIN, SECRETS_MAX};
+
+/// What stands in a secret's place.
+pub const REDACTED: &str = "[secret]";
+
+/// A secret. It prints as `[secret]`, and there is no way to serialise it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Takes a value under wraps.
+    pub fn new(value: impl Into<Arc<str>>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, for the one place that needs it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+/// Secrets that are in use. An app or a server that quotes one in an answer must not bring it into
+/// a result, and with it into a prompt: the executor blots them out of everything that comes back.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<RwLock<Vec<Secret>>>);
+
+impl Secrets {
+    /// Blots this secret out of all results from now on. One that is too short to be told from
+    /// ordinary words is not kept.
+    pub fn keep(&self, secret: &Secret) {
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if secret.expose().len() >= SECRET_BYTES_MIN && kept.len() < SECRETS_MAX && !kept.contains(secret) {
+            kept.push(secret.clone());
+            // Longer ones first: one secret may be the beginning of another.
+            kept.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
+        }
+    }
+
+    /// The text without any of the secrets.
+    pub fn blot(&self, text: &mut String) {
+        blot(&self.0.read().unwrap_or_else(PoisonError::into_inner), text);
+    }
+
+    /// The result without any of the secrets.
+    pub(crate) fn blot_result(&self, result: &mut ToolResult) {
+        let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_empty() {
+            return;
+        }
+        blot(&kept, &mut result.content);
+        result.say.iter_mut().for_each(|text| blot(&kept, text));
+        result.follow_ups.iter_mut().for_each(|text| blot(&kept, text));
+        if let Some(error) = &mut result.error {
+            blot(&kept, &mut error.message);
+        }
+        match &mut result.show {
+            Some(Content::Text { text }) => blot(&kept, text),
+            Some(Content::Card { title: one, text: two } | Content::Double { top: one, bottom: two }) => {
+                blot(&kept, one);
+                blot(&kept, two);
+            }
+            None => {}
+        }
+        if let Some(data) = &mut result.data {
+            blot_value(&kept, data);
+        }
+        for attachment in &mut result.attachments {
+            if let gateway_core::vocab::Attachment::Resource { block } = attachment {
+                blot_value(&kept, block);
+            }
+        }
+    }
+}
+
+fn blot(secrets: &[Secret], text: &mut String) {
+    for secret in secrets {
+        if text.contains(secret.expose()) {
+            *text = text.replace(secret.expose(), REDACTED);
+        }
+    }
+}
+
+/// Depth was limited before.
+fn blot_value(secrets: &[Secret], value: &mut Value) {
+    match value {
+        Value::String(text) => blot(secrets, text),
+        Value::Array(items) => items.iter_mut().for_each(|item| blot_value(secrets, item)),
+        Value::Object(fields) => {
+            let quoted = |key: &String| secrets.iter().any(|secret| key.contains(secret.expose()));
+            if fields.keys().any(quoted) {
+                let taken = std::mem::take(fields);
+                fields.extend(taken.into_iter().map(|(mut key, value)| {
+                    blot(secrets, &mut key);
+                    (key, value)
+                }));
+            }
+            fields.values_mut().for_each(|item| blot_value(secrets, item));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
