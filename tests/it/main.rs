@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod apps;
 mod bad_input;
 mod cli;
 mod durability;

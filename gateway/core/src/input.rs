@@ -100,6 +100,11 @@ pub enum Input {
     },
     /// A mini-app of the wearer's does something with these glasses.
     App(AppEvent),
+    /// The wearer raises the head, or lowers it again.
+    Look {
+        /// Whether the wearer looks up.
+        up: bool,
+    },
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// What was to be announced is not wanted any more.

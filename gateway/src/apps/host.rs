@@ -441,9 +441,10 @@ fn catch_up(user: &User) -> Vec<AppEvent> {
     let mut events = Vec::new();
     for (card, state) in user.lives.all().filter(|(_, state)| *state != State::Stopping && *state != State::Dormant) {
         let Card { package, name, kind, .. } = card.clone();
-        events.push(AppEvent::Starting { package: package.clone(), name, kind });
         if matches!(state, State::Running | State::Grace) {
-            events.push(AppEvent::Running { package: package.clone() });
+            events.push(AppEvent::Resumed { package: package.clone(), name, kind });
+        } else {
+            events.push(AppEvent::Starting { package: package.clone(), name, kind });
         }
         if let Some(text) = user.lines.get(&package) {
             events.push(AppEvent::DashboardLine { package, text: text.clone() });

@@ -247,6 +247,11 @@ impl Lives {
         self.lives.get(package).filter(|life| life.state == State::Running).and_then(|life| life.connection)
     }
 
+    /// What an app's session is called.
+    pub fn session(&self, package: &str) -> Option<&str> {
+        self.lives.get(package).map(|life| life.card.session.as_str())
+    }
+
     fn start(&mut self, now_us: u64, card: Card) {
         self.watch_absence(now_us);
         match self.state(&card.package) {

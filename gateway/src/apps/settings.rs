@@ -1,6 +1,17 @@
 //! Settings of apps, as they declare them and as the user has set them.
 
 use serde_json::{Map, Value, json};
+use tools::apps::manifest::App;
+
+use super::{
+    host::{Host, ToApp},
+    socket::zone,
+    wire,
+};
+use crate::{
+    clock,
+    store::{Kind, Write},
+};
 
 /// Bytes of one value: a choice or a line of text.
 pub const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -62,6 +73,50 @@ pub fn of_the_house(zone: &str) -> Value {
         "userTimezone": zone,
         "timezone": zone,
     })
+}
+
+impl Host {
+    /// An app's settings with the user's values.
+    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
+        filled(&app.settings, &self.set_by(user, &app.package))
+    }
+
+    /// What the user has set.
+    fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
+        let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
+        row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
+    }
+
+    /// Gives a setting of an app a value, durably, and tells the app where it runs.
+    ///
+    /// # Errors
+    /// The app or the setting does not exist, the value does not fit, or it cannot be kept.
+    pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
+        let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
+        let _alone = self.storage.lock().await;
+        let mut own = self.set_by(user, package);
+        set(&app.settings, &mut own, key, value)?;
+        let row = Write::PutRow {
+            kind: Kind::AppSettings,
+            owner: user.to_owned(),
+            key: package.as_bytes().to_vec(),
+            value: Value::Object(own.clone()).to_string().into_bytes(),
+        };
+        self.store.write(row).await.map_err(|error| error.to_string())?;
+        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone()));
+        let users = self.users();
+        let running = users.get(user).and_then(|apps| {
+            let connection = apps.lives.connection(package)?;
+            let session = apps.lives.session(package)?;
+            Some((apps.sockets.get(&connection)?, session))
+        });
+        if let Some((socket, session)) = running {
+            for message in wire::settings_update(package, session, &settings, &system, clock::wall_ms()) {
+                drop(socket.try_send(ToApp::Json(message)));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use super::{
     streams::Subscriptions,
     wire::{self, FromApp},
 };
-use crate::{clock, store::Kind};
+use crate::clock;
 
 /// How long the first frame may take.
 const INIT_MS_MAX: u64 = 5_000;
@@ -318,17 +318,6 @@ impl Session {
 }
 
 impl Host {
-    /// An app's settings with the user's values.
-    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
-        settings::filled(&app.settings, &self.set_by(user, &app.package))
-    }
-
-    /// What the user has set.
-    pub(super) fn set_by(&self, user: &str, package: &str) -> serde_json::Map<String, Value> {
-        let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
-        row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
-    }
-
     fn battery_of(&self, user: &str) -> Option<(u8, bool)> {
         let glasses = self.roster.all().into_iter().filter(|(_, present)| present.user == user);
         let mut batteries = glasses.filter_map(|(_, present)| {

@@ -55,6 +55,34 @@ enum Command {
         /// Its package.
         package: String,
     },
+    /// Start an app for a user.
+    Start {
+        /// Its package.
+        package: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Stop it.
+    Stop {
+        /// Its package.
+        package: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Give one of its settings a value.
+    Set {
+        /// Its package.
+        package: String,
+        /// The setting.
+        key: String,
+        /// The value: JSON, or else a text.
+        value: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
     /// Show which tool a sentence leads to, as if it had been said to the offline engine.
     Try {
         /// The sentence, without wake word.
@@ -79,6 +107,12 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         Command::List => Wish::List,
         Command::Remove { package } => Wish::Remove { package },
         Command::Logs { package } => Wish::Logs { package },
+        Command::Start { package, user } => Wish::Start { package, user },
+        Command::Stop { package, user } => Wish::Stop { package, user },
+        Command::Set { package, key, value, user } => {
+            let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
+            Wish::Set { package, user, key, value }
+        }
         Command::Try { text, run, user, device } => Wish::Try { text, user, device, run },
     };
     let answer = ask_within(&config.data_dir, &Request::Apps { wish }, Duration::from_millis(ANSWER_MS_MAX))?;

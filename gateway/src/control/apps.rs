@@ -18,7 +18,7 @@ use tools::{
 };
 
 use super::Answer;
-use crate::{clock, gate::Gate};
+use crate::{apps::life::StopReason, clock, gate::Gate};
 
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;
@@ -26,6 +26,8 @@ const KEY_BYTES_MAX: usize = 256;
 const SENTENCE_BYTES_MAX: usize = 2_000;
 /// How long a tool that sets no time of its own may take when it is tried.
 const TRY_MS: u64 = 30_000;
+/// How long an app may take to start: as long as the host gives it, and a little more.
+const START_MS_MAX: u64 = 12_000;
 /// The device of calls that come from no glasses.
 const NO_DEVICE: &str = "operator";
 
@@ -42,6 +44,12 @@ pub enum Wish {
     Remove { package: String },
     /// What went wrong with an app lately.
     Logs { package: String },
+    /// Start an app for a user and wait until it runs.
+    Start { package: String, user: String },
+    /// Stop it and wait until it is gone.
+    Stop { package: String, user: String },
+    /// Give one of its settings a value.
+    Set { package: String, user: String, key: String, value: Value },
     /// What a sentence would lead to; with `run`, call that.
     Try { text: String, user: String, device: Option<String>, run: bool },
 }
@@ -89,6 +97,9 @@ pub(super) fn name(wish: &Wish) -> &'static str {
         Wish::List => "apps list",
         Wish::Remove { .. } => "apps remove",
         Wish::Logs { .. } => "apps logs",
+        Wish::Start { .. } => "apps start",
+        Wish::Stop { .. } => "apps stop",
+        Wish::Set { .. } => "apps set",
         Wish::Try { .. } => "apps try",
     }
 }
@@ -106,6 +117,21 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
             Some(_) => Ok(Answer::Faults { faults: faults(gate, &package) }),
             None => Err(not_installed(&package)),
         },
+        Wish::Start { package, user } => {
+            let limit = Duration::from_millis(START_MS_MAX);
+            match gate.apps.start(&user, &package, limit).await? {
+                true => Ok(Answer::Done { message: format!("started {package} for {user}") }),
+                false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
+            }
+        }
+        Wish::Stop { package, user } => match gate.apps.stop(&user, &package, StopReason::User).await {
+            true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
+            false => Err(format!("{package} does not run for {user}")),
+        },
+        Wish::Set { package, user, key, value } => {
+            gate.apps.set(&user, &package, &key, value).await?;
+            Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
+        }
         Wish::Try { text, user, device, run } => attempt(gate, &text, &user, device.as_deref(), run).await,
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use device_protocol::{
-    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Stamp,
-    Up, decode_up, down as message, up,
+    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Posture,
+    Stamp, Up, decode_up, down as message, up,
 };
 use gateway_core::{
     input::{Button, Input},
@@ -69,7 +69,10 @@ impl Session {
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
             Up::AudioEnd(_) | Up::Ack(_) => {}
-            Up::HeadPosition(head) => self.tap.head(&head),
+            Up::HeadPosition(head) => {
+                self.tap.head(&head);
+                self.input(Input::Look { up: head.posture == Posture::Up });
+            }
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;

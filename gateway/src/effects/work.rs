@@ -90,6 +90,7 @@ impl Work {
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
         let context = CallContext {
+            session: String::new(),
             user: self.user.clone(),
             device: self.device.clone(),
             turn,

@@ -238,6 +238,11 @@ impl Socket {
         Self { ws, session: session.into(), ack }
     }
 
+    /// A socket that was opened by hand.
+    pub fn of(ws: WebSocketStream<TcpStream>) -> Self {
+        Self { ws, session: String::new(), ack: Value::Null }
+    }
+
     pub async fn send(&mut self, message: Value) {
         self.ws.send(Message::text(message.to_string())).await.unwrap();
     }

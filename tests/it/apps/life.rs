@@ -5,7 +5,7 @@ use tools::ports::AppHost as _;
 
 use super::fake::{Answer, FakeApp, KEY, PACKAGE, Socket, Stage};
 use crate::{
-    process::{Process, configure},
+    process::Process,
     world::{USER, connect},
 };
 
@@ -121,34 +121,35 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_finds_its_apps_again() 
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let app = FakeApp::start(PACKAGE).await;
+    let gateway = Process::start(&data, "", &[]).await;
     // Its port has to stay: the app dials the address that it was given.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let config = |_: ()| {
-        let file = configure(&data, "");
-        let text = std::fs::read_to_string(&file).unwrap();
-        let line = "listen.web = \"127.0.0.1:0\"";
-        assert!(text.contains(line));
-        (line.to_owned(), format!("listen.web = \"127.0.0.1:{port}\""))
-    };
-    let fixed = config(());
-    super::install(&data, &app.manifest(), &fixed).await;
-    let gateway = Process::start_with(&data, &fixed).await;
+    let port = gateway.web.port();
     let glasses = connect(&data, gateway.options()).await;
-    super::start_by_control(&data).await;
-    let request = app.got("session_request", 0).await.json();
+    let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
+        "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
+    super::install(&data, manifest.to_string(), format!("http://{}", app.address), KEY).await;
+    let (place, request) = (data.clone(), app.got("session_request", 0));
+    let starting = tokio::spawn(async move { super::start(&place, PACKAGE).await });
+    let request = request.await.json();
     let mut socket = Socket::dial(&request, PACKAGE).await;
     socket.settled().await;
+    starting.await.unwrap();
     gateway.kill().await;
     assert!(socket.closed().await.is_none(), "a killed gateway says nothing");
     drop(glasses);
 
-    let gateway = Process::start_with(&data, &fixed).await;
+    let gateway = Process::start_at(&data, port).await;
+    assert!(gateway.ready_ms < 3_000, "{} ms", gateway.ready_ms);
     let url = request["mentraOSWebsocketUrl"].as_str().unwrap();
     let (ws, ack) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
     assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
     Socket::of(ws).settled().await;
     assert_eq!(app.history(), ["session_request"]);
-    gateway.kill().await;
+    // One that stops in order asks its apps to dial again.
+    let (ws, _) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
+    let socket = Socket::of(ws);
+    let (_, closed) = tokio::join!(gateway.terminate(), socket.closed());
+    assert_eq!(closed.map(|frame| u16::from(frame.code)), Some(1012));
 }
 
 #[tokio::test(flavor = "multi_thread")]

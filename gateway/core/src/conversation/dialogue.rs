@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::Conversation;
 use crate::{
     agent::{self, Spoken, phrases},
-    approval,
+    approval::{self, Answer},
     floor::{
         self, Activity, Said,
         commands::{self, Command},
@@ -103,13 +103,15 @@ impl Conversation {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);
-            let settled = self.approvals.handle_said(&mut self.cx, text, said.started_us);
+            let answer = Answer { text, started_us: said.started_us, echo: said.echo };
+            let settled = self.approvals.handle_said(&mut self.cx, answer);
             if settled.is_some() {
                 self.approval_settled(settled);
                 return;
             }
             // Only a wake word or a cancel word gets past a question.
             if !said.woken && !said.cancels {
+                self.put_again();
                 return;
             }
         }
@@ -152,6 +154,11 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
+        let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false };
+        let settled = self.approvals.handle_said(&mut self.cx, answer);
+        if settled.is_some() {
+            return self.approval_settled(settled);
+        }
         match commands::command(&request) {
             Some(Command::Cancel) if self.is_busy() => self.stop(true),
             Some(Command::Repeat) => self.repeat(),
@@ -301,6 +308,27 @@ impl Conversation {
         let (id, question) = (asked.id, asked.question.clone());
         if self.approvals.handle_asked(&mut self.cx, asked) {
             self.agent.pause(&mut self.cx);
+            self.reply.push_question(&mut self.cx, id, &question);
+        }
+    }
+
+    /// Sound was played: a question may have been heard with it.
+    pub(super) fn question_played(&mut self) {
+        if self.approvals.is_unheard()
+            && let Some(asked) = self.approvals.standing()
+            && self.reply.heard_question(asked.id)
+        {
+            self.approvals.handle_heard(&self.cx);
+        }
+    }
+
+    /// A question that was cut off before the wearer heard any of it is said after all.
+    fn put_again(&mut self) {
+        if self.approvals.is_unheard()
+            && let Some(asked) = self.approvals.standing()
+            && !self.reply.is_speaking()
+        {
+            let (id, question) = (asked.id, asked.question.clone());
             self.reply.push_question(&mut self.cx, id, &question);
         }
     }

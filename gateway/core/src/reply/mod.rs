@@ -44,6 +44,10 @@ pub(crate) struct Reply {
 impl Reply {
     /// Begins to say something. What was being said must have ended.
     pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Turn) {
+        // Who asks for something has seen what was announced.
+        if purpose == Purpose::Answer {
+            cx.release(Priority::Notice);
+        }
         self.board.begin(cx, turn);
         self.job = Some(Job::new(cx, purpose, turn));
     }
@@ -110,6 +114,11 @@ impl Reply {
             job.push_sentence(usize::MAX, text, Some(id));
             self.go_on(cx);
         }
+    }
+
+    /// Whether any of a question has been played.
+    pub(crate) fn heard_question(&self, id: u64) -> bool {
+        self.job.as_ref().is_some_and(|job| job.heard_question(id))
     }
 
     pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {
