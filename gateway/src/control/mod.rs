@@ -5,9 +5,15 @@ pub mod apps;
 pub mod client;
 mod commands;
 pub mod server;
+mod tools;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
+use ::tools::ledger::Usage;
+use gateway_core::vocab::{ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::telemetry::TurnRecord;
@@ -34,6 +40,14 @@ pub enum Request {
     Turns { count: usize },
     /// Something about mini-apps.
     Apps { wish: apps::Wish },
+    /// The tools that a user is offered.
+    Tools { user: String },
+    /// Call a tool as a user.
+    CallTool { user: String, name: String, arguments: serde_json::Value },
+    /// Switch a tool on or off for a user.
+    SwitchTool { user: String, name: String, on: bool },
+    /// What tools were used for, by one user or by all, since a moment.
+    Usage { user: Option<String>, since_wall_ms: i64 },
 }
 
 /// What is answered.
@@ -53,8 +67,25 @@ pub enum Answer {
     Faults { faults: Vec<::tools::apps::faults::Fault> },
     /// What a sentence leads to.
     Tried { tried: apps::Tried },
+    /// Tools, in the order of their names.
+    Tools { tools: Vec<Offered> },
+    /// What a tool answered; attachments are described, not given.
+    ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
+    /// What tools were used for, by user.
+    Usage { users: BTreeMap<String, Vec<Usage>> },
     /// Not done; why and what to do.
     Error { message: String },
+}
+
+/// A tool that a user is offered, or has switched off.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Offered {
+    /// Who provides it.
+    pub source: String,
+    /// Whether the user has switched it off.
+    pub off: bool,
+    /// Everything that it declares.
+    pub spec: ToolSpec,
 }
 
 /// A paired device.
