@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use firmware_sim::Glasses;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
