@@ -117,6 +117,16 @@ impl Ear {
         (!self.facts.is_empty()).then(|| self.facts.remove(0)).map(fact_of)
     }
 
+    /// Lets sound be listened along with, or not any more.
+    pub fn set_tapped(&mut self, tapped: bool) {
+        self.listener.set_tapped(tapped);
+    }
+
+    /// What was heard since the last call, mono at 16 kHz.
+    pub fn take_tapped(&mut self) -> Vec<i16> {
+        self.listener.take_tapped()
+    }
+
     /// Switches the microphone.
     pub fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);

@@ -12,6 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
+    apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
     effects::{books::StoredSwitches, compute::Compute, ports::Questions},
@@ -56,6 +57,10 @@ pub struct Gate {
     pub users: Arc<Users>,
     /// The catalogue of tools.
     pub registry: Arc<Registry>,
+    /// Mini-apps that are installed.
+    pub installed: Arc<Installed>,
+    /// Mini-apps that run.
+    pub apps: Arc<Host>,
     /// Runs tools.
     pub executor: Executor,
     /// What users have switched off.

@@ -1,5 +1,6 @@
 //! The shell: config, transports, device tasks, effects, store, control socket. It holds no policy.
 
+pub mod apps;
 pub mod cli;
 pub mod clock;
 pub mod config;

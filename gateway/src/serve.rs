@@ -17,12 +17,14 @@ use audio::{
 use device_protocol::GoodbyeReason;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
+    apps::client::Client,
     executor::{Books, Executor},
-    ports::{NoApps, Ports, Style},
-    registry::Registry,
+    ports::{Ports, Style},
+    registry::{Registry, Source},
 };
 
 use crate::{
+    apps::{self, host::Host, installed::Installed},
     config::Checked,
     control,
     effects::{
@@ -87,17 +89,23 @@ pub async fn start(config: Checked) -> Result<Running> {
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let questions = Arc::new(Questions::new(roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+    let client = Arc::new(Client::new()?);
+    let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
+    let stop = CancellationToken::new();
+    let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
+    apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(roster.clone())),
         consent: questions.clone(),
-        apps: Arc::new(NoApps),
+        apps: apps.clone(),
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
     let restored = registry
-        .keep_in(Arc::new(StoredCatalogue(store.clone())), |_source| true)
+        // Installed apps are offered already, from what is kept of themselves.
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| !matches!(source, Source::App(_)))
         .context("reading the catalogue of tools")?;
     tracing::debug!(restored, "tools of apps and servers as they were last known");
     let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
@@ -111,7 +119,6 @@ pub async fn start(config: Checked) -> Result<Running> {
         limits: config.tool_limits,
     };
     let public_key = key.public();
-    let stop = CancellationToken::new();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
@@ -123,6 +130,8 @@ pub async fn start(config: Checked) -> Result<Running> {
         roster,
         users: users.clone(),
         registry,
+        installed,
+        apps: apps.clone(),
         switches,
         questions,
         model,
@@ -135,6 +144,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     });
     users.wake_all()?;
     let tasks = vec![
+        spawn("apps", apps.run()),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
@@ -162,6 +172,15 @@ impl Running {
             drop(task.await);
         }
     }
+}
+
+/// Where apps on this machine reach the gateway.
+fn apps_url(web: std::net::SocketAddr) -> String {
+    let mut address = web;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    format!("ws://{address}{}", apps::PATH)
 }
 
 struct Engines {

@@ -1,11 +1,13 @@
 //! Integration tests.
 
+mod apps;
 mod bad_input;
 mod cli;
 mod durability;
 mod identity;
 mod intents;
 mod json_schema;
+mod mini_apps;
 mod peer;
 mod process;
 mod speech;

@@ -74,11 +74,15 @@ impl Process {
     /// Starts a gateway on this data folder and waits until it listens.
     pub async fn start(data: &Path, settings: &str, environment: &[(&str, &str)]) -> Self {
         let file = configure(data, settings);
+        Self::run(data, &file, environment).await
+    }
+
+    async fn run(data: &Path, file: &Path, environment: &[(&str, &str)]) -> Self {
         let mut child = Command::new(binary())
             .arg("serve")
             .arg("--log-json")
             .arg("--config")
-            .arg(&file)
+            .arg(file)
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -112,6 +116,15 @@ impl Process {
             quic: quic.unwrap_or_else(|| panic!("{line}")),
             log,
         }
+    }
+
+    /// The same at a port that is known before.
+    pub async fn start_at(data: &Path, port: u16) -> Self {
+        let file = configure(data, "");
+        let text = std::fs::read_to_string(&file).expect("the configuration");
+        let fixed = text.replace("listen.web = \"127.0.0.1:0\"", &format!("listen.web = \"127.0.0.1:{port}\""));
+        std::fs::write(&file, fixed).expect("the configuration");
+        Self::run(data, &file, &[]).await
     }
 
     /// Options of glasses that live beside the data.

@@ -211,6 +211,35 @@ pub trait AppHost: Send + Sync {
     /// # Errors
     /// It is not installed, its server does not answer, or it was not ready within `deadline`.
     async fn activate(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, PortError>;
+    /// Stops a user's app and waits until it is gone. Answers whether it ran.
+    ///
+    /// # Errors
+    /// It could not be stopped.
+    async fn stop(&self, user: &str, package: &str) -> Result<bool, PortError> {
+        let _ = (user, package);
+        Ok(false)
+    }
+    /// All installed apps, by package.
+    ///
+    /// # Errors
+    /// What is installed is not known at the moment.
+    async fn list(&self, user: &str) -> Result<Vec<AppEntry>, PortError> {
+        let _ = user;
+        Ok(Vec::new())
+    }
+}
+
+/// An installed mini-app, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppEntry {
+    /// Its package.
+    pub package: String,
+    /// Its name.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub description: String,
+    /// Whether it runs for the user.
+    pub running: bool,
 }
 
 /// A box without mini-apps.

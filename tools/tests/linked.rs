@@ -11,6 +11,9 @@ fn all_built_ins_are_linked_in() {
     assert_eq!(
         names,
         [
+            "app.list",
+            "app.start",
+            "app.stop",
             "calculator.evaluate",
             "clock.date",
             "clock.time",

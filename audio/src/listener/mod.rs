@@ -34,6 +34,9 @@ const FILL_US_MAX: u64 = 1_000_000;
 /// clocks of microphones drift, and a first packet may be stamped at either end.
 const GAP_US_MIN: u64 = 40_000;
 
+/// Sound kept for whoever listens along: a second. It is taken after every packet.
+const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
+
 /// How often a vanished device is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
@@ -128,6 +131,8 @@ pub struct Listener {
     timeline: Timeline,
     utterances: Utterances,
     muted: bool,
+    /// Sound heard since it was last taken; absent: nobody listens along.
+    tap: Option<Vec<i16>>,
     /// Samples of the last packet at 16 kHz: how much a lost one is taken to have held.
     packet_samples: u64,
     last_arrival_us: Option<u64>,
@@ -161,6 +166,7 @@ impl Listener {
             resampler,
             utterances: Utterances::new(&config),
             muted: false,
+            tap: None,
             packet_samples: FRAME_SAMPLES as u64,
             last_arrival_us: None,
             vanished_told_us: None,
@@ -238,6 +244,29 @@ impl Listener {
         self.utterances.note_score(utterance, score);
     }
 
+    /// Keeps what is heard from here on for [`take_tapped`](Self::take_tapped), or stops keeping it.
+    pub fn set_tapped(&mut self, tapped: bool) {
+        match (tapped, &self.tap) {
+            (true, None) => self.tap = Some(Vec::new()),
+            (false, Some(_)) => self.tap = None,
+            _ => {}
+        }
+    }
+
+    /// What was heard since the last call, mono at 16 kHz, lost sound as it was concealed. Empty where
+    /// nothing is kept. Beyond a second that nobody took, nothing more is kept.
+    pub fn take_tapped(&mut self) -> Vec<i16> {
+        self.tap.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn keep(&mut self, samples: &[i16]) {
+        if let Some(tap) = &mut self.tap
+            && tap.len() + samples.len() <= TAPPED_SAMPLES_MAX
+        {
+            tap.extend_from_slice(samples);
+        }
+    }
+
     /// Muted: packets are dropped before they are decoded, and everything heard is erased, the open
     /// utterance with it.
     pub fn set_muted(&mut self, muted: bool) {
@@ -250,6 +279,10 @@ impl Listener {
             self.decoded.clear();
             self.recent.erase();
             self.detector.reset();
+            if let Some(tap) = &mut self.tap {
+                tap.fill(0);
+                tap.clear();
+            }
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
             self.last_arrival_us = None;
@@ -355,6 +388,7 @@ impl Listener {
         }
         let mut silence = std::mem::take(&mut self.partial);
         silence.resize(silence.len() + samples, 0);
+        self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
         self.utterances.append(&silence, facts);
@@ -380,6 +414,7 @@ impl Listener {
 
     fn hear_frame(&mut self, frame: &[i16; FRAME_SAMPLES], facts: &mut Vec<Fact>) {
         self.counts.frames += 1;
+        self.keep(frame);
         self.recent.push(frame);
         self.utterances.append(frame, facts);
         self.windows.clear();

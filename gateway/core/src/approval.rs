@@ -10,7 +10,7 @@ use crate::{
     floor::commands,
     limits::QUESTIONS_MAX,
     output::Output,
-    vocab::{Approval, ApprovalChoice, ApprovalOutcome},
+    vocab::{Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
 /// The machine of this module. The first question is the one that stands.
@@ -22,7 +22,19 @@ pub(crate) struct Approvals {
 #[derive(Debug)]
 struct Question {
     approval: Approval,
-    asked_us: u64,
+    /// Since when the wearer can know of it; `None`: not yet.
+    put_us: Option<u64>,
+}
+
+/// What somebody said or typed while a question stood.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer<'a> {
+    /// All of it.
+    pub(crate) text: &'a str,
+    /// When it was begun.
+    pub(crate) started_us: u64,
+    /// Whether it may be the assistant's own voice, and so the words of a tool.
+    pub(crate) echo: bool,
 }
 
 impl Approvals {
@@ -39,7 +51,7 @@ impl Approvals {
             settle(cx, &approval, ApprovalOutcome::Denied);
             return false;
         }
-        self.questions.push_back(Question { approval, asked_us: cx.now_us() });
+        self.questions.push_back(Question { approval, put_us: None });
         let first = self.questions.len() == 1;
         if first {
             self.put(cx);
@@ -47,13 +59,27 @@ impl Approvals {
         first
     }
 
+    /// Whether the question that stands has not reached the wearer.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.questions.front().is_some_and(|question| question.put_us.is_none())
+    }
+
+    /// The wearer hears the question that stands.
+    pub(crate) fn handle_heard(&mut self, cx: &Context) {
+        if let Some(question) = self.questions.front_mut() {
+            question.put_us.get_or_insert(cx.now_us());
+        }
+    }
+
     /// What the wearer said while a question stood. Returns the settled question.
-    pub(crate) fn handle_said(&mut self, cx: &mut Context, text: &str, started_us: u64) -> Option<Approval> {
-        let question = self.questions.front()?;
-        if started_us < question.asked_us {
+    pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
+        let put_us = self.questions.front()?.put_us?;
+        if answer.started_us < put_us {
             return None;
         }
-        let outcome = match commands::yes_or_no(text)? {
+        let outcome = match commands::yes_or_no(answer.text)? {
+            // The loudspeaker may have said it, be it with a wake word: the wearer can say it again.
+            true if answer.echo => return None,
             true => ApprovalOutcome::Approved,
             false => ApprovalOutcome::Denied,
         };
@@ -83,14 +109,19 @@ impl Approvals {
         for question in self.questions.drain(..) {
             settle(cx, &question.approval, ApprovalOutcome::Cancelled);
         }
+        cx.release(Priority::Approval);
         cx.disarm(Timer::ApprovalExpired);
     }
 
     /// Puts the first question to the wearer; its time begins now.
     fn put(&mut self, cx: &mut Context) {
         if let Some(question) = self.questions.front_mut() {
-            question.asked_us = cx.now_us();
-            cx.arm(Timer::ApprovalExpired, question.approval.expires_ms);
+            // Who has a display sees it at once. Who has none, hears it in its turn.
+            question.put_us = (cx.display.is_some() || !cx.speaker).then(|| cx.now_us());
+            let Approval { tool, question: text, expires_ms, .. } = &question.approval;
+            cx.arm(Timer::ApprovalExpired, *expires_ms);
+            let card = Content::Card { title: tool.clone(), text: text.clone() };
+            cx.claim(Priority::Approval, card, Some(*expires_ms));
             cx.push(Output::AskApproval(question.approval.clone()));
         }
     }
@@ -98,6 +129,7 @@ impl Approvals {
     fn settle_first(&mut self, cx: &mut Context, outcome: ApprovalOutcome) -> Option<Approval> {
         let question = self.questions.pop_front()?;
         cx.disarm(Timer::ApprovalExpired);
+        cx.release(Priority::Approval);
         settle(cx, &question.approval, outcome);
         self.put(cx);
         Some(question.approval)

@@ -100,8 +100,18 @@ pub enum Input {
     },
     /// A mini-app of the wearer's does something with these glasses.
     App(AppEvent),
+    /// The wearer raises the head, or lowers it again.
+    Look {
+        /// Whether the wearer looks up.
+        up: bool,
+    },
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
+    /// What was to be announced is not wanted any more.
+    Withdraw {
+        /// Number of the announcement.
+        id: u64,
+    },
     /// The gateway is stopping.
     Shutdown,
 }
@@ -122,7 +132,7 @@ pub struct Announcement {
     pub id: u64,
     /// What to say.
     pub say: String,
-    /// What to show.
+    /// What to show. With an empty text nothing is shown and no sound goes before: a voice and no more.
     pub show: Content,
 }
 

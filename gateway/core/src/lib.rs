@@ -9,6 +9,7 @@ extern crate alloc;
 mod agent;
 mod approval;
 pub mod conversation;
+mod display;
 mod floor;
 pub mod input;
 pub mod limits;

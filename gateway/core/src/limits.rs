@@ -29,5 +29,13 @@ pub const HISTORY_FOR_MODEL_MAX: usize = 20;
 pub const SCHEDULE_ENTRIES_MAX: usize = 200;
 /// Characters of an entry's text.
 pub const SCHEDULE_TEXT_CHARS_MAX: usize = 500;
+/// Apps that run beside one another on one pair of glasses: more than a wearer can follow.
+pub const APPS_MAX: usize = 16;
+/// Characters of an app's name on its boot screen: two lines of most displays.
+pub const APP_NAME_CHARS_MAX: usize = 40;
+/// Characters of each text that an app draws: ten times what the largest display holds.
+pub const APP_TEXT_CHARS_MAX: usize = 2_000;
+/// Characters of an app's line on the dashboard.
+pub const DASHBOARD_LINE_CHARS_MAX: usize = 120;
 /// Devices of one user that are connected at once.
 pub const DEVICES_MAX: usize = 16;

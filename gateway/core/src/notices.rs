@@ -55,6 +55,18 @@ impl Notices {
         Some(next)
     }
 
+    /// One that waits is given back as not heard.
+    pub(crate) fn withdraw(&mut self, cx: &mut Context, id: u64) {
+        let waiting = self.queue.len();
+        self.queue.retain(|queued| queued.id != id);
+        if self.queue.len() < waiting {
+            cx.push(Output::Announced { id, heard: false });
+        }
+        if self.queue.is_empty() {
+            cx.disarm(Timer::NoticeDue);
+        }
+    }
+
     /// The wearer cannot be reached: the user's machine looks for another way.
     pub(crate) fn give_back(&mut self, cx: &mut Context) {
         for announcement in self.queue.drain(..) {

@@ -61,6 +61,11 @@ fn display() {
 }
 
 #[test]
+fn apps() {
+    run("apps.txt");
+}
+
+#[test]
 fn there_are_at_least_forty_scenarios() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues");
     let count: usize = fs::read_dir(folder)

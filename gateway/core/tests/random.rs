@@ -8,8 +8,9 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind, ModelEvent, StopReason,
-        Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, VoiceFact,
+        AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
+        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
+        VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -132,9 +133,36 @@ fn input() -> impl Strategy<Value = Input> {
             arguments_hash: 1,
             expires_ms: expires_ms % 60_000,
         })),
+        12 => app().prop_map(Input::App),
+        1 => any::<bool>().prop_map(|up| Input::Look { up }),
         1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No } }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say })),
     ]
+}
+
+fn app() -> impl Strategy<Value = AppEvent> {
+    let package = (0_u8..20).prop_map(|number| format!("app{}", number.min(4)));
+    (package, 0_u8..9, 0_u8..3, prop::option::of(0_u32..3_000), any::<bool>(), words()).prop_map(
+        |(package, what, kind, duration_ms, force, text)| {
+            let name = text.clone();
+            let kind = [AppKind::Foreground, AppKind::Background, AppKind::Dashboard][usize::from(kind)];
+            match what {
+                0 => AppEvent::Starting { package, name, kind },
+                1 => AppEvent::Resumed { package, name, kind },
+                2 => AppEvent::Stopped { package },
+                3 => AppEvent::DashboardLine { package, text },
+                4 => AppEvent::Draw { package, view: View::Main, content: None, duration_ms, force },
+                5 => {
+                    let content = Some(Content::Text { text });
+                    AppEvent::Draw { package, view: View::Dashboard, content, duration_ms, force }
+                }
+                _ => {
+                    let content = Some(Content::Card { title: name, text });
+                    AppEvent::Draw { package, view: View::Main, content, duration_ms, force }
+                }
+            }
+        },
+    )
 }
 
 /// What a conversation owes, as the shell sees it.

@@ -1,5 +1,6 @@
 //! The commands. All that touch a running gateway are clients of its control socket.
 
+mod apps;
 mod check;
 mod devices;
 mod models;
@@ -34,6 +35,8 @@ enum Command {
     Serve(serve::Arguments),
     /// Check a configuration and say what is wrong, where, and what to do.
     Check(check::Arguments),
+    /// Install, list, try, debug and remove mini-apps.
+    Apps(apps::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
     /// Fetch, list, verify and import the models.
@@ -57,6 +60,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),

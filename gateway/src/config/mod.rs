@@ -52,6 +52,8 @@ pub struct Checked {
     pub tool_limits: tools::RateLimits,
     /// Largest store, in MiB.
     pub store_size_max_mib: usize,
+    /// Where mini-apps on other machines reach the gateway; absent: they run on this one.
+    pub apps_url: Option<String>,
 }
 
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
@@ -203,6 +205,7 @@ impl Problems<'_> {
         let per_source = per_min(self.between(calls, "limits.tool_calls_per_min_per_source", 0..=60_000));
         let speed = self.between(&raw.voice.speed, "voice.speed", 0.5..=2.0);
         let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
+        let apps_url = self.apps_url(&raw.apps.url);
         Some(Checked {
             name: raw.name,
             data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
@@ -220,7 +223,25 @@ impl Problems<'_> {
             limits,
             tool_limits: tools::RateLimits { per_user, per_source },
             store_size_max_mib,
+            apps_url,
         })
+    }
+
+    fn apps_url(&mut self, url: &toml::Spanned<String>) -> Option<String> {
+        let given = url.get_ref().trim_end_matches('/');
+        if given.is_empty() {
+            return None;
+        }
+        let socket = given.starts_with("ws://") || given.starts_with("wss://");
+        if !socket || !given.ends_with(crate::apps::PATH) {
+            let what = format!(
+                "`apps.url` is `{given}`; it must be a WebSocket address that ends in {} such as ws://192.168.1.5:8460{}",
+                crate::apps::PATH,
+                crate::apps::PATH
+            );
+            self.at(url.span(), what);
+        }
+        Some(given.to_owned())
     }
 
     fn model(&mut self, raw: &Raw) -> Option<Model> {
@@ -328,6 +349,15 @@ mod tests {
     fn all_values_out_of_range_are_told_at_once() {
         let found = problems("[hearing]\nsilence_ms = 1\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6, 2, 4]);
+    }
+
+    #[test]
+    fn the_address_for_apps_has_a_form() {
+        for bad in ["http://a/app-ws", "ws://a/", "ws://a/tpa-ws", "nonsense"] {
+            assert_eq!(problems(&format!("[apps]\nurl = \"{bad}\"\n"))[0].0, 2, "{bad}");
+        }
+        let good = check("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", "x.toml").unwrap();
+        assert_eq!(good.apps_url.as_deref(), Some("wss://box.lan:8460/app-ws"));
     }
 
     #[test]

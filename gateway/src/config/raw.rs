@@ -20,6 +20,7 @@ pub struct Raw {
     pub(super) voice: Voice,
     pub(super) store: Store,
     pub(super) limits: Limits,
+    pub(super) apps: Apps,
 }
 
 #[derive(Debug, Deserialize)]
@@ -86,6 +87,12 @@ pub(super) struct Store {
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+pub(super) struct Apps {
+    pub(super) url: Spanned<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Limits {
     pub(super) connections: Spanned<usize>,
     pub(super) sessions: Spanned<usize>,
@@ -114,6 +121,7 @@ impl Default for Raw {
             voice: Voice::default(),
             store: Store::default(),
             limits: Limits::default(),
+            apps: Apps::default(),
         }
     }
 }
@@ -168,6 +176,12 @@ impl Default for Voice {
 impl Default for Store {
     fn default() -> Self {
         Self { size_max_mib: unwritten(1024) }
+    }
+}
+
+impl Default for Apps {
+    fn default() -> Self {
+        Self { url: unwritten(String::new()) }
     }
 }
 

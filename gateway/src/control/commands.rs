@@ -2,7 +2,7 @@
 
 use device_protocol::GoodbyeReason;
 
-use super::{Answer, Paired, Request, Waits, tools, turns_as_json};
+use super::{Answer, Paired, Request, Waits, apps, tools, turns_as_json};
 use crate::{
     clock,
     gate::Gate,
@@ -21,6 +21,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
+        Request::Apps { wish } => apps::name(wish),
         Request::Tools { .. } => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
@@ -72,6 +73,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             let cut = gate.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
+        Request::Apps { wish } => apps::carry_out(gate, wish).await,
         Request::Tools { user } => tools::list(gate, &user),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,

@@ -1,6 +1,7 @@
 //! The control socket: how every other command touches the running gateway. One JSON object a
 //! line each way; a client asks once and reads one answer.
 
+pub mod apps;
 pub mod client;
 mod commands;
 pub mod server;
@@ -17,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::telemetry::TurnRecord;
 
-/// Longest line: a tool's longest arguments, and what is round them.
-const LINE_BYTES_MAX: usize = ::tools::limits::ARGUMENTS_BYTES_MAX * 2;
+/// Longest line: the manifest of an app, in which JSON doubles what it escapes.
+const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -37,6 +38,8 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
+    /// Something about mini-apps.
+    Apps { wish: apps::Wish },
     /// The tools that a user is offered.
     Tools { user: String },
     /// Call a tool as a user.
@@ -58,6 +61,12 @@ pub enum Answer {
     Done { message: String },
     /// The latest turns, oldest first.
     Turns { turns: Vec<serde_json::Value> },
+    /// Installed apps.
+    Apps { apps: Vec<apps::Listed> },
+    /// What went wrong with an app lately, oldest first.
+    Faults { faults: Vec<::tools::apps::faults::Fault> },
+    /// What a sentence leads to.
+    Tried { tried: apps::Tried },
     /// Tools, in the order of their names.
     Tools { tools: Vec<Offered> },
     /// What a tool answered; attachments are described, not given.

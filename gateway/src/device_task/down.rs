@@ -57,6 +57,7 @@ impl Session {
                 self.send(down, 0, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
+                self.tap.words(utterance, &text, last);
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
@@ -138,6 +139,7 @@ impl Session {
                 };
                 self.record(turn.id).mark(stage, at_us);
             }
+            Output::Announced { id, heard } if self.gate.apps.spoken(id, heard) => {}
             Output::Announced { id, heard } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::Announced { device, id, heard });

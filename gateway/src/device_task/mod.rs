@@ -5,6 +5,7 @@ mod formats;
 mod meter;
 mod photos;
 mod session;
+mod tap;
 mod up;
 
 use std::sync::Arc;

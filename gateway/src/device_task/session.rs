@@ -14,7 +14,12 @@ use gateway_core::{
 use tokio::sync::{mpsc, oneshot};
 use tools::ports::DeviceStatus;
 
-use super::{formats, meter::Meter, photos::Photos};
+use super::{
+    formats,
+    meter::Meter,
+    photos::Photos,
+    tap::{self, Tap},
+};
 use crate::{
     clock,
     ear::Ear,
@@ -55,6 +60,8 @@ pub(super) struct Session {
     /// Queue wait and duration of the last decode that was not a partial.
     pub(super) last_decode: Option<(u64, u64)>,
     pub(super) photos: Photos,
+    /// What apps hear.
+    pub(super) tap: Tap,
     pub(super) records: BTreeMap<u32, TurnRecord>,
     /// The turn that is being answered; 0: none.
     pub(super) turn: u32,
@@ -102,6 +109,7 @@ impl Session {
             display,
             ..DeviceStatus::default()
         }));
+        let feed = gate.apps.feeds.of(&record.user);
         let user = gate.users.address(&record.user).map_err(|error| internal(error.to_string()))?;
         let present =
             Present { session: number, user: record.user.clone(), mail: address.clone(), status: status.clone() };
@@ -117,6 +125,7 @@ impl Session {
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
         };
+        let worn = tap::glasses(&hello, &formats);
         let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let mut session = Self {
             conversation: Conversation::new(gate.config.conversation.clone()),
@@ -148,6 +157,7 @@ impl Session {
             next_activity: 0,
             last_decode: None,
             photos: Photos::default(),
+            tap: Tap::new(feed, &hello.model),
             records: BTreeMap::new(),
             turn: 0,
             speech: (0, Turn::default()),
@@ -157,6 +167,8 @@ impl Session {
             mail,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
+        session.gate.apps.glasses_came(&session.user_name, &session.id, worn);
+        session.tap.connected(true);
         session.input(Input::Connected { device: info, resumed: false });
         Ok(session)
     }
@@ -212,7 +224,11 @@ impl Session {
 
     /// Hands what the ear noticed to the core.
     pub(super) fn take_facts(&mut self) {
+        if let Some(ear) = &mut self.ear {
+            self.tap.sound(ear);
+        }
         while let Some(fact) = self.ear.as_mut().and_then(Ear::next_fact) {
+            self.tap.voice(fact);
             self.input(Input::Voice(fact));
         }
     }
@@ -254,6 +270,8 @@ impl Session {
         // A newer session of the same device has its own place, tools and presence.
         if self.gate.roster.leave(&self.id, self.number) {
             tools::device::unregister(&self.gate.registry, &self.id);
+            self.gate.apps.glasses_went(&self.user_name, &self.id);
+            self.tap.connected(false);
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 
 use device_protocol::{
-    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Stamp,
-    Up, decode_up, down as message, up,
+    ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Posture,
+    Stamp, Up, decode_up, down as message, up,
 };
 use gateway_core::{
     input::{Button, Input},
@@ -68,7 +68,11 @@ impl Session {
         self.input(Input::Alive);
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
-            Up::AudioEnd(_) | Up::Ack(_) | Up::HeadPosition(_) => {}
+            Up::AudioEnd(_) | Up::Ack(_) => {}
+            Up::HeadPosition(head) => {
+                self.tap.head(&head);
+                self.input(Input::Look { up: head.posture == Posture::Up });
+            }
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
@@ -78,8 +82,11 @@ impl Session {
                     self.input(input);
                 }
             }
-            Up::Button(button) => self.button(&button),
-            Up::Touch(touch) => match touch.gesture {
+            Up::Button(button) => {
+                self.tap.button(&button);
+                self.button(&button);
+            }
+            Up::Touch(touch) => match self.tap.touch(touch.gesture) {
                 Gesture::Tap => self.input(Input::Button(Button::Press)),
                 Gesture::LongTap => self.input(Input::Button(Button::LongPress)),
                 _ => {}
@@ -88,6 +95,11 @@ impl Session {
                 let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
                 status.battery_percent = (battery.percent <= 100).then_some(battery.percent);
                 status.charging = Some(battery.charging);
+                drop(status);
+                if battery.percent <= 100 {
+                    self.tap.battery(battery.percent, battery.charging);
+                    self.gate.apps.battery(&self.user_name, battery.percent, battery.charging);
+                }
             }
             Up::Connection(connection) => {
                 let mut status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
@@ -214,6 +226,9 @@ impl Session {
             Ok(None) => {}
             Ok(Some(photo)) => {
                 tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
+                if !self.gate.apps.photos.offer(&self.id, &photo.mime, &photo.bytes) {
+                    return;
+                }
                 let gate = self.gate.clone();
                 let user = self.user_name.clone();
                 let job = move || {

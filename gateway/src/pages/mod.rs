@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header, http::uri::Authority};
 
 use crate::{
+    apps,
     gate::Gate,
     transport::server::{Reply, plain},
 };
@@ -43,6 +44,9 @@ pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -
     let path = request.uri().path();
     if path == "/healthz" {
         return plain(StatusCode::OK, "ok\n");
+    }
+    if apps::rest::owns(path) {
+        return apps::rest::answer(request, &gate.apps).await;
     }
     if path == try_page::PATH || path.starts_with(try_page::FOLDER) {
         return try_page::answer(request, peer, gate).await;

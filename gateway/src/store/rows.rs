@@ -34,9 +34,11 @@ pub enum Kind {
     AppStorage,
     /// A user's settings of a mini-app, by package.
     AppSettings,
+    /// Mini-apps that a user has running, by package.
+    AppSessions,
 }
 
-const KINDS: [(Kind, &str); 7] = [
+const KINDS: [(Kind, &str); 8] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -44,6 +46,7 @@ const KINDS: [(Kind, &str); 7] = [
     (Kind::Apps, "apps"),
     (Kind::AppStorage, "app-storage"),
     (Kind::AppSettings, "app-settings"),
+    (Kind::AppSessions, "app-sessions"),
 ];
 
 /// One database for each kind.

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
-    header::{self, HeaderValue},
+    header::{self, HeaderName, HeaderValue},
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
 use super::{Link, Receiver, quic, tls::Tls, websocket};
-use crate::{effects::spawn, gate::Gate, pages};
+use crate::{apps, effects::spawn, gate::Gate, pages};
 
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;
@@ -209,33 +209,66 @@ async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
     if request.uri().path() == PATH {
         return upgrade(request, peer);
     }
+    if matches!(request.uri().path(), apps::PATH | apps::PATH_OLD) {
+        return upgrade_app(request, peer);
+    }
     pages::answer(request, peer.address, &peer.gate).await
 }
 
-fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
-    let header = |name| request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let has = |name, token: &str| {
-        header(name).is_some_and(|value: &str| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
-    };
-    if request.method() != Method::GET || !has(header::UPGRADE, "websocket") || !has(header::CONNECTION, "upgrade") {
-        return plain(StatusCode::UPGRADE_REQUIRED, "this path speaks WebSocket; see PROTOCOL.md\n");
+fn header_of(request: &Request<Incoming>, name: HeaderName) -> Option<&str> {
+    request.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+fn has(request: &Request<Incoming>, name: HeaderName, token: &str) -> bool {
+    header_of(request, name).is_some_and(|value| value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token)))
+}
+
+/// The key that accepts a WebSocket, or why there will be none.
+fn accept_key(request: &Request<Incoming>) -> Result<String, Box<Reply>> {
+    let refuse = |status, text| Err(Box::new(plain(status, text)));
+    let upgrades = has(request, header::UPGRADE, "websocket") && has(request, header::CONNECTION, "upgrade");
+    if request.method() != Method::GET || !upgrades {
+        return refuse(StatusCode::UPGRADE_REQUIRED, "this path speaks WebSocket; see PROTOCOL.md\n");
     }
-    if header(header::SEC_WEBSOCKET_VERSION) != Some("13") {
-        return plain(StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n");
+    if header_of(request, header::SEC_WEBSOCKET_VERSION) != Some("13") {
+        return refuse(StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n");
     }
     // A page of some other site must not reach the gateway through its visitor's browser.
     if !pages::origin_is_ours(request.headers()) {
-        return plain(StatusCode::FORBIDDEN, "this Origin may not connect\n");
+        return refuse(StatusCode::FORBIDDEN, "this Origin may not connect\n");
     }
-    let (form, protocol) = if has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
+    match header_of(request, header::SEC_WEBSOCKET_KEY) {
+        Some(key) => Ok(derive_accept_key(key.as_bytes())),
+        None => refuse(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing\n"),
+    }
+}
+
+fn switching(key: &str, protocol: Option<&'static str>) -> Reply {
+    let mut reply = Response::new(Full::default().boxed());
+    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = reply.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Some(protocol) = protocol {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
+    }
+    if let Ok(key) = HeaderValue::from_str(key) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
+    }
+    reply
+}
+
+fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
+    let key = match accept_key(&request) {
+        Ok(key) => key,
+        Err(reply) => return *reply,
+    };
+    let (form, protocol) = if has(&request, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
         (websocket::Form::Binary, SUBPROTOCOL)
-    } else if has(header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL_JSON) {
+    } else if has(&request, header::SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL_JSON) {
         (websocket::Form::Json, SUBPROTOCOL_JSON)
     } else {
         return plain(StatusCode::BAD_REQUEST, "ask for the sub-protocol lorgnette.v1 or lorgnette.v1+json\n");
-    };
-    let Some(key) = header(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes())) else {
-        return plain(StatusCode::BAD_REQUEST, "Sec-WebSocket-Key is missing\n");
     };
     let upgraded = hyper::upgrade::on(&mut request);
     spawn("websocket", async move {
@@ -254,16 +287,22 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
             _ => tracing::debug!(peer = %peer.address, "a WebSocket upgrade came to nothing"),
         }
     });
-    let mut reply = Response::new(Full::default().boxed());
-    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = reply.headers_mut();
-    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
-    if let Ok(key) = HeaderValue::from_str(&key) {
-        headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    }
-    reply
+    switching(&key, Some(protocol))
+}
+
+fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
+    let key = match accept_key(&request) {
+        Ok(key) => key,
+        Err(reply) => return *reply,
+    };
+    let upgraded = hyper::upgrade::on(&mut request);
+    spawn("app", async move {
+        match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
+            Ok(Ok(upgraded)) => apps::socket::serve(peer.gate.apps.clone(), upgraded).await,
+            _ => tracing::debug!(peer = %peer.address, "an app's upgrade came to nothing"),
+        }
+    });
+    switching(&key, None)
 }
 
 /// A short text answer.

@@ -1,3 +1,8 @@
 //! Mini-apps: what the gateway knows of one, and how its tools are called.
 
+pub mod answer;
+pub mod client;
+pub mod failure;
+pub mod faults;
+pub mod import;
 pub mod manifest;

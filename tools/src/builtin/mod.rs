@@ -1,5 +1,9 @@
 //! The built-in tools: one file per tool, which declares everything about it and registers itself.
 
+mod app_list;
+mod app_start;
+mod app_stop;
+mod apps;
 mod calculator_evaluate;
 mod clock_date;
 mod clock_time;
@@ -139,5 +143,7 @@ fn told(say: impl Into<String>, title: &str, text: impl Into<String>, data: Valu
     result
 }
 
+#[cfg(test)]
+mod apps_tests;
 #[cfg(test)]
 mod tests;

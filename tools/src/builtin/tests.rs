@@ -14,7 +14,10 @@ use crate::{
     registry::Registry,
 };
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
+    "app.list",
+    "app.start",
+    "app.stop",
     "calculator.evaluate",
     "clock.date",
     "clock.time",

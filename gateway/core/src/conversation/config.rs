@@ -48,8 +48,11 @@ pub struct Config {
     pub silent_ms_max: u32,
     /// A lost device may resume for so long.
     pub resume_ms_max: u32,
-    /// Least time between two changes of the display while an answer streams.
+    /// Least time between two changes of the display while an answer streams. Apps are not drawn
+    /// more often either.
     pub display_interval_ms: u32,
+    /// How apps share the display.
+    pub display: crate::display::Config,
     /// Standing instructions for the model, put before the history.
     pub instructions: Option<String>,
 }
@@ -91,6 +94,7 @@ impl Default for Config {
             silent_ms_max: 15_000,
             resume_ms_max: 30_000,
             display_interval_ms: 200,
+            display: crate::display::Config::default(),
             instructions: None,
         }
     }

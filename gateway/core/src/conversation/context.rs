@@ -1,13 +1,14 @@
 //! What every machine of a conversation works with: the moment, the settings, the timers and the
 //! way out.
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, string::String};
 
 use super::Config;
 use crate::{
+    display::Display,
     output::{Output, Stage},
     timers::Timers,
-    vocab::{DisplaySize, Timestamp, Turn},
+    vocab::{AppEvent, Content, DisplaySize, Priority, Timestamp, Turn},
 };
 
 /// Why a conversation wants to be woken.
@@ -49,12 +50,14 @@ pub enum Timer {
     PageDue,
     /// A question was not answered.
     ApprovalExpired,
+    /// Something on the display ends, or is next.
+    ScreenDue,
     /// An announcement has waited long enough for silence.
     NoticeDue,
 }
 
 impl Timer {
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -73,6 +76,7 @@ impl Timer {
         Self::DisplayDue,
         Self::PageDue,
         Self::ApprovalExpired,
+        Self::ScreenDue,
         Self::NoticeDue,
     ];
 }
@@ -85,6 +89,7 @@ pub(crate) struct Context {
     pub(crate) display: Option<DisplaySize>,
     pub(crate) speaker: bool,
     pub(crate) echo_cancelled: bool,
+    screen: Display,
     timers: Timers<{ Timer::ALL.len() }>,
     out: VecDeque<Output>,
 }
@@ -93,6 +98,7 @@ impl Context {
     pub(crate) fn new(config: Config) -> Self {
         Self {
             now: Timestamp::default(),
+            screen: Display::new(config.display, config.display_interval_ms),
             config,
             display: None,
             speaker: false,
@@ -107,7 +113,47 @@ impl Context {
     }
 
     pub(crate) fn push(&mut self, output: Output) {
+        let caption = match &output {
+            Output::Caption { text, .. } if self.config.display.captions => Some(text.clone()),
+            _ => None,
+        };
         self.out.push_back(output);
+        if let Some(text) = caption {
+            self.caption(text);
+        }
+    }
+
+    fn caption(&mut self, text: String) {
+        let caption_ms = self.config.display.caption_ms;
+        self.claim(Priority::Caption, Content::Text { text }, Some(caption_ms));
+    }
+
+    /// Wants something on the main view, in place of what the same claimant wanted before. Returns
+    /// whether the wearer sees it.
+    pub(crate) fn claim(&mut self, priority: Priority, content: Content, duration_ms: Option<u32>) -> bool {
+        self.screen(|screen, now| screen.handle_claim(now, priority, content, duration_ms))
+    }
+
+    /// The claimant wants nothing on the main view any more.
+    pub(crate) fn release(&mut self, priority: Priority) {
+        self.screen(|screen, now| screen.handle_release(now, priority));
+    }
+
+    pub(crate) fn app(&mut self, event: AppEvent) {
+        self.screen(|screen, now| screen.handle_app(now, event));
+    }
+
+    /// Tells the display something and draws what comes of it.
+    pub(crate) fn screen<T>(&mut self, tell: impl FnOnce(&mut Display, Timestamp) -> T) -> T {
+        let told = tell(&mut self.screen, self.now);
+        while let Some(command) = self.screen.poll_command() {
+            self.out.push_back(Output::Display(command));
+        }
+        match self.screen.poll_timeout(self.now) {
+            Some(at_us) => self.arm_at(Timer::ScreenDue, at_us),
+            None => self.disarm(Timer::ScreenDue),
+        }
+        told
     }
 
     pub(crate) fn pop(&mut self) -> Option<Output> {

@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::Conversation;
 use crate::{
     agent::{self, Spoken, phrases},
-    approval,
+    approval::{self, Answer},
     floor::{
         self, Activity, Said,
         commands::{self, Command},
@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{Approval, ApprovalOutcome, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{Approval, ApprovalOutcome, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -103,13 +103,15 @@ impl Conversation {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);
-            let settled = self.approvals.handle_said(&mut self.cx, text, said.started_us);
+            let answer = Answer { text, started_us: said.started_us, echo: said.echo };
+            let settled = self.approvals.handle_said(&mut self.cx, answer);
             if settled.is_some() {
                 self.approval_settled(settled);
                 return;
             }
             // Only a wake word or a cancel word gets past a question.
             if !said.woken && !said.cancels {
+                self.put_again();
                 return;
             }
         }
@@ -152,6 +154,11 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
+        let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false };
+        let settled = self.approvals.handle_said(&mut self.cx, answer);
+        if settled.is_some() {
+            return self.approval_settled(settled);
+        }
         match commands::command(&request) {
             Some(Command::Cancel) if self.is_busy() => self.stop(true),
             Some(Command::Repeat) => self.repeat(),
@@ -305,6 +312,27 @@ impl Conversation {
         }
     }
 
+    /// Sound was played: a question may have been heard with it.
+    pub(super) fn question_played(&mut self) {
+        if self.approvals.is_unheard()
+            && let Some(asked) = self.approvals.standing()
+            && self.reply.heard_question(asked.id)
+        {
+            self.approvals.handle_heard(&self.cx);
+        }
+    }
+
+    /// A question that was cut off before the wearer heard any of it is said after all.
+    fn put_again(&mut self) {
+        if self.approvals.is_unheard()
+            && let Some(asked) = self.approvals.standing()
+            && !self.reply.is_speaking()
+        {
+            let (id, question) = (asked.id, asked.question.clone());
+            self.reply.push_question(&mut self.cx, id, &question);
+        }
+    }
+
     pub(super) fn approval_settled(&mut self, settled: Option<Approval>) {
         let Some(settled) = settled else {
             return;
@@ -333,6 +361,15 @@ impl Conversation {
         }
     }
 
+    /// Takes an announcement back, whether it waits or is being said.
+    pub(super) fn withdraw(&mut self, id: u64) {
+        self.notices.withdraw(&mut self.cx, id);
+        if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
+            let ended = self.reply.stop(&mut self.cx);
+            self.ended(ended);
+        }
+    }
+
     /// Announces what waits, where nobody else has the floor.
     fn announce_next(&mut self) {
         while self.link.is_up() && !self.is_busy() {
@@ -341,10 +378,17 @@ impl Conversation {
             let Some(Announcement { id, say, show }) = self.notices.take(&mut self.cx, free) else {
                 return;
             };
-            self.cx.push(Output::Chime(Chime::Notice));
+            let voice_only = matches!(&show, Content::Text { text } if text.is_empty());
+            if !voice_only {
+                self.cx.push(Output::Chime(Chime::Notice));
+            }
             let purpose = Purpose::Notice { id };
             self.reply.begin(&mut self.cx, purpose, NO_TURN);
-            self.reply.show(&mut self.cx, show, Priority::Notice);
+            if voice_only {
+                self.reply.say_only();
+            } else {
+                self.reply.show(&mut self.cx, show, Priority::Notice);
+            }
             let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
             self.ended(ended);
             let ended = self.reply.finish(&mut self.cx);

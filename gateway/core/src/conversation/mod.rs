@@ -11,6 +11,7 @@ pub use self::{
     config::{BargeIn, Config},
     context::Timer,
 };
+pub use crate::display::Config as DisplayConfig;
 
 use crate::{
     agent::Agent,
@@ -99,6 +100,7 @@ impl Conversation {
             }
             Input::Played { speech, clauses_done, clause_part, finished } => {
                 let ended = self.reply.handle_played(&mut self.cx, speech, clauses_done, clause_part, finished);
+                self.question_played();
                 self.ended(ended);
             }
             Input::Button(button) => self.button(button),
@@ -108,9 +110,10 @@ impl Conversation {
                 let settled = self.approvals.handle_answered(&mut self.cx, id, choice);
                 self.approval_settled(settled);
             }
-            // Nothing arbitrates the display between apps and the assistant yet.
-            Input::App(_) => {}
+            Input::App(event) => self.cx.app(event),
+            Input::Look { up } => self.cx.screen(|screen, now| screen.handle_look(now, up)),
             Input::Announce(announcement) => self.announce(announcement),
+            Input::Withdraw { id } => self.withdraw(id),
             Input::Shutdown => self.shutdown(),
         }
         self.settle();
@@ -175,6 +178,7 @@ impl Conversation {
                 let settled = self.approvals.handle_expired(&mut self.cx);
                 self.approval_settled(settled);
             }
+            Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),
         }
     }

@@ -24,6 +24,8 @@ impl Conversation {
         self.cx.speaker = device.speaker;
         self.cx.echo_cancelled = device.echo_cancelled;
         self.link.handle_connected(&mut self.cx);
+        let present = device.display.is_some();
+        self.cx.screen(|screen, now| screen.handle_connected(now, present, !returns));
         self.reply.watch(&mut self.cx, true);
         if self.muted {
             self.cx.push(Output::SetMuted(true));
@@ -36,6 +38,7 @@ impl Conversation {
             return;
         }
         self.link.handle_lost(&mut self.cx);
+        self.cx.screen(|screen, _| screen.handle_lost());
         self.reply.watch(&mut self.cx, false);
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);

@@ -303,6 +303,7 @@ impl Floor {
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         Event::Said(Said {
             woken: woken.is_some(),
+            echo: origin.echo,
             over_turn: origin.during_turn || closed.interrupted,
             cancels,
             started_us: closed.started_us,

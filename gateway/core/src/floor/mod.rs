@@ -58,6 +58,8 @@ pub(crate) struct Said {
     pub(crate) woken: bool,
     /// Whether it began while the assistant was at work, or stopped it.
     pub(crate) over_turn: bool,
+    /// Whether it may be the assistant's own voice.
+    pub(crate) echo: bool,
     /// Whether it asks to end what is going on.
     pub(crate) cancels: bool,
     /// When it began, monotonic.

@@ -4,8 +4,8 @@ use alloc::{string::String, vec::Vec};
 
 use crate::{
     conversation::{Context, Timer},
-    output::{Output, Stage},
-    vocab::{Content, DisplayCommand, DisplaySize, Priority, Turn, View},
+    output::Stage,
+    vocab::{Content, DisplaySize, Priority, Turn},
 };
 
 /// Reading time of a character: about 20 characters a second, a slow silent reader.
@@ -18,11 +18,13 @@ const STANDS_MS_MAX: u32 = 30_000;
 /// The assistant's part of the display.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
-    revision: u32,
     answer: String,
     page: usize,
     turn: Turn,
+    /// Whether the wearer has seen any of it.
     drawn: bool,
+    /// As what it was drawn.
+    holds: Option<Priority>,
     dirty: bool,
     /// Whether the answer is whole: its last page goes away by itself.
     whole: bool,
@@ -37,11 +39,17 @@ impl Board {
         self.page = 0;
         self.turn = turn;
         self.drawn = false;
+        self.holds = None;
         self.dirty = false;
         self.whole = false;
         self.taken = false;
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
+    }
+
+    /// What is said next is not drawn.
+    pub(super) fn say_only(&mut self) {
+        self.taken = true;
     }
 
     /// More of the answer. Drawn at most every `display_interval_ms`.
@@ -108,10 +116,8 @@ impl Board {
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
         self.dirty = false;
-        if self.drawn {
-            self.drawn = false;
-            self.revision = self.revision.saturating_add(1);
-            cx.push(Output::Display(DisplayCommand::Clear { view: View::Main, revision: self.revision }));
+        if let Some(priority) = self.holds.take() {
+            cx.release(priority);
         }
     }
 
@@ -139,18 +145,12 @@ impl Board {
     }
 
     fn put(&mut self, cx: &mut Context, content: Content, priority: Priority, duration_ms: Option<u32>) {
-        if !self.drawn && self.turn != Turn::default() {
+        self.holds = Some(priority);
+        let seen = cx.claim(priority, content, duration_ms);
+        if seen && !self.drawn && self.turn != Turn::default() {
             cx.mark(self.turn, Stage::FirstDisplay);
         }
-        self.drawn = true;
-        self.revision = self.revision.saturating_add(1);
-        cx.push(Output::Display(DisplayCommand::Show {
-            view: View::Main,
-            priority,
-            revision: self.revision,
-            duration_ms,
-            content,
-        }));
+        self.drawn |= seen;
     }
 }
 

@@ -44,6 +44,10 @@ pub(crate) struct Reply {
 impl Reply {
     /// Begins to say something. What was being said must have ended.
     pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Turn) {
+        // Who asks for something has seen what was announced.
+        if purpose == Purpose::Answer {
+            cx.release(Priority::Notice);
+        }
         self.board.begin(cx, turn);
         self.job = Some(Job::new(cx, purpose, turn));
     }
@@ -112,9 +116,19 @@ impl Reply {
         }
     }
 
+    /// Whether any of a question has been played.
+    pub(crate) fn heard_question(&self, id: u64) -> bool {
+        self.job.as_ref().is_some_and(|job| job.heard_question(id))
+    }
+
     pub(crate) fn drop_question(&mut self, cx: &mut Context, id: u64) -> Option<Ended> {
         self.job.as_mut()?.drop_question(cx, id);
         self.go_on(cx)
+    }
+
+    /// What was begun is for the ear alone.
+    pub(crate) fn say_only(&mut self) {
+        self.board.say_only();
     }
 
     /// Draws something of its own.

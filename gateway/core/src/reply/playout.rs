@@ -266,6 +266,16 @@ impl Job {
         cx.disarm(Timer::SpeechStalled);
     }
 
+    /// Whether any of a question has been played.
+    pub(super) fn heard_question(&self, id: u64) -> bool {
+        let mut own = self.clauses.iter().filter(|clause| clause.question == Some(id));
+        own.any(|clause| match clause.state {
+            State::Played => true,
+            State::Partly(part) | State::Cut(part) => part > 0.0,
+            State::Waiting | State::Failed => false,
+        })
+    }
+
     /// A question is settled: what is left of it need not be said. What it kept waiting is said
     /// again from its beginning.
     pub(super) fn drop_question(&mut self, cx: &mut Context, id: u64) {

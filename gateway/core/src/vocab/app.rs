@@ -30,6 +30,15 @@ pub enum AppEvent {
         /// How it shares the glasses.
         kind: AppKind,
     },
+    /// It was running before these glasses came: no boot screen.
+    Resumed {
+        /// Its package.
+        package: String,
+        /// Its name, for people.
+        name: String,
+        /// How it shares the glasses.
+        kind: AppKind,
+    },
     /// It can draw now.
     Running {
         /// Its package.

@@ -3,7 +3,10 @@
 use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
-    vocab::{Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn, VoiceFact},
+    vocab::{
+        AppEvent, AppKind, Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn,
+        View, VoiceFact,
+    },
 };
 
 use super::{Run, seconds};
@@ -104,6 +107,8 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.restart(down);
             Ok(())
         }
+        "app" => app(world, device, &words),
+        "look" => input(world, device, Input::Look { up: words.has("up") }),
         "approval" => approval(world, device, &words),
         "tap" => {
             let choice = if words.has("yes") { ApprovalChoice::Yes } else { ApprovalChoice::No };
@@ -115,6 +120,16 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let say = words.quoted().unwrap_or_default().to_string();
             let show = Content::Card { title: "Notice".into(), text: say.clone() };
             input(world, device, Input::Announce(Announcement { id, say, show }))
+        }
+        "whisper" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let say = words.quoted().unwrap_or_default().to_string();
+            let show = Content::Text { text: String::new() };
+            input(world, device, Input::Announce(Announcement { id, say, show }))
+        }
+        "withdraw" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            input(world, device, Input::Withdraw { id })
         }
         // A voice fact out of turn.
         "fact" => {
@@ -171,6 +186,11 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         }
         "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
         "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
+        "captions" => run.config.display.captions = true,
+        "display" => {
+            run.config.display_interval_ms =
+                words.number_after("every")?.and_then(|ms| ms.try_into().ok()).ok_or("how often?")?;
+        }
         "instructions" => run.config.instructions = words.quoted().map(Into::into),
         _ => return Err("given what?".into()),
     }
@@ -312,6 +332,37 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
     };
     world.user_input(input);
     Ok(())
+}
+
+fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
+    let package = words.get(1).to_string();
+    let text = words.quoted().map(str::to_string);
+    let kind = match words.after("as") {
+        Some("background") => AppKind::Background,
+        Some("dashboard") => AppKind::Dashboard,
+        _ => AppKind::Foreground,
+    };
+    let draw = |content: Option<Content>| -> Result<AppEvent, String> {
+        let duration = words.number_after("for")?.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX));
+        Ok(AppEvent::Draw {
+            package: package.clone(),
+            view: if words.has("dashboard") { View::Dashboard } else { View::Main },
+            content,
+            duration_ms: if words.has("once") { Some(0) } else { duration },
+            force: words.has("force"),
+        })
+    };
+    let event = match words.get(2) {
+        "starts" => AppEvent::Starting { package, name: text.unwrap_or_default(), kind },
+        "was" => AppEvent::Resumed { package, name: text.unwrap_or_default(), kind },
+        "runs" => AppEvent::Running { package },
+        "stops" => AppEvent::Stopped { package },
+        "draws" => draw(text.map(|text| Content::Text { text }))?,
+        "clears" => draw(None)?,
+        "line" => AppEvent::DashboardLine { package, text: text.unwrap_or_default() },
+        _ => return Err("what does the app do?".into()),
+    };
+    input(world, device, Input::App(event))
 }
 
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use gateway_core::{
     output::{Output, Record, UserOutput},
-    vocab::{Content, DisplayCommand, Message, Part, Role},
+    vocab::{Content, DisplayCommand, Message, Part, Role, View},
 };
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
@@ -30,13 +30,16 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Speak { text, last, clause, .. } if text.is_empty() && *last => format!("speak-end {clause}"),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
         Output::Hush { .. } => "hush".into(),
-        Output::Display(DisplayCommand::Show { content, priority, duration_ms, .. }) => format!(
-            "show {} \"{}\"{}",
+        Output::Display(DisplayCommand::Show { view, content, priority, duration_ms, .. }) => format!(
+            "{} {} \"{}\"{}",
+            if *view == View::Main { "show" } else { "dashboard" },
             lower(priority),
             content_line(content),
             duration_ms.map_or(String::new(), |ms| format!(" for {ms}")),
         ),
-        Output::Display(DisplayCommand::Clear { .. }) => "clear".into(),
+        Output::Display(DisplayCommand::Clear { view, .. }) => {
+            if *view == View::Main { "clear" } else { "dashboard-clear" }.into()
+        }
         Output::Chime(chime) => format!("chime {}", lower(chime)),
         Output::AskApproval(approval) => {
             format!("ask-approval {} \"{}\"", approval.id, approval.question)
@@ -113,7 +116,7 @@ fn content_line(content: &Content) -> String {
     match content {
         Content::Text { text } => text.replace('\n', "/"),
         Content::Card { title, text } => format!("{title}: {}", text.replace('\n', "/")),
-        Content::Double { top, bottom } => format!("{top} || {bottom}"),
+        Content::Double { top, bottom } => format!("{top} | {bottom}"),
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Device {
     pub turns_open: BTreeSet<Turn>,
     pub turns_done: BTreeSet<Turn>,
     pub calls_run: BTreeMap<String, usize>,
+    /// Last revision of each view; true: the main one.
+    pub revisions: BTreeMap<bool, u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -201,6 +203,7 @@ impl World {
             turns_open: BTreeSet::new(),
             turns_done: BTreeSet::new(),
             calls_run: BTreeMap::new(),
+            revisions: BTreeMap::new(),
         });
         self.devices.len() - 1
     }
@@ -332,6 +335,7 @@ impl World {
         for device in 0..self.devices.len() {
             self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();
+            self.devices[device].revisions.clear();
             self.connect(device, false);
         }
     }

@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage,
-        VoiceFact,
+        DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
+        Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -149,6 +149,10 @@ impl World {
                     }
                 }
                 self.after(0, Event::ToUser(UserInput::TurnDone { device: id, turn, messages }));
+            }
+            Output::Display(DisplayCommand::Show { view, revision, .. } | DisplayCommand::Clear { view, revision }) => {
+                let last = self.devices[device].revisions.insert(view == View::Main, revision);
+                assert!(last < Some(revision), "revision {revision} after {last:?}");
             }
             Output::Announced { id: entry, heard } => {
                 self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));

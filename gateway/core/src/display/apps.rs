@@ -1,0 +1,338 @@
+//! The apps' layer of the main view: one of them is seen at a time, and which one is decided here.
+//!
+//! The app in front draws freely; a background app takes a lock by drawing and keeps others of its
+//! kind out. What may not be drawn yet waits, the latest of each app.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Config, drawing::Drawing};
+use crate::{
+    limits::{APP_NAME_CHARS_MAX, APPS_MAX},
+    vocab::AppKind,
+};
+
+/// The layer.
+#[derive(Debug, Default)]
+pub(super) struct Apps {
+    /// In the order in which they were started.
+    list: Vec<App>,
+    /// Whose drawing is seen, unless something of more weight is.
+    current: Option<String>,
+    lock: Option<Lock>,
+    /// When an app's drawing last went out.
+    sent_us: Option<u64>,
+}
+
+#[derive(Debug)]
+struct App {
+    package: String,
+    name: String,
+    kind: AppKind,
+    boots_until_us: Option<u64>,
+    drawing: Option<Drawing>,
+    waiting: Option<Waiting>,
+    line: String,
+}
+
+/// A drawing whose time has not come.
+#[derive(Debug)]
+struct Waiting {
+    drawing: Drawing,
+    /// Since when the app waits; a later drawing takes the place of an earlier one in the queue.
+    since_us: u64,
+}
+
+/// A background app's hold on the display.
+#[derive(Debug)]
+struct Lock {
+    package: String,
+    taken_us: u64,
+    drew_us: u64,
+}
+
+/// The moment and the rules.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    pub(super) us: u64,
+    pub(super) config: Config,
+    /// Whether nothing of more weight lies above the layer, and the glasses are there.
+    pub(super) on_top: bool,
+}
+
+impl Apps {
+    /// An app starts. One that starts again begins anew; one too many is not heard of.
+    pub(super) fn start(&mut self, now: Now, package: String, name: &str, kind: AppKind, boots: bool) {
+        self.stop(now, &package);
+        if self.list.len() >= APPS_MAX {
+            return;
+        }
+        let boots_until_us = (boots && kind != AppKind::Dashboard).then(|| after(now.us, now.config.boot_ms));
+        let name = if name.trim().is_empty() { &package } else { name };
+        let name = name.chars().filter(|letter| !letter.is_control()).take(APP_NAME_CHARS_MAX).collect();
+        let line = String::new();
+        self.list.push(App { package, name, kind, boots_until_us, drawing: None, waiting: None, line });
+    }
+
+    /// An app is gone, and all that it drew or wanted to.
+    pub(super) fn stop(&mut self, now: Now, package: &str) {
+        let booted = self.is_booting();
+        self.list.retain(|app| app.package != package);
+        self.lock.take_if(|lock| lock.package == package);
+        if self.current.take_if(|current| current == package).is_some() {
+            self.next(now);
+        }
+        if booted && !self.is_booting() {
+            self.boot_ended(now);
+        }
+    }
+
+    pub(super) fn kind(&self, package: &str) -> Option<AppKind> {
+        self.list.iter().find(|app| app.package == package).map(|app| app.kind)
+    }
+
+    /// An app wants to be seen.
+    pub(super) fn draw(&mut self, now: Now, package: &str, drawing: Drawing, force: bool) {
+        let Some(index) = self.index(package) else {
+            return;
+        };
+        if self.is_booting() || self.blocked_until_us(now, index).is_some() {
+            return self.wait(now, index, drawing);
+        }
+        if !self.take_lock(now, index) {
+            return;
+        }
+        if !force && now.on_top && now.us < self.free_us(now.config) {
+            return self.wait(now, index, drawing);
+        }
+        self.put(now, index, drawing);
+    }
+
+    /// An app takes its drawing away.
+    pub(super) fn clear(&mut self, now: Now, package: &str) {
+        if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
+            app.drawing = None;
+            app.waiting = None;
+        }
+        if self.current.take_if(|current| current == package).is_some() {
+            self.next(now);
+        }
+    }
+
+    /// Whether a boot screen stands.
+    pub(super) fn is_booting(&self) -> bool {
+        self.list.iter().any(|app| app.boots_until_us.is_some())
+    }
+
+    /// The names of what starts, and until when that is told.
+    pub(super) fn boot(&self) -> Option<(String, u64)> {
+        let booting = || self.list.iter().filter(|app| app.boots_until_us.is_some());
+        let until_us = booting().filter_map(|app| app.boots_until_us).max()?;
+        let names: Vec<&str> = booting().map(|app| app.name.as_str()).collect();
+        Some((names.join(", "), until_us))
+    }
+
+    /// What the layer shows, boot screens aside.
+    pub(super) fn standing(&mut self) -> Option<&mut Drawing> {
+        let current = self.current.as_deref()?;
+        self.list.iter_mut().find(|app| app.package == current)?.drawing.as_mut()
+    }
+
+    /// A drawing that was seen is not seen any more: it goes unless it may come back.
+    pub(super) fn covered(&mut self, now: Now, serial: u64) {
+        for app in &mut self.list {
+            let Some(drawing) = app.drawing.as_mut().filter(|drawing| drawing.serial == serial) else {
+                continue;
+            };
+            if drawing.comes_back(now.us, now.config.consumed_ms) {
+                drawing.cover();
+                return;
+            }
+            app.drawing = None;
+            if self.current.take_if(|current| *current == app.package).is_some() {
+                self.next(now);
+            }
+            return;
+        }
+    }
+
+    /// What time brings: ends of boots and of drawings, and the turn of what waits.
+    pub(super) fn handle_time(&mut self, now: Now) {
+        let booted = self.is_booting();
+        for app in &mut self.list {
+            app.boots_until_us.take_if(|until_us| *until_us <= now.us);
+        }
+        if booted && !self.is_booting() {
+            self.boot_ended(now);
+        }
+        if self.standing().is_some_and(|drawing| drawing.has_ended(now.us)) {
+            if let Some(current) = self.current.take()
+                && let Some(app) = self.list.iter_mut().find(|app| app.package == current)
+            {
+                app.drawing = None;
+            }
+            self.next(now);
+        }
+        // Each round takes one of those that wait.
+        while self.due_us(now).is_some_and(|due_us| due_us <= now.us) {
+            self.promote(now);
+        }
+    }
+
+    /// When time brings something.
+    pub(super) fn poll_timeout(&self, now: Now) -> Option<u64> {
+        let boots = self.list.iter().filter_map(|app| app.boots_until_us);
+        let current = self.current.as_ref().and_then(|current| self.list.iter().find(|app| app.package == *current));
+        let ends = current.and_then(|app| app.drawing.as_ref()).and_then(Drawing::ends_us);
+        boots.chain(ends).chain(self.due_us(now)).min()
+    }
+
+    /// The line of an app for the dashboard.
+    pub(super) fn set_line(&mut self, package: &str, line: String) {
+        if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
+            app.line = line;
+        }
+    }
+
+    /// All lines that there are, with their apps, in the order of starting.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.list.iter().filter(|app| !app.line.is_empty()).map(|app| (app.package.as_str(), app.line.as_str()))
+    }
+
+    fn index(&self, package: &str) -> Option<usize> {
+        self.list.iter().position(|app| app.package == package)
+    }
+
+    /// The app in front: of several the one that started last.
+    fn front(&self) -> Option<usize> {
+        self.list.iter().rposition(|app| app.kind == AppKind::Foreground)
+    }
+
+    /// Until when the app in front has to wait, because the holder of the lock is on screen.
+    fn blocked_until_us(&self, now: Now, index: usize) -> Option<u64> {
+        let lock = self.lock.as_ref().filter(|lock| lock.ends_us(now.config) > now.us)?;
+        let seen = now.on_top && !self.is_booting() && self.current.as_ref() == Some(&lock.package);
+        (self.front() == Some(index) && seen).then(|| lock.ends_us(now.config))
+    }
+
+    /// Whether an app may draw: the app in front may, and ends a background app's hold; a background
+    /// app may where it has the lock or can take it.
+    fn take_lock(&mut self, now: Now, index: usize) -> bool {
+        if self.front() == Some(index) {
+            self.lock = None;
+            return true;
+        }
+        let Some(package) = self.list.get(index).map(|app| app.package.clone()) else {
+            return false;
+        };
+        self.lock.take_if(|lock| lock.ends_us(now.config) <= now.us);
+        let lock = self.lock.get_or_insert(Lock { package: package.clone(), taken_us: now.us, drew_us: now.us });
+        if lock.package == package {
+            lock.drew_us = now.us;
+        }
+        lock.package == package
+    }
+
+    /// From when on an app may draw again.
+    fn free_us(&self, config: Config) -> u64 {
+        self.sent_us.map_or(0, |sent_us| after(sent_us, config.app_interval_ms))
+    }
+
+    fn put(&mut self, now: Now, index: usize, drawing: Drawing) {
+        if let Some(app) = self.list.get_mut(index) {
+            app.drawing = Some(drawing);
+            app.waiting = None;
+            self.current = Some(app.package.clone());
+            if now.on_top {
+                self.sent_us = Some(now.us);
+            }
+        }
+    }
+
+    fn wait(&mut self, now: Now, index: usize, drawing: Drawing) {
+        if let Some(app) = self.list.get_mut(index) {
+            let since_us = app.waiting.as_ref().map_or(now.us, |waiting| waiting.since_us);
+            app.waiting = Some(Waiting { drawing, since_us });
+        }
+    }
+
+    /// The boot screen goes: the app in front comes first of those that wait.
+    fn boot_ended(&mut self, now: Now) {
+        let front = self.front();
+        let waiting = front.and_then(|front| self.list.get_mut(front)).and_then(|app| app.waiting.take());
+        if let (Some(front), Some(waiting)) = (front, waiting) {
+            self.lock = None;
+            return self.put(now, front, waiting.drawing);
+        }
+        if !self.promote(now) && self.current.is_none() {
+            self.next(now);
+        }
+    }
+
+    /// Draws what waits longest, where that may still be drawn. False: it may not, or nothing waits.
+    fn promote(&mut self, now: Now) -> bool {
+        let Some((_, index)) =
+            self.waits(now).filter(|(due_us, _)| *due_us <= now.us).min_by_key(|(_, at)| self.since_us(*at))
+        else {
+            return false;
+        };
+        let Some(waiting) = self.list.get_mut(index).and_then(|app| app.waiting.take()) else {
+            return false;
+        };
+        let allowed = self.take_lock(now, index);
+        if allowed {
+            self.put(now, index, waiting.drawing);
+        }
+        allowed
+    }
+
+    /// Apps that wait, by their place, each with the moment until which it is kept from drawing; 0: it is not.
+    fn waits(&self, now: Now) -> impl Iterator<Item = (u64, usize)> {
+        let waiting = self.list.iter().enumerate().filter(|(_, app)| app.waiting.is_some());
+        waiting.map(move |(index, _)| (self.blocked_until_us(now, index).unwrap_or(0), index))
+    }
+
+    fn since_us(&self, index: usize) -> Option<u64> {
+        self.list.get(index)?.waiting.as_ref().map(|waiting| waiting.since_us)
+    }
+
+    /// When the next of those that wait may be drawn.
+    fn due_us(&self, now: Now) -> Option<u64> {
+        if self.is_booting() {
+            return None;
+        }
+        let (due_us, _) = self.waits(now).min()?;
+        Some(due_us.max(self.free_us(now.config)))
+    }
+
+    /// What was seen has ended: what waits longest is next, then the holder of the lock, then the
+    /// app in front.
+    fn next(&mut self, now: Now) {
+        if self.is_booting() || self.promote(now) {
+            return;
+        }
+        let config = now.config;
+        self.lock.take_if(|lock| lock.ends_us(config) <= now.us);
+        let holder = self.lock.as_ref().and_then(|lock| self.index(&lock.package));
+        for index in [holder, self.front()].into_iter().flatten() {
+            let Some(app) = self.list.get_mut(index) else {
+                continue;
+            };
+            app.drawing.take_if(|drawing| !drawing.comes_back(now.us, config.consumed_ms));
+            if app.drawing.is_some() {
+                self.current = Some(app.package.clone());
+                return;
+            }
+        }
+    }
+}
+
+impl Lock {
+    /// When it is free for others, unless its holder draws again.
+    fn ends_us(&self, config: Config) -> u64 {
+        after(self.drew_us, config.lock_idle_ms).min(after(self.taken_us, config.lock_ms_max))
+    }
+}
+
+fn after(us: u64, ms: u32) -> u64 {
+    us.saturating_add(u64::from(ms) * 1_000)
+}

@@ -1,0 +1,84 @@
+//! One thing that an app has drawn, and how long it counts.
+
+use alloc::string::String;
+
+use crate::{limits::APP_TEXT_CHARS_MAX, vocab::Content};
+
+/// Shortest time that a timed drawing stands: what is shorter cannot be seen, and would get round the least time between
+/// two drawings.
+const STANDS_MS_MIN: u32 = 100;
+
+/// What an app wants to be seen.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Drawing {
+    /// Told apart from every other drawing.
+    pub(super) serial: u64,
+    pub(super) content: Content,
+    /// As in [`AppEvent::Draw`](crate::vocab::AppEvent::Draw).
+    duration_ms: Option<u32>,
+    /// When it was first seen.
+    shown_us: Option<u64>,
+}
+
+impl Drawing {
+    pub(super) fn new(serial: u64, content: Content, duration_ms: Option<u32>) -> Self {
+        let duration_ms = duration_ms.map(|ms| if ms == 0 { 0 } else { ms.max(STANDS_MS_MIN) });
+        Self { serial, content: bounded(content), duration_ms, shown_us: None }
+    }
+
+    /// It is seen from now on, if it was not before.
+    pub(super) fn show(&mut self, now_us: u64) {
+        self.shown_us.get_or_insert(now_us);
+    }
+
+    /// When it goes away by itself; its time runs from when it is first seen.
+    pub(super) fn ends_us(&self) -> Option<u64> {
+        let duration_ms = self.duration_ms.filter(|ms| *ms > 0)?;
+        Some(self.shown_us?.saturating_add(u64::from(duration_ms) * 1_000))
+    }
+
+    pub(super) fn has_ended(&self, now_us: u64) -> bool {
+        self.ends_us().is_some_and(|ends_us| ends_us <= now_us)
+    }
+
+    /// Whether it may be seen again after something else was: a timed one as long as its time
+    /// lasts, one that is drawn once never, any other unless the wearer has had time to read it.
+    pub(super) fn comes_back(&self, now_us: u64, consumed_ms: u32) -> bool {
+        let Some(shown_us) = self.shown_us else {
+            return true;
+        };
+        match self.duration_ms {
+            Some(0) => false,
+            Some(_) => !self.has_ended(now_us),
+            None => now_us.saturating_sub(shown_us) < u64::from(consumed_ms) * 1_000,
+        }
+    }
+
+    /// It was covered before it counted as read: when it is seen again, its second begins anew.
+    pub(super) fn cover(&mut self) {
+        if self.duration_ms.is_none() {
+            self.shown_us = None;
+        }
+    }
+}
+
+/// Whether there is nothing to see in it.
+pub(super) fn is_empty(content: &Content) -> bool {
+    match content {
+        Content::Text { text } => text.trim().is_empty(),
+        Content::Card { title, text } => title.trim().is_empty() && text.trim().is_empty(),
+        Content::Double { top, bottom } => top.trim().is_empty() && bottom.trim().is_empty(),
+    }
+}
+
+fn bounded(content: Content) -> Content {
+    let cut = |text: String| match text.char_indices().nth(APP_TEXT_CHARS_MAX) {
+        Some((end, _)) => text.get(..end).map_or_else(String::new, String::from),
+        None => text,
+    };
+    match content {
+        Content::Text { text } => Content::Text { text: cut(text) },
+        Content::Card { title, text } => Content::Card { title: cut(title), text: cut(text) },
+        Content::Double { top, bottom } => Content::Double { top: cut(top), bottom: cut(bottom) },
+    }
+}

@@ -1,0 +1,308 @@
+//! What is on the glasses: the one place that decides it, for both views.
+//!
+//! Questions, notices, the assistant and captions each hold the main view as long as they want, the
+//! one of more weight above the others; below them lies the layer of the apps. A machine of its own:
+//! it is told what happens and asked for commands and for the moment of its next change.
+
+mod apps;
+mod config;
+mod dashboard;
+mod drawing;
+
+use alloc::{collections::VecDeque, string::String};
+
+pub use self::config::Config;
+use self::{
+    apps::{Apps, Now},
+    dashboard::Dashboard,
+    drawing::{Drawing, is_empty},
+};
+use crate::{
+    limits::DASHBOARD_LINE_CHARS_MAX,
+    vocab::{AppEvent, AppKind, Content, DisplayCommand, Priority, Timestamp, View},
+};
+
+/// Everybody who may hold the main view, apps aside: the later above the earlier.
+const CLAIMANTS: usize = 4;
+
+/// The machine of this module.
+#[derive(Debug, Default)]
+pub(crate) struct Display {
+    config: Config,
+    /// Whether there is a display, and a link to it.
+    present: bool,
+    linked: bool,
+    looks_up: bool,
+    claims: [Option<Claim>; CLAIMANTS],
+    apps: Apps,
+    dashboard: Dashboard,
+    main: Sent,
+    upper: Sent,
+    serial: u64,
+    revision: u32,
+    commands: VecDeque<DisplayCommand>,
+}
+
+/// What somebody other than an app wants to be seen.
+#[derive(Debug)]
+struct Claim {
+    serial: u64,
+    content: Content,
+    ends_us: Option<u64>,
+}
+
+/// What the glasses were last told of a view.
+#[derive(Debug, Default)]
+struct Sent {
+    standing: Option<Standing>,
+}
+
+/// What stands on a view.
+#[derive(Clone, Debug)]
+struct Standing {
+    /// The drawing or claim, for the main view; 0 on the other, where contents are compared.
+    serial: u64,
+    priority: Priority,
+    content: Content,
+    ends_us: Option<u64>,
+}
+
+impl Display {
+    /// A display with these rules; `interval_ms`: least time between two drawings of a stream.
+    pub(crate) fn new(mut config: Config, interval_ms: u32) -> Self {
+        config.app_interval_ms = config.app_interval_ms.max(interval_ms);
+        Self { config, ..Self::default() }
+    }
+
+    /// Glasses are there. Fresh ones show nothing yet.
+    pub(crate) fn handle_connected(&mut self, now: Timestamp, present: bool, fresh: bool) {
+        self.present = present;
+        self.linked = true;
+        if fresh {
+            self.main = Sent::default();
+            self.upper = Sent::default();
+            self.claims = Default::default();
+        }
+        self.settle(now);
+    }
+
+    /// They are gone. What stands is drawn when they come back.
+    pub(crate) fn handle_lost(&mut self) {
+        self.linked = false;
+    }
+
+    /// Somebody wants the main view, in place of what he wanted before. Returns whether that is
+    /// what the wearer sees. Apps have their own way.
+    pub(crate) fn handle_claim(
+        &mut self,
+        now: Timestamp,
+        priority: Priority,
+        content: Content,
+        duration_ms: Option<u32>,
+    ) -> bool {
+        let Some(index) = claimant(priority).filter(|_| self.present) else {
+            return false;
+        };
+        self.serial += 1;
+        let serial = self.serial;
+        let ends_us = duration_ms.map(|ms| now.mono_us.saturating_add(u64::from(ms) * 1_000));
+        if let Some(claim) = self.claims.get_mut(index) {
+            *claim = Some(Claim { serial, content, ends_us });
+        }
+        self.settle(now);
+        self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)
+    }
+
+    /// Somebody does not want it any more.
+    pub(crate) fn handle_release(&mut self, now: Timestamp, priority: Priority) {
+        if let Some(claim) = claimant(priority).and_then(|index| self.claims.get_mut(index)) {
+            *claim = None;
+        }
+        self.settle(now);
+    }
+
+    /// An app does something.
+    pub(crate) fn handle_app(&mut self, now: Timestamp, event: AppEvent) {
+        let moment = self.moment(now);
+        match event {
+            AppEvent::Starting { package, name, kind } => {
+                self.dashboard.clear(&package);
+                self.apps.start(moment, package, &name, kind, true);
+            }
+            AppEvent::Resumed { package, name, kind } => {
+                self.dashboard.clear(&package);
+                self.apps.start(moment, package, &name, kind, false);
+            }
+            AppEvent::Running { .. } => {}
+            AppEvent::Stopped { package } => {
+                self.dashboard.clear(&package);
+                self.apps.stop(moment, &package);
+            }
+            AppEvent::Draw { package, view, content, duration_ms, force } => {
+                self.serial += 1;
+                let content = content.filter(|content| !is_empty(content));
+                let drawing = content.map(|content| Drawing::new(self.serial, content, duration_ms));
+                let dashboard = view == View::Dashboard && self.apps.kind(&package) == Some(AppKind::Dashboard);
+                match (drawing, dashboard) {
+                    _ if !self.present => {}
+                    (Some(drawing), true) => self.dashboard.draw(now.mono_us, package, drawing),
+                    (None, true) => self.dashboard.clear(&package),
+                    (Some(drawing), false) => self.apps.draw(moment, &package, drawing, force),
+                    (None, false) => self.apps.clear(moment, &package),
+                }
+            }
+            AppEvent::DashboardLine { package, text } => {
+                let line = text.lines().next().unwrap_or_default().trim();
+                self.apps.set_line(&package, line.chars().take(DASHBOARD_LINE_CHARS_MAX).collect());
+            }
+        }
+        self.settle(now);
+    }
+
+    /// The wearer raises the head, which turns the dashboard's page, or lowers it. Told twice counts once.
+    pub(crate) fn handle_look(&mut self, now: Timestamp, up: bool) {
+        if up && !self.looks_up {
+            self.dashboard.handle_look(&self.apps);
+        }
+        self.looks_up = up;
+        self.settle(now);
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_timeout(&mut self, now: Timestamp) {
+        self.settle(now);
+    }
+
+    /// The next thing to draw.
+    pub(crate) fn poll_command(&mut self) -> Option<DisplayCommand> {
+        self.commands.pop_front()
+    }
+
+    /// When something changes by itself, monotonic.
+    pub(crate) fn poll_timeout(&self, now: Timestamp) -> Option<u64> {
+        let claims = self.claims.iter().flatten().filter_map(|claim| claim.ends_us);
+        claims.chain(self.apps.poll_timeout(self.moment(now))).chain(self.dashboard.poll_timeout()).min()
+    }
+
+    fn moment(&self, now: Timestamp) -> Now {
+        let on_top = self.present && self.linked && self.claims.iter().all(Option::is_none);
+        Now { us: now.mono_us, config: self.config, on_top }
+    }
+
+    /// Lets end what has ended and tells the glasses what stands now.
+    fn settle(&mut self, now: Timestamp) {
+        for claim in &mut self.claims {
+            claim.take_if(|claim| claim.ends_us.is_some_and(|ends_us| ends_us <= now.mono_us));
+        }
+        self.apps.handle_time(self.moment(now));
+        self.dashboard.handle_time(now.mono_us);
+        if !self.present || !self.linked {
+            return;
+        }
+        self.settle_main(now);
+        let standing = self.dashboard.standing(now, &self.apps).map(|(content, ends_us)| Standing {
+            serial: 0,
+            priority: Priority::App,
+            content,
+            ends_us,
+        });
+        let shown = |standing: &Standing| (standing.content.clone(), standing.ends_us);
+        if standing.as_ref().map(shown) != self.upper.standing.as_ref().map(shown) {
+            self.tell(now.mono_us, View::Dashboard, standing);
+        }
+    }
+
+    fn settle_main(&mut self, now: Timestamp) {
+        // What is covered now may be gone for good, and something else of the apps' be next.
+        let mut standing = self.stands_on_main(now.mono_us);
+        if let Some(before) = self.main.standing.as_ref().map(|standing| standing.serial)
+            && standing.as_ref().map(|standing| standing.serial) != Some(before)
+        {
+            self.apps.covered(self.moment(now), before);
+            standing = self.stands_on_main(now.mono_us);
+        }
+        if standing.as_ref().map(|standing| standing.serial) != self.main.standing.as_ref().map(|sent| sent.serial) {
+            self.tell(now.mono_us, View::Main, standing);
+        }
+    }
+
+    fn stands_on_main(&mut self, now_us: u64) -> Option<Standing> {
+        for priority in [Priority::Approval, Priority::Notice, Priority::Assistant, Priority::Caption] {
+            if let Some(Some(claim)) = claimant(priority).and_then(|index| self.claims.get(index)) {
+                let (serial, content, ends_us) = (claim.serial, claim.content.clone(), claim.ends_us);
+                return Some(Standing { serial, priority, content, ends_us });
+            }
+        }
+        if let Some((names, until_us)) = self.apps.boot() {
+            let content = Content::Card { title: String::from("Starting"), text: names };
+            return Some(Standing {
+                serial: self.boot_serial(&content),
+                priority: Priority::App,
+                content,
+                ends_us: Some(until_us),
+            });
+        }
+        let drawing = self.apps.standing()?;
+        drawing.show(now_us);
+        Some(Standing {
+            serial: drawing.serial,
+            priority: Priority::App,
+            content: drawing.content.clone(),
+            ends_us: drawing.ends_us(),
+        })
+    }
+
+    /// A boot screen is another one when it says something else.
+    fn boot_serial(&mut self, content: &Content) -> u64 {
+        if let Some(sent) = &self.main.standing
+            && sent.content == *content
+        {
+            return sent.serial;
+        }
+        self.serial += 1;
+        self.serial
+    }
+
+    /// Says what stands on a view now.
+    fn tell(&mut self, now_us: u64, view: View, standing: Option<Standing>) {
+        let sent = match view {
+            View::Main => &mut self.main,
+            View::Dashboard => &mut self.upper,
+        };
+        let before = core::mem::replace(&mut sent.standing, standing.clone());
+        // What has a duration leaves the glasses by itself. What is of more weight than its
+        // successor must be taken away, or they would go on showing it.
+        let lasts = before.filter(|before| before.ends_us.is_none_or(|ends_us| ends_us > now_us));
+        if let Some(before) = lasts
+            && standing.as_ref().is_none_or(|standing| standing.priority < before.priority)
+        {
+            let revision = self.next_revision();
+            self.commands.push_back(DisplayCommand::Clear { view, revision });
+        }
+        if let Some(Standing { priority, content, ends_us, .. }) = standing {
+            let revision = self.next_revision();
+            let duration_ms = ends_us.map(|ends_us| left_ms(now_us, ends_us));
+            self.commands.push_back(DisplayCommand::Show { view, priority, revision, duration_ms, content });
+        }
+    }
+
+    fn next_revision(&mut self) -> u32 {
+        self.revision = self.revision.saturating_add(1);
+        self.revision
+    }
+}
+
+fn claimant(priority: Priority) -> Option<usize> {
+    match priority {
+        Priority::App => None,
+        Priority::Caption => Some(0),
+        Priority::Assistant => Some(1),
+        Priority::Notice => Some(2),
+        Priority::Approval => Some(3),
+    }
+}
+
+/// At least 1: 0 means "until replaced" on the wire.
+fn left_ms(now_us: u64, ends_us: u64) -> u32 {
+    u32::try_from(ends_us.saturating_sub(now_us).div_ceil(1_000)).unwrap_or(u32::MAX).max(1)
+}

@@ -1,0 +1,156 @@
+//! What live glasses tell apps: one bounded stream of events per user.
+//!
+//! Device tasks put events in and never wait; with nobody listening an event costs one look. A listener that falls
+//! behind loses the oldest events, and only he does.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tokio::sync::broadcast;
+
+/// Events that a slow listener may be behind: some five seconds of sound.
+const BEHIND_MAX: usize = 256;
+
+/// Something that an app may hear of.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the fields are those of the streams")]
+pub enum Event {
+    /// Words, growing until `last`. Times in milliseconds since the gateway started.
+    Transcript { utterance: Arc<str>, text: Arc<str>, last: bool, start_ms: u64, end_ms: u64 },
+    /// Somebody speaks, or not any more.
+    Voice(bool),
+    /// A button.
+    Button { id: &'static str, long: bool },
+    /// A touch, in the words of MentraOS.
+    Touch { model: Arc<str>, gesture: &'static str },
+    /// The head.
+    Head { up: bool },
+    /// The battery.
+    Battery { percent: u8, charging: bool },
+    /// The glasses came or went.
+    Connection { model: Arc<str>, connected: bool },
+    /// Sound: PCM of 16 bits, little endian, mono, 16 kHz.
+    Audio(Bytes),
+}
+
+/// One user's events.
+pub struct Feed {
+    events: broadcast::Sender<Event>,
+    audio_wanted: AtomicUsize,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self { events: broadcast::Sender::new(BEHIND_MAX), audio_wanted: AtomicUsize::new(0) }
+    }
+}
+
+impl Feed {
+    /// Tells whoever listens.
+    pub fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.events.receiver_count() > 0 {
+            drop(self.events.send(event()));
+        }
+    }
+
+    /// Whether anybody wants sound.
+    pub fn wants_audio(&self) -> bool {
+        self.audio_wanted.load(Ordering::Relaxed) > 0
+    }
+
+    /// Listens from here on.
+    pub fn listen(self: &Arc<Self>, audio: bool) -> Listener {
+        if audio {
+            self.audio_wanted.fetch_add(1, Ordering::Relaxed);
+        }
+        Listener { feed: self.clone(), events: self.events.subscribe(), audio }
+    }
+}
+
+/// A place at a feed.
+pub struct Listener {
+    feed: Arc<Feed>,
+    events: broadcast::Receiver<Event>,
+    audio: bool,
+}
+
+impl Listener {
+    /// Whether it gets sound.
+    pub fn hears_audio(&self) -> bool {
+        self.audio
+    }
+
+    /// The next event. Cancel safe.
+    pub async fn next(&mut self) -> Event {
+        loop {
+            match self.events.recv().await {
+                Ok(Event::Audio(_)) if !self.audio => {}
+                Ok(event) => return event,
+                Err(broadcast::error::RecvError::Lagged(lost)) => {
+                    tracing::debug!(lost, "an app is too slow for its streams");
+                }
+                Err(broadcast::error::RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if self.audio {
+            self.feed.audio_wanted.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The feeds of all users, made when first asked for.
+#[derive(Default)]
+pub struct Feeds(Mutex<BTreeMap<String, Arc<Feed>>>);
+
+impl Feeds {
+    /// A user's feed.
+    pub fn of(&self, user: &str) -> Arc<Feed> {
+        let mut feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        feeds.entry(user.to_owned()).or_default().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_made_for_nobody_and_sound_only_for_those_who_want_it() {
+        let feed = Arc::new(Feed::default());
+        feed.tell(|| unreachable!("nobody listens"));
+        let mut plain = feed.listen(false);
+        assert!(!feed.wants_audio());
+        let mut hearing = feed.listen(true);
+        assert!(feed.wants_audio());
+        feed.tell(|| Event::Audio(Bytes::from_static(b"ab")));
+        feed.tell(|| Event::Voice(true));
+        assert_eq!(plain.next().await, Event::Voice(true));
+        assert_eq!(hearing.next().await, Event::Audio(Bytes::from_static(b"ab")));
+        drop(hearing);
+        assert!(!feed.wants_audio());
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_loses_the_oldest_and_blocks_nobody() {
+        let feed = Arc::new(Feed::default());
+        let mut slow = feed.listen(false);
+        for percent in 0..=255 {
+            for charging in [false, true] {
+                feed.tell(|| Event::Battery { percent, charging });
+            }
+        }
+        let Event::Battery { percent, .. } = slow.next().await else { panic!() };
+        assert_eq!(percent, 128);
+    }
+}

@@ -1,0 +1,119 @@
+//! What apps are told of the glasses.
+
+use serde_json::{Value, json};
+
+/// A pair of glasses, as far as apps ask.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glasses {
+    /// Maker and model.
+    pub model: String,
+    /// Columns and rows of text, where they can draw.
+    pub display: Option<(u16, u16)>,
+    /// Pixels, where they draw bitmaps.
+    pub pixels: Option<(u16, u16)>,
+    /// Whether the display has colours.
+    pub colour: bool,
+    /// Whether they hear.
+    pub microphone: bool,
+    /// Whether they speak.
+    pub speaker: bool,
+    /// Whether they take photos.
+    pub camera: bool,
+    /// Whether they know how the head is held.
+    pub imu: bool,
+    /// Whether they have buttons.
+    pub button: bool,
+}
+
+impl Glasses {
+    /// Whether they have what a manifest calls by this name. What nobody here knows, no glasses have.
+    pub fn has(&self, hardware: &str) -> bool {
+        match hardware.to_ascii_uppercase().as_str() {
+            "DISPLAY" => self.display.is_some(),
+            "MICROPHONE" => self.microphone,
+            "SPEAKER" => self.speaker,
+            "CAMERA" => self.camera,
+            "IMU" => self.imu,
+            "BUTTON" => self.button,
+            _ => false,
+        }
+    }
+
+    /// In the words of MentraOS.
+    pub fn capabilities(&self) -> Value {
+        let display = self.display.map(|(columns, rows)| {
+            let (width, height) = self.pixels.unwrap_or((columns * 8, rows * 16));
+            json!({
+                "count": 1,
+                "isColor": self.colour,
+                "canDisplayBitmap": self.pixels.is_some(),
+                "resolution": {"width": width, "height": height},
+                "maxTextLines": rows,
+                "columns": columns,
+            })
+        });
+        json!({
+            "modelName": self.model,
+            "hasDisplay": self.display.is_some(),
+            "display": display,
+            "hasMicrophone": self.microphone,
+            "microphone": self.microphone.then(|| json!({"count": 1, "hasVAD": true})),
+            "hasSpeaker": self.speaker,
+            "speaker": self.speaker.then(|| json!({"count": 1, "isPrivate": true})),
+            "hasCamera": self.camera,
+            "camera": self.camera.then(|| json!({"video": {"canRecord": false, "canStream": false}})),
+            "hasIMU": self.imu,
+            "imu": self.imu.then(|| json!({"axisCount": 3, "hasAccelerometer": true})),
+            "hasButton": self.button,
+            "button": self.button.then(|| json!({"count": 1, "buttons": [{"type": "press", "events": ["press", "long_press"]}]})),
+            "hasLight": false,
+            "light": null,
+            "power": {"hasExternalBattery": false},
+            "hasWifi": true,
+        })
+    }
+}
+
+/// What an app is told where no glasses are connected.
+pub fn none() -> Value {
+    Glasses { model: "None".to_owned(), ..Glasses::default() }.capabilities()
+}
+
+/// Which of the required hardware none of these glasses has.
+pub fn missing<'a>(required: &'a [String], glasses: &[&Glasses]) -> Option<&'a str> {
+    required.iter().find(|needed| !glasses.iter().any(|one| one.has(needed))).map(String::as_str)
+}
+
+/// All that is known, or what has changed.
+pub fn state_update(fields: Value, full: bool, time: String) -> Value {
+    json!({"type": "device_state_update", "state": fields, "fullSnapshot": full, "timestamp": time})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let eyes = Glasses { display: Some((40, 6)), ..Glasses::default() };
+        let ears = Glasses { microphone: true, camera: true, ..Glasses::default() };
+        let required = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(missing(&required(&["DISPLAY"]), &[&eyes]), None);
+        assert_eq!(missing(&required(&["display", "CAMERA"]), &[&eyes]), Some("CAMERA"));
+        assert_eq!(missing(&required(&["DISPLAY", "CAMERA"]), &[&eyes, &ears]), None);
+        assert_eq!(missing(&required(&["TELEPORTER"]), &[&eyes, &ears]), Some("TELEPORTER"));
+        assert_eq!(missing(&required(&["DISPLAY"]), &[]), Some("DISPLAY"));
+        assert_eq!(missing(&[], &[]), None);
+    }
+
+    #[test]
+    fn capabilities_say_what_apps_branch_on() {
+        let eyes = Glasses { model: "Sim".into(), display: Some((40, 6)), ..Glasses::default() }.capabilities();
+        assert_eq!(
+            (&eyes["hasDisplay"], &eyes["hasCamera"], &eyes["modelName"]),
+            (&json!(true), &json!(false), &json!("Sim"))
+        );
+        assert_eq!(eyes["display"]["maxTextLines"], 6);
+        assert_eq!((&none()["modelName"], &none()["hasDisplay"]), (&json!("None"), &json!(false)));
+    }
+}

@@ -1,0 +1,243 @@
+//! Which mini-apps are installed: kept in the store, offered in the registry.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use tokio::sync::{Mutex, watch};
+use tools::{
+    apps::{
+        client::{AppRunner, Client},
+        manifest::App,
+    },
+    registry::{RegisterError, Registry, Scope, Source},
+};
+
+use crate::store::{self, Kind, Store, Write};
+
+/// Installed apps: each has tools that a model reads, and a server that someone keeps running.
+const APPS_MAX: usize = 64;
+/// Bytes of a package's name: it is a key of the store.
+const PACKAGE_BYTES_MAX: usize = 64;
+/// The one row of an app.
+const KEY: &[u8] = b"app";
+
+/// Why an app was not installed or removed. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The package's name cannot be one.
+    #[error("the package '{0}' must be 1 to {PACKAGE_BYTES_MAX} letters, digits, '.', '_' or '-'")]
+    Package(String),
+    /// There are too many.
+    #[error("{APPS_MAX} apps are installed; remove one with `lorgnette apps remove`")]
+    TooMany,
+    /// One of its tools is wrong.
+    #[error(transparent)]
+    Tools(#[from] RegisterError),
+    /// It cannot be kept.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+/// The installed apps.
+pub struct Installed {
+    store: Store,
+    registry: Arc<Registry>,
+    client: Arc<Client>,
+    apps: RwLock<BTreeMap<String, Arc<App>>>,
+    changing: Mutex<()>,
+    changes: watch::Sender<u64>,
+}
+
+impl Installed {
+    /// Reads what is installed and offers its tools. An app that cannot be offered any more, as
+    /// after an update of the gateway, stays installed and is told of in the log.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn load(store: Store, registry: Arc<Registry>, client: Arc<Client>) -> Result<Self, store::Error> {
+        let mut apps = BTreeMap::new();
+        for package in store.disk().owners(Kind::Apps)? {
+            let Some(bytes) = store.disk().row(Kind::Apps, &package, KEY)? else { continue };
+            match serde_json::from_slice::<App>(&bytes) {
+                Ok(app) => {
+                    apps.insert(package, Arc::new(app));
+                }
+                Err(error) => tracing::error!(package, %error, "an installed app cannot be read; add it again"),
+            }
+        }
+        let installed = Self {
+            store,
+            registry,
+            client,
+            apps: RwLock::default(),
+            changing: Mutex::default(),
+            changes: watch::Sender::new(0),
+        };
+        for app in apps.values() {
+            if let Err(error) = installed.offer(app) {
+                tracing::error!(package = app.package, %error, "the tools of an installed app cannot be offered");
+            }
+        }
+        *installed.apps.write().unwrap_or_else(PoisonError::into_inner) = apps;
+        Ok(installed)
+    }
+
+    /// An installed app.
+    pub fn get(&self, package: &str) -> Option<Arc<App>> {
+        self.apps.read().unwrap_or_else(PoisonError::into_inner).get(package).cloned()
+    }
+
+    /// All of them, by package.
+    pub fn list(&self) -> Vec<Arc<App>> {
+        self.apps.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Counts changes: whoever runs apps looks again at those that it runs.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// What went wrong with apps lately, and the client that calls them.
+    pub fn client(&self) -> &Arc<Client> {
+        &self.client
+    }
+
+    /// Installs an app, in place of one with the same package; returns when that is durable.
+    ///
+    /// # Errors
+    /// It is not installed; what there was before stays.
+    pub async fn add(&self, app: App) -> Result<Arc<App>, Error> {
+        check_package(&app.package)?;
+        let _changing = self.changing.lock().await;
+        let before = self.get(&app.package);
+        if before.is_none() && self.list().len() >= APPS_MAX {
+            return Err(Error::TooMany);
+        }
+        let value = serde_json::to_vec(&app).map_err(|error| Error::Package(format!("{}: {error}", app.package)))?;
+        let app = Arc::new(app);
+        self.offer(&app)?;
+        let write = Write::PutRow { kind: Kind::Apps, owner: app.package.clone(), key: KEY.to_vec(), value };
+        if let Err(error) = self.store.write(write).await {
+            match before {
+                Some(before) => drop(self.offer(&before)),
+                None => self.withdraw(&app.package),
+            }
+            return Err(error.into());
+        }
+        self.change(|apps| apps.insert(app.package.clone(), app.clone()));
+        Ok(app)
+    }
+
+    /// Removes an app; answers whether there was one.
+    ///
+    /// # Errors
+    /// It could not be removed.
+    pub async fn remove(&self, package: &str) -> Result<bool, Error> {
+        check_package(package)?;
+        let _changing = self.changing.lock().await;
+        let write = Write::ClearRows { kind: Kind::Apps, owner: package.to_owned(), prefix: Vec::new() };
+        let removed = self.store.write(write).await?;
+        self.withdraw(package);
+        self.client.faults().forget(package);
+        self.change(|apps| apps.remove(package));
+        Ok(removed > 0)
+    }
+
+    fn change<R>(&self, act: impl FnOnce(&mut BTreeMap<String, Arc<App>>) -> R) {
+        act(&mut self.apps.write().unwrap_or_else(PoisonError::into_inner));
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn offer(&self, app: &Arc<App>) -> Result<u64, RegisterError> {
+        let named = app.tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
+        let runner = Arc::new(AppRunner::new(app.clone(), self.client.clone()));
+        self.registry.register_named(Source::App(app.package.clone()), Scope::Global, named, runner)
+    }
+
+    fn withdraw(&self, package: &str) {
+        self.registry.unregister(&Source::App(package.to_owned()), &Scope::Global);
+    }
+}
+
+fn check_package(package: &str) -> Result<(), Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if package.is_empty() || package.len() > PACKAGE_BYTES_MAX || !package.chars().all(fits) {
+        return Err(Error::Package(tools::reply::cut(package, PACKAGE_BYTES_MAX)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tools::apps::manifest::AppTool;
+
+    use super::*;
+
+    fn app(tool: &str) -> App {
+        App {
+            package: "com.example.todo".into(),
+            name: "Todo".into(),
+            public_url: "http://127.0.0.1:1".into(),
+            tools: vec![AppTool { local_name: "add".into(), spec: spec(tool) }],
+            ..App::default()
+        }
+    }
+
+    fn spec(name: &str) -> gateway_core::vocab::ToolSpec {
+        gateway_core::vocab::ToolSpec {
+            name: name.into(),
+            description: "Adds.".into(),
+            input_schema: json!({"type": "object"}),
+            ..Default::default()
+        }
+    }
+
+    fn load(store: &Store) -> (Installed, Arc<Registry>) {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let registry = Arc::new(Registry::with_built_ins().unwrap());
+        let client = Arc::new(Client::new().unwrap());
+        (Installed::load(store.clone(), registry.clone(), client).unwrap(), registry)
+    }
+
+    fn offers(registry: &Registry, name: &str) -> bool {
+        registry.snapshot("ada", "glasses").find(name).is_some()
+    }
+
+    #[tokio::test]
+    async fn an_installed_app_is_there_after_a_restart_until_it_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (installed, registry) = load(&store);
+        let changes = installed.changes();
+        installed.add(app("com.example.todo.add")).await.unwrap();
+        assert!(offers(&registry, "com.example.todo.add") && changes.has_changed().unwrap());
+
+        let (again, registry) = load(&store);
+        assert_eq!(again.get("com.example.todo"), installed.get("com.example.todo"));
+        assert!(offers(&registry, "com.example.todo.add"));
+        assert!(again.remove("com.example.todo").await.unwrap());
+        assert!(!again.remove("com.example.todo").await.unwrap());
+        assert!(again.list().is_empty() && !offers(&registry, "com.example.todo.add"));
+        assert!(load(&store).0.list().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_wrong_app_leaves_the_former_one_in_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let (installed, registry) = load(&store);
+        installed.add(app("com.example.todo.add")).await.unwrap();
+        // The name of a built-in tool.
+        let error = installed.add(app("timer.set")).await.unwrap_err();
+        assert!(error.to_string().contains("timer.set"), "{error}");
+        assert!(offers(&registry, "com.example.todo.add"));
+        let bad = App { package: "com example/todo".into(), ..app("x.add") };
+        assert!(matches!(installed.add(bad).await, Err(Error::Package(_))));
+        let long = App { package: "a".repeat(65), ..app("x.add") };
+        assert!(matches!(installed.add(long).await, Err(Error::Package(_))));
+        assert_eq!(installed.list().len(), 1);
+    }
+}

@@ -1,0 +1,27 @@
+//! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
+//!
+//! The decisions are in `life` (a machine), `streams`, `drawing` and `settings` (plain functions); `host` carries
+//! them out, `socket` has one task for each app that runs, `rest` answers what apps ask by HTTP.
+
+pub mod drawing;
+pub mod feed;
+pub mod glasses;
+pub mod host;
+pub mod installed;
+pub mod life;
+mod photo;
+mod port;
+mod requests;
+pub mod rest;
+pub mod settings;
+pub mod socket;
+mod speech;
+mod storage;
+pub mod streams;
+mod webhook;
+pub mod wire;
+
+/// Where apps connect. 2.x and 3.x of the SDK find our REST paths by taking this off the end.
+pub const PATH: &str = "/app-ws";
+/// The same for 1.x.
+pub const PATH_OLD: &str = "/tpa-ws";

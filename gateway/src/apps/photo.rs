@@ -1,0 +1,198 @@
+//! Photos for apps: taken by the glasses' own tool, delivered to the app's server.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use reqwest::{Url, multipart};
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tools::{
+    apps::manifest::App,
+    ports::{DeviceCall as _, PortError},
+};
+
+use super::host::Host;
+use crate::effects::ports::ConnectedDevices;
+
+/// The tool of glasses with a camera.
+const CAMERA: &str = "camera.photo";
+/// How long the glasses may take: the SDK waits 30 s for the picture to have arrived.
+const TAKE_MS_MAX: u64 = 20_000;
+/// How long the app may take to receive it.
+const DELIVER_MS_MAX: u64 = 8_000;
+
+/// A photo as the glasses sent it.
+#[derive(Clone, Debug)]
+pub struct Photo {
+    /// Media type.
+    pub mime: String,
+    /// The file.
+    pub bytes: Bytes,
+}
+
+struct Waiting {
+    keep: bool,
+    photo: oneshot::Sender<Photo>,
+}
+
+/// Who waits for a photo, by device.
+#[derive(Default)]
+pub struct Photos(Mutex<BTreeMap<String, Waiting>>);
+
+impl Photos {
+    /// The glasses sent a photo. Whether it is to be kept for the wearer as well.
+    pub fn offer(&self, device: &str, mime: &str, bytes: &[u8]) -> bool {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(device);
+        let Some(Waiting { keep, photo }) = waiting else {
+            return true;
+        };
+        let taken = Photo { mime: mime.to_owned(), bytes: Bytes::copy_from_slice(bytes) };
+        photo.send(taken).is_err() || keep
+    }
+
+    fn wait(&self, device: &str, keep: bool) -> Option<oneshot::Receiver<Photo>> {
+        let (photo, arrived) = oneshot::channel();
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.retain(|_, waiting| !waiting.photo.is_closed());
+        if waiting.contains_key(device) {
+            return None;
+        }
+        waiting.insert(device.to_owned(), Waiting { keep, photo });
+        Some(arrived)
+    }
+}
+
+/// What an app asks for.
+#[derive(Debug)]
+pub struct Wish {
+    /// The app's number of it.
+    pub request: String,
+    /// Whether the wearer wants it in the gallery.
+    pub keep: bool,
+    /// Where to, where not to the usual place.
+    pub url: Option<String>,
+    /// Sent with it.
+    pub token: Option<String>,
+}
+
+/// Where a photo may go: to the app's own server.
+///
+/// # Errors
+/// It leads elsewhere.
+pub fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
+    let usual = format!("{}/photo-upload", app.public_url.trim_end_matches('/'));
+    let usual = Url::parse(&usual).map_err(|error| format!("the app's address is no URL: {error}"))?;
+    let Some(wanted) = wish.url.as_deref().filter(|url| !url.is_empty()) else {
+        return Ok(usual);
+    };
+    match Url::parse(wanted) {
+        Ok(wanted) if wanted.origin() == usual.origin() => Ok(wanted),
+        _ => Err("photos go to the app's own server and nowhere else".to_owned()),
+    }
+}
+
+impl Host {
+    /// Takes a photo and delivers it; a failure is delivered likewise.
+    pub(super) async fn photograph(self: Arc<Self>, user: String, app: Arc<App>, wish: Wish) {
+        let taken = self.take(&user, &wish).await;
+        let to = match destination(&app, &wish) {
+            Ok(to) => to,
+            Err(why) => return tracing::warn!(package = app.package, why, "a photo was not taken"),
+        };
+        let mut form = multipart::Form::new().text("requestId", wish.request.clone());
+        match taken {
+            Ok(Photo { mime, bytes }) => {
+                let name = if mime == "image/png" { "photo.png" } else { "photo.jpg" };
+                let length = bytes.len() as u64;
+                let part = multipart::Part::stream_with_length(bytes, length).file_name(name);
+                let Ok(part) = part.mime_str(&mime) else {
+                    return tracing::warn!(mime, "a photo's media type cannot be sent");
+                };
+                form = form.text("type", "photo_upload").text("success", "true").part("photo", part);
+            }
+            Err(error) => {
+                // The SDK tells a failure by the type alone: as text, `success` is never false to it.
+                form = form
+                    .text("type", "photo_error")
+                    .text("success", "false")
+                    .text("errorCode", "PHOTO_FAILED")
+                    .text("errorMessage", error.to_string());
+            }
+        }
+        let mut request = self.installed.client().http().post(to).multipart(form);
+        if let Some(token) = &wish.token {
+            request = request.bearer_auth(token);
+        }
+        match request.timeout(Duration::from_millis(DELIVER_MS_MAX)).send().await {
+            Ok(answer) if answer.status().is_success() => {}
+            Ok(answer) => {
+                tracing::warn!(package = app.package, status = answer.status().as_u16(), "a photo was not taken in");
+            }
+            Err(error) => {
+                tracing::warn!(package = app.package, error = %error.without_url(), "a photo did not arrive");
+            }
+        }
+    }
+
+    async fn take(&self, user: &str, wish: &Wish) -> Result<Photo, PortError> {
+        let device = {
+            let users = self.users();
+            let glasses = users.get(user).map(|apps| &apps.glasses);
+            let seeing = glasses.into_iter().flatten().find(|(_, glasses)| glasses.camera);
+            seeing.map(|(device, _)| device.clone())
+        };
+        let device =
+            device.ok_or_else(|| PortError::Unavailable("no glasses with a camera are connected".to_owned()))?;
+        let arrived = self
+            .photos
+            .wait(&device, wish.keep)
+            .ok_or_else(|| PortError::Unavailable("another photo is being taken".to_owned()))?;
+        let limit = Duration::from_millis(TAKE_MS_MAX);
+        let glasses = ConnectedDevices(self.roster.clone());
+        let result = glasses.call(&device, CAMERA, json!({}), limit, CancellationToken::new()).await;
+        if let Some(error) = result.error {
+            return Err(PortError::Failed(error.message));
+        }
+        // The picture comes before the tool's answer; what is not there by now is lost.
+        let waited = tokio::time::timeout(Duration::from_secs(1), arrived).await;
+        waited.ok().and_then(Result::ok).ok_or_else(|| PortError::Failed("the glasses sent no picture".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn photos_go_to_the_app_itself() {
+        let app = App { public_url: "http://127.0.0.1:7010/".into(), ..App::default() };
+        let to = |url: Option<&str>| {
+            let wish = Wish { request: "r".into(), keep: false, url: url.map(Into::into), token: None };
+            destination(&app, &wish).map(|url| url.to_string())
+        };
+        assert_eq!(to(None).unwrap(), "http://127.0.0.1:7010/photo-upload");
+        assert_eq!(to(Some("")).unwrap(), "http://127.0.0.1:7010/photo-upload");
+        assert_eq!(to(Some("http://127.0.0.1:7010/mine")).unwrap(), "http://127.0.0.1:7010/mine");
+        for elsewhere in ["http://127.0.0.1:7011/mine", "https://evil.example/", "file:///etc/passwd", "nonsense"] {
+            assert!(to(Some(elsewhere)).is_err(), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_photo_goes_to_who_waits_and_to_the_gallery_only_if_wanted() {
+        let photos = Photos::default();
+        assert!(photos.offer("glasses", "image/png", b"x"));
+        let mut arrived = photos.wait("glasses", false).unwrap();
+        assert!(photos.wait("glasses", false).is_none());
+        assert!(photos.offer("others", "image/png", b"x"));
+        assert!(!photos.offer("glasses", "image/png", b"abc"));
+        assert_eq!(arrived.try_recv().unwrap().bytes.as_ref(), b"abc");
+        drop(photos.wait("glasses", true).unwrap());
+        assert!(photos.offer("glasses", "image/png", b"x"));
+    }
+}

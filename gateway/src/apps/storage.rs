@@ -1,0 +1,91 @@
+//! `simple-storage`: what an app keeps for a user.
+
+use serde_json::{Map, Value};
+
+use super::host::Host;
+use crate::store::{self, Kind, Write};
+
+/// Bytes of one value as JSON, as MentraOS documents it.
+const VALUE_BYTES_MAX: usize = 100_000;
+/// Bytes of everything that one app keeps for one user, likewise.
+const TOTAL_BYTES_MAX: usize = 1_000_000;
+/// Bytes of a key: the store's own limit leaves room for the package.
+const KEY_BYTES_MAX: usize = 256;
+/// Keys of one app and user.
+const KEYS_MAX: usize = 4_096;
+
+/// Why something was not kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// 400.
+    Value(String),
+    /// 413.
+    Total,
+    /// 500 or 503.
+    Store(String),
+}
+
+impl From<store::Error> for Refusal {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error.to_string())
+    }
+}
+
+fn prefix(package: &str) -> Vec<u8> {
+    [package.as_bytes(), b"\0"].concat()
+}
+
+fn full_key(package: &str, key: &str) -> Vec<u8> {
+    [package.as_bytes(), b"\0", key.as_bytes()].concat()
+}
+
+impl Host {
+    /// All that an app keeps for a user.
+    pub(super) fn stored(&self, user: &str, package: &str) -> Result<Map<String, Value>, Refusal> {
+        let prefix = prefix(package);
+        let rows = self.store.disk().rows(Kind::AppStorage, user, &prefix, KEYS_MAX)?;
+        let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let key = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
+            Some((key, serde_json::from_slice(&value).ok()?))
+        };
+        Ok(rows.into_iter().filter_map(entry).collect())
+    }
+
+    /// Puts values beside what there is; all of them or none.
+    pub(super) async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
+        for (key, value) in &values {
+            if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
+                return Err(Refusal::Value(format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
+            }
+            if value.to_string().len() > VALUE_BYTES_MAX {
+                return Err(Refusal::Value(format!("the value of `{key}` has more than {VALUE_BYTES_MAX} bytes")));
+            }
+        }
+        let _alone = self.storage.lock().await;
+        let mut all = self.stored(user, package)?;
+        all.extend(values.clone());
+        let total: usize = all.iter().map(|(key, value)| key.len() + value.to_string().len()).sum();
+        if total > TOTAL_BYTES_MAX || all.len() > KEYS_MAX {
+            return Err(Refusal::Total);
+        }
+        for (key, value) in values {
+            let (key, value) = (full_key(package, &key), value.to_string().into_bytes());
+            let write = Write::PutRow { kind: Kind::AppStorage, owner: user.to_owned(), key, value };
+            self.store.write(write).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops one key, or all.
+    pub(super) async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
+        let _alone = self.storage.lock().await;
+        let (kind, owner) = (Kind::AppStorage, user.to_owned());
+        let write = match key {
+            Some(key) if key.len() > KEY_BYTES_MAX => return Ok(()),
+            Some(key) => Write::RemoveRow { kind, owner, key: full_key(package, key) },
+            None => Write::ClearRows { kind, owner, prefix: prefix(package) },
+        };
+        self.store.write(write).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,328 @@
+//! Which streams an app gets, and what stands in them.
+
+use serde_json::{Map, Value, json};
+
+use super::{feed::Event, wire::Denied};
+
+/// Streams in one subscription list: an app registers a handler for each.
+pub const SUBSCRIPTIONS_MAX: usize = 64;
+/// Bytes of a stream's name with its options.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// A stream that the box has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// What is said, in the app's name for the language.
+    Transcription {
+        /// As it stands in the name, or `en-US`.
+        language: String,
+    },
+    /// Whether somebody speaks.
+    Voice,
+    /// Sound, as binary frames.
+    Audio,
+    /// Buttons.
+    Button,
+    /// Touches; only one gesture where it names one.
+    Touch(Option<String>),
+    /// The head.
+    Head,
+    /// The glasses' battery.
+    Battery,
+    /// Whether the glasses are there.
+    Connection,
+}
+
+/// What becomes of one subscription.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// It is served.
+    Served(Stream),
+    /// A permission is missing.
+    Denied(&'static str),
+    /// The box has nothing of the kind; why, in words.
+    Unserved(String),
+    /// No stream that anybody knows: names of an app's own messages look like this. Ignored.
+    Unknown,
+}
+
+const MICROPHONE: &str = "MICROPHONE";
+
+/// Judges one name. `language`: what the recogniser understands, as a base tag such as `en`.
+pub fn judge(name: &str, permissions: &[String], language: &str) -> Judged {
+    let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
+    let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
+    let allowed = |needed: &str| permissions.iter().any(|has| has == needed || has == "ALL");
+    let needed = match kind {
+        "transcription" | "translation" | "VAD" | "audio_chunk" => Some(MICROPHONE),
+        "location_update" | "location_stream" => Some("LOCATION"),
+        "calendar_event" => Some("CALENDAR"),
+        "phone_notification" | "phone_notification_dismissed" | "notification_dismissed" => Some("READ_NOTIFICATIONS"),
+        "photo_taken" | "photo_response" | "rtmp_stream_status" | "managed_stream_status" | "video" => Some("CAMERA"),
+        _ => None,
+    };
+    if let Some(needed) = needed.filter(|needed| !allowed(needed)) {
+        return Judged::Denied(needed);
+    }
+    match (kind, detail) {
+        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), language),
+        ("VAD", _) => Judged::Served(Stream::Voice),
+        ("audio_chunk", _) => Judged::Served(Stream::Audio),
+        ("button_press", _) => Judged::Served(Stream::Button),
+        ("touch_event", gesture) => Judged::Served(Stream::Touch(gesture.map(ToOwned::to_owned))),
+        ("head_position", _) => Judged::Served(Stream::Head),
+        ("glasses_battery_update", _) => Judged::Served(Stream::Battery),
+        ("glasses_connection_state", _) => Judged::Served(Stream::Connection),
+        ("translation", _) => Judged::Unserved("this gateway does not translate".to_owned()),
+        ("video" | "rtmp_stream_status" | "managed_stream_status", _) => {
+            Judged::Unserved("this gateway carries no video".to_owned())
+        }
+        ("location_update" | "location_stream" | "vps_coordinates", _) => {
+            Judged::Unserved("this gateway does not know where the wearer is".to_owned())
+        }
+        (
+            "calendar_event"
+            | "phone_notification"
+            | "phone_notification_dismissed"
+            | "notification_dismissed"
+            | "phone_battery_update",
+            _,
+        ) => Judged::Unserved("no telephone is connected to this gateway".to_owned()),
+        _ => Judged::Unknown,
+    }
+}
+
+fn transcription(wanted: &str, language: &str) -> Judged {
+    let base = wanted.split('-').next().unwrap_or_default();
+    if wanted == "auto" {
+        return Judged::Served(Stream::Transcription { language: "en-US".to_owned() });
+    }
+    if base != language {
+        return Judged::Unserved(format!("the speech model of this gateway does not understand `{wanted}`"));
+    }
+    Judged::Served(Stream::Transcription { language: wanted.to_owned() })
+}
+
+/// A connection's subscriptions.
+#[derive(Default)]
+pub struct Subscriptions {
+    served: Vec<(String, Stream)>,
+    /// What was refused, told once per connection.
+    told: Vec<String>,
+}
+
+/// What a new list has changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Refused for want of a permission, not told before.
+    pub denied: Vec<Denied>,
+    /// Refused since the box has no such thing, not told before: name and reason.
+    pub unserved: Vec<(String, String)>,
+}
+
+impl Subscriptions {
+    /// Takes a list in place of the old one.
+    pub fn replace(&mut self, names: Vec<String>, permissions: &[String], language: &str) -> Changed {
+        self.served.clear();
+        let mut changed = Changed::default();
+        for name in names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX) {
+            let judged = judge(&name, permissions, language);
+            let refused = matches!(judged, Judged::Denied(_) | Judged::Unserved(_));
+            if refused && (self.told.contains(&name) || self.told.len() >= SUBSCRIPTIONS_MAX) {
+                continue;
+            }
+            if refused {
+                self.told.push(name.clone());
+            }
+            match judged {
+                Judged::Served(stream) => {
+                    if !self.served.iter().any(|(other, _)| *other == name) {
+                        self.served.push((name, stream));
+                    }
+                }
+                Judged::Denied(required_permission) => {
+                    let message = format!("`{name}` needs the permission {required_permission}");
+                    changed.denied.push(Denied { stream: name, required_permission, message });
+                }
+                Judged::Unserved(why) => changed.unserved.push((name, why)),
+                Judged::Unknown => {}
+            }
+        }
+        changed
+    }
+
+    /// Whether anything is served.
+    pub fn any(&self) -> bool {
+        !self.served.is_empty()
+    }
+
+    /// Whether sound is.
+    pub fn audio(&self) -> bool {
+        self.served.iter().any(|(_, stream)| *stream == Stream::Audio)
+    }
+
+    /// What of an event goes out: name of the stream and its data, for each subscription that fits.
+    pub fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
+        self.served.iter().filter_map(|(name, stream)| Some((name.as_str(), data(stream, event)?))).collect()
+    }
+}
+
+/// What stands in a stream for an event; `None`: nothing.
+fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
+    let value = match (stream, event) {
+        (Stream::Transcription { language }, Event::Transcript { utterance, text, last, start_ms, end_ms }) => json!({
+            "type": "transcription",
+            "text": &**text,
+            "isFinal": last,
+            "utteranceId": utterance,
+            "transcribeLanguage": language,
+            "startTime": start_ms,
+            "endTime": end_ms,
+            "duration": end_ms.saturating_sub(*start_ms),
+            "speakerId": "0",
+            "provider": "lorgnette",
+        }),
+        (Stream::Voice, Event::Voice(active)) => json!({"type": "VAD", "status": active}),
+        (Stream::Button, Event::Button { id, long }) => {
+            json!({"type": "button_press", "buttonId": id, "pressType": if *long { "long" } else { "short" }})
+        }
+        (Stream::Touch(only), Event::Touch { model, gesture }) if only.as_deref().is_none_or(|it| it == *gesture) => {
+            json!({"type": "touch_event", "device_model": &**model, "gesture_name": gesture})
+        }
+        (Stream::Head, Event::Head { up }) => {
+            json!({"type": "head_position", "position": if *up { "up" } else { "down" }})
+        }
+        (Stream::Battery, Event::Battery { percent, charging }) => {
+            json!({"type": "glasses_battery_update", "level": percent, "charging": charging})
+        }
+        (Stream::Connection, Event::Connection { model, connected }) => json!({
+            "type": "glasses_connection_state",
+            "modelName": &**model,
+            "status": if *connected { "CONNECTED" } else { "DISCONNECTED" },
+        }),
+        _ => return None,
+    };
+    match value {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn all() -> Vec<String> {
+        vec!["ALL".to_owned()]
+    }
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(ToString::to_string).collect()
+    }
+
+    fn said(last: bool) -> Event {
+        Event::Transcript { utterance: "u1".into(), text: Arc::from("hello"), last, start_ms: 10, end_ms: 910 }
+    }
+
+    #[test]
+    fn rule_5_a_stream_keeps_its_name_byte_for_byte() {
+        let mut subscriptions = Subscriptions::default();
+        let wanted = ["transcription:en-US?hints=en%2Cja&no-language-identification=true", "transcription:auto"];
+        assert_eq!(subscriptions.replace(names(&wanted), &all(), "en"), Changed::default());
+        let event = said(true);
+        let out = subscriptions.of(&event);
+        assert_eq!(out.iter().map(|(name, _)| *name).collect::<Vec<_>>(), wanted);
+        assert_eq!(out[0].1["transcribeLanguage"], "en-US");
+        assert_eq!((&out[0].1["isFinal"], &out[0].1["text"]), (&json!(true), &json!("hello")));
+        assert_eq!((&out[0].1["startTime"], &out[0].1["endTime"]), (&json!(10), &json!(910)));
+    }
+
+    #[test]
+    fn rule_12_a_list_replaces_the_one_before() {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.replace(names(&["VAD", "audio_chunk"]), &all(), "en");
+        assert!(subscriptions.audio());
+        subscriptions.replace(names(&["button_press"]), &all(), "en");
+        assert!(subscriptions.any() && !subscriptions.audio());
+        assert!(subscriptions.of(&Event::Voice(true)).is_empty());
+        subscriptions.replace(Vec::new(), &all(), "en");
+        assert!(!subscriptions.any());
+    }
+
+    #[test]
+    fn every_stream_and_what_becomes_of_it() {
+        let served = |name: &str| matches!(judge(name, &all(), "en"), Judged::Served(_));
+        let streams =
+            ["transcription", "transcription:en-GB", "transcription:auto", "VAD", "audio_chunk", "head_position"];
+        for name in streams.into_iter().chain(["button_press", "touch_event", "touch_event:forward_swipe"]) {
+            assert!(served(name), "{name}");
+        }
+        assert!(served("glasses_battery_update") && served("glasses_connection_state"));
+        for name in ["transcription:fr-FR?hints=en%2Cja", "translation:es-ES-to-en-US", "video", "location_update"] {
+            assert!(matches!(judge(name, &all(), "en"), Judged::Unserved(_)), "{name}");
+        }
+        for name in ["custom_cmd", "", "all", "*", ":::", "transcriptions"] {
+            assert_eq!(judge(name, &all(), "en"), Judged::Unknown, "{name}");
+        }
+    }
+
+    #[test]
+    fn permissions_of_each_stream() {
+        let cases = [
+            ("transcription:en-US", "MICROPHONE"),
+            ("translation:es-ES-to-en-US", "MICROPHONE"),
+            ("VAD", "MICROPHONE"),
+            ("audio_chunk", "MICROPHONE"),
+            ("location_update", "LOCATION"),
+            ("calendar_event", "CALENDAR"),
+            ("phone_notification", "READ_NOTIFICATIONS"),
+            ("photo_taken", "CAMERA"),
+        ];
+        for (name, permission) in cases {
+            assert_eq!(judge(name, &[], "en"), Judged::Denied(permission), "{name}");
+            assert_ne!(judge(name, &names(&[permission]), "en"), Judged::Denied(permission), "{name}");
+            let others: Vec<String> =
+                cases.iter().map(|(_, other)| *other).filter(|other| *other != permission).map(Into::into).collect();
+            assert_eq!(judge(name, &others, "en"), Judged::Denied(permission), "{name}");
+        }
+        assert!(matches!(judge("button_press", &[], "en"), Judged::Served(_)));
+    }
+
+    #[test]
+    fn a_refusal_is_told_once_for_each_name() {
+        let mut subscriptions = Subscriptions::default();
+        let list = ["audio_chunk", "translation:es-ES-to-en-US", "button_press"];
+        let changed = subscriptions.replace(names(&list), &names(&["CAMERA"]), "en");
+        assert_eq!(changed.denied.len(), 2);
+        assert_eq!(changed.denied[0].required_permission, "MICROPHONE");
+        assert_eq!(subscriptions.replace(names(&list), &names(&["CAMERA"]), "en"), Changed::default());
+        let changed = subscriptions.replace(names(&["transcription:fr-FR"]), &all(), "en");
+        assert_eq!(changed.unserved.len(), 1);
+        assert!(changed.unserved[0].1.contains("fr-FR"), "{changed:?}");
+    }
+
+    #[test]
+    fn a_touch_goes_to_whoever_wants_it() {
+        let mut subscriptions = Subscriptions::default();
+        subscriptions.replace(
+            names(&["touch_event", "touch_event:forward_swipe", "touch_event:single_tap"]),
+            &[],
+            "en",
+        );
+        let touch = Event::Touch { model: "Sim".into(), gesture: "forward_swipe" };
+        let out: Vec<&str> = subscriptions.of(&touch).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(out, ["touch_event", "touch_event:forward_swipe"]);
+    }
+
+    #[test]
+    fn a_list_is_bounded() {
+        let mut subscriptions = Subscriptions::default();
+        let many = (0..1_000).map(|index| format!("touch_event:{index}")).collect();
+        subscriptions.replace(many, &[], "en");
+        assert_eq!(subscriptions.served.len(), SUBSCRIPTIONS_MAX);
+        subscriptions.replace(vec![format!("touch_event:{}", "x".repeat(300))], &[], "en");
+        assert!(!subscriptions.any());
+    }
+}

@@ -1,0 +1,267 @@
+//! What travels on an app's socket: JSON text frames, one message each, as `@mentra/sdk` sends and expects them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Longest text frame from an app: a bitmap of 1 MB in base64 with its frame round it.
+pub const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// A message from an app. What is not listed, or comes with fields of tomorrow, is [`FromApp::Other`].
+#[allow(missing_docs, reason = "the fields are those of the wire")]
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum FromApp {
+    /// The first frame.
+    TpaConnectionInit {
+        #[serde(default)]
+        session_id: String,
+        #[serde(default)]
+        package_name: String,
+        #[serde(default)]
+        api_key: String,
+    },
+    /// All streams that it wants from here on.
+    SubscriptionUpdate {
+        #[serde(default)]
+        subscriptions: Vec<Subscription>,
+    },
+    /// Draw.
+    DisplayEvent {
+        #[serde(default)]
+        view: Option<String>,
+        layout: Value,
+        #[serde(default)]
+        duration_ms: Option<f64>,
+        #[serde(default)]
+        force_display: bool,
+    },
+    /// Its line of the dashboard.
+    DashboardContentUpdate {
+        #[serde(default)]
+        content: Value,
+    },
+    /// Play or, through a URL of ours, say something.
+    AudioPlayRequest {
+        request_id: String,
+        audio_url: String,
+        #[serde(default)]
+        stop_other_audio: bool,
+    },
+    /// Stop what it plays.
+    AudioStopRequest {},
+    /// Take a photo.
+    PhotoRequest {
+        request_id: String,
+        #[serde(default)]
+        save_to_gallery: bool,
+        #[serde(default)]
+        custom_webhook_url: Option<String>,
+        #[serde(default)]
+        auth_token: Option<String>,
+    },
+    /// Where is the wearer?
+    LocationPollRequest {
+        #[serde(default)]
+        correlation_id: String,
+    },
+    /// Light of the frame.
+    RgbLedControl {
+        #[serde(default)]
+        request_id: String,
+    },
+    /// Video to somewhere.
+    RtmpStreamRequest {},
+    /// Video through somewhere.
+    ManagedStreamRequest {},
+    /// Does video run?
+    StreamStatusCheck {},
+    /// It gives its session up.
+    OwnershipRelease {
+        #[serde(default)]
+        reason: String,
+    },
+    /// Heartbeat of 3.x.
+    Ping {},
+    /// Anything else.
+    #[serde(other)]
+    Other,
+}
+
+/// One item of a subscription list.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Subscription {
+    /// Its name.
+    Name(String),
+    /// A name with a rate.
+    Rated {
+        /// Its name.
+        stream: String,
+    },
+}
+
+impl Subscription {
+    /// The name, byte for byte.
+    pub fn into_name(self) -> String {
+        match self {
+            Self::Name(name) | Self::Rated { stream: name } => name,
+        }
+    }
+}
+
+/// Wall time as apps write it.
+pub fn time(wall_ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
+}
+
+/// The webhook's body. Both URL keys: 2.x and 3.x read the first, 1.x knows only the second.
+pub fn session_request(session: &str, user: &str, url: &str, wall_ms: i64) -> Value {
+    let old = url.strip_suffix(super::PATH).map_or_else(|| url.to_owned(), |base| format!("{base}{}", super::PATH_OLD));
+    json!({
+        "type": "session_request",
+        "sessionId": session,
+        "userId": user,
+        "timestamp": time(wall_ms),
+        "mentraOSWebsocketUrl": url,
+        "augmentOSWebsocketUrl": old,
+    })
+}
+
+/// The webhook's body when an app is to stop.
+pub fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64) -> Value {
+    json!({
+        "type": "stop_request",
+        "sessionId": session,
+        "userId": user,
+        "reason": reason,
+        "timestamp": time(wall_ms),
+    })
+}
+
+/// The answer to the first frame. `system` are the settings of the house.
+pub fn connection_ack(session: &str, settings: &[Value], system: &Value, capabilities: &Value, wall_ms: i64) -> Value {
+    json!({
+        "type": "tpa_connection_ack",
+        "sessionId": session,
+        "settings": settings,
+        "mentraosSettings": system,
+        "augmentosSettings": system,
+        "capabilities": capabilities,
+        "timestamp": time(wall_ms),
+    })
+}
+
+/// What could not be done, and why. The socket stays open behind it.
+pub fn error(code: &str, message: &str, wall_ms: i64) -> Value {
+    json!({"type": "tpa_connection_error", "code": code, "message": message, "timestamp": time(wall_ms)})
+}
+
+/// A stream that the app's permissions do not cover.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Denied {
+    /// The stream.
+    pub stream: String,
+    /// What the app's manifest would have to ask for.
+    pub required_permission: &'static str,
+    /// In words.
+    pub message: String,
+}
+
+/// Streams that the app's permissions do not cover.
+pub fn permission_error(details: &[Denied], wall_ms: i64) -> Value {
+    json!({
+        "type": "permission_error",
+        "message": "some subscriptions need permissions that the app's manifest does not ask for",
+        "details": details,
+        "timestamp": time(wall_ms),
+    })
+}
+
+/// Something of a stream, under the very name that the app subscribed to.
+pub fn data_stream(session: &str, stream: &str, data: Map<String, Value>, wall_ms: i64) -> Value {
+    let mut data = data;
+    data.insert("timestamp".to_owned(), time(wall_ms).into());
+    json!({
+        "type": "data_stream",
+        "sessionId": session,
+        "streamType": stream,
+        "data": data,
+        "timestamp": time(wall_ms),
+    })
+}
+
+/// The two messages of changed settings. The first one makes 2.x forget the house's settings, so
+/// that the second always follows.
+pub fn settings_update(package: &str, session: &str, settings: &[Value], system: &Value, wall_ms: i64) -> [Value; 2] {
+    [
+        json!({
+            "type": "settings_update",
+            "packageName": package,
+            "sessionId": session,
+            "settings": settings,
+            "timestamp": time(wall_ms),
+        }),
+        json!({
+            "type": "augmentos_settings_update",
+            "sessionId": session,
+            "settings": system,
+            "timestamp": time(wall_ms),
+        }),
+    ]
+}
+
+/// What came of an `audio_play_request`.
+pub fn audio_play_response(request: &str, error: Option<&str>) -> Value {
+    let mut answer = json!({"type": "audio_play_response", "requestId": request, "success": error.is_none()});
+    if let (Some(error), Some(fields)) = (error, answer.as_object_mut()) {
+        fields.insert("error".to_owned(), error.into());
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_1_and_2_both_urls_and_both_paths() {
+        let body = session_request("s-1", "ann", "ws://127.0.0.1:8460/app-ws", 1_795_297_645_144);
+        assert_eq!(body["mentraOSWebsocketUrl"], "ws://127.0.0.1:8460/app-ws");
+        assert_eq!(body["augmentOSWebsocketUrl"], "ws://127.0.0.1:8460/tpa-ws");
+        assert_eq!(body["timestamp"], "2026-11-21T21:47:25.144Z");
+        assert_eq!((&body["sessionId"], &body["userId"]), (&json!("s-1"), &json!("ann")));
+    }
+
+    #[test]
+    fn rule_4_both_settings_in_the_acknowledgement() {
+        let system = json!({"metricSystemEnabled": true});
+        let ack = connection_ack("s", &[json!({"key": "k", "value": 1})], &system, &json!({"hasDisplay": true}), 0);
+        assert_eq!(ack["mentraosSettings"], system);
+        assert_eq!(ack["augmentosSettings"], system);
+        assert_eq!(ack["settings"][0]["value"], 1);
+        assert_eq!(ack["capabilities"]["hasDisplay"], true);
+    }
+
+    #[test]
+    fn what_published_apps_send_is_understood() {
+        let parse = |text: &str| serde_json::from_str::<FromApp>(text).unwrap();
+        let text = r#"{"timestamp":"2026-11-21T21:47:26.044Z","sessionId":"","type":"display_event","packageName":"a","view":"main","layout":{"layoutType":"text_wall","text":"x"},"durationMs":5000}"#;
+        assert!(matches!(parse(text), FromApp::DisplayEvent { duration_ms: Some(5000.0), force_display: false, .. }));
+        let text = r#"{"type":"subscription_update","packageName":"a","subscriptions":["transcription:fr-FR?hints=en%2Cja",{"stream":"location_stream","rate":"realtime"}],"sessionId":"s"}"#;
+        let FromApp::SubscriptionUpdate { subscriptions } = parse(text) else { panic!() };
+        let names: Vec<String> = subscriptions.into_iter().map(Subscription::into_name).collect();
+        assert_eq!(names, ["transcription:fr-FR?hints=en%2Cja", "location_stream"]);
+        assert_eq!(parse(r#"{"type":"app_room_join","roomId":"r"}"#), FromApp::Other);
+        assert_eq!(parse(r#"{"type":"audio_stop_request","trackId":2}"#), FromApp::AudioStopRequest {});
+    }
+
+    #[test]
+    fn every_frame_of_the_recorded_kinds_parses() {
+        for kind in ["rgb_led_control", "rtmp_stream_request", "managed_stream_request", "ping", "stream_status_check"]
+        {
+            let text = format!(r#"{{"type":"{kind}","packageName":"a","sessionId":"unknown-session-id"}}"#);
+            assert_ne!(serde_json::from_str::<FromApp>(&text).unwrap(), FromApp::Other, "{kind}");
+        }
+    }
+}

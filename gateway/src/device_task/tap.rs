@@ -1,0 +1,164 @@
+//! What a device tells mini-apps. Each call costs one look while no app listens.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use device_protocol::{
+    ButtonAction, ButtonId, Buttons, DisplayKind, Gesture, Posture, Sensors,
+    up::{Button, HeadPosition, HelloOwned},
+};
+use gateway_core::vocab::VoiceFact;
+
+use super::formats;
+use crate::{
+    apps::{
+        feed::{Event, Feed},
+        glasses::Glasses,
+    },
+    clock,
+    ear::Ear,
+};
+
+/// Utterances whose times are known at once: one is open, a few await their last words.
+const UTTERANCES_MAX: usize = 8;
+
+/// What apps hear of one device.
+pub(super) struct Tap {
+    feed: Arc<Feed>,
+    model: Arc<str>,
+    tapped: bool,
+    /// Begin and latest end of utterances, in milliseconds on the gateway's clock.
+    times: BTreeMap<u32, (u64, u64)>,
+}
+
+/// What apps are told of these glasses.
+pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses {
+    let has = &hello.capabilities;
+    let screen = &has.display;
+    let drawn = screen.kind != DisplayKind::None;
+    Glasses {
+        model: hello.model.clone(),
+        display: drawn.then_some((screen.columns.max(1), screen.rows.max(1))),
+        pixels: (drawn && screen.width_px > 0 && screen.height_px > 0).then_some((screen.width_px, screen.height_px)),
+        colour: screen.colour_bits > 1,
+        microphone: formats.up.is_some(),
+        speaker: formats.down.is_some(),
+        camera: has.sensors.contains(Sensors::CAMERA),
+        imu: has.sensors.contains(Sensors::HEAD_POSITION),
+        button: has.buttons.contains(Buttons::MAIN),
+    }
+}
+
+impl Tap {
+    pub(super) fn new(feed: Arc<Feed>, model: &str) -> Self {
+        Self { feed, model: model.into(), tapped: false, times: BTreeMap::new() }
+    }
+
+    /// Sound, as it was heard.
+    pub(super) fn sound(&mut self, ear: &mut Ear) {
+        let wanted = self.feed.wants_audio();
+        if wanted != self.tapped {
+            ear.set_tapped(wanted);
+            self.tapped = wanted;
+        }
+        if !wanted {
+            return;
+        }
+        let pcm = ear.take_tapped();
+        if !pcm.is_empty() {
+            let bytes: Bytes = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+            self.feed.tell(|| Event::Audio(bytes));
+        }
+    }
+
+    pub(super) fn voice(&mut self, fact: VoiceFact) {
+        let now_ms = clock::mono_us() / 1_000;
+        match fact {
+            VoiceFact::SpeechStarted { utterance, .. } => {
+                if self.times.len() >= UTTERANCES_MAX {
+                    self.times.pop_first();
+                }
+                self.times.insert(utterance, (now_ms, now_ms));
+                self.feed.tell(|| Event::Voice(true));
+            }
+            VoiceFact::Resumed { .. } => self.feed.tell(|| Event::Voice(true)),
+            VoiceFact::Paused { utterance, .. } => {
+                if let Some((_, end_ms)) = self.times.get_mut(&utterance) {
+                    *end_ms = now_ms;
+                }
+                self.feed.tell(|| Event::Voice(false));
+            }
+            VoiceFact::Silence { .. } | VoiceFact::TooLong { .. } => {}
+        }
+    }
+
+    /// Words of an utterance, whoever they were meant for.
+    pub(super) fn words(&mut self, utterance: u32, text: &str, last: bool) {
+        let now_ms = clock::mono_us() / 1_000;
+        let (start_ms, end_ms) = self.times.get(&utterance).copied().unwrap_or((now_ms, now_ms));
+        let end_ms = if last && end_ms > start_ms { end_ms } else { now_ms };
+        if last {
+            self.times.remove(&utterance);
+        }
+        if text.is_empty() {
+            return;
+        }
+        self.feed.tell(|| Event::Transcript {
+            utterance: format!("u{utterance}").into(),
+            text: text.into(),
+            last,
+            start_ms,
+            end_ms,
+        });
+    }
+
+    pub(super) fn button(&self, button: &Button) {
+        let long = match button.action {
+            ButtonAction::Press => false,
+            ButtonAction::LongPress => true,
+            _ => return,
+        };
+        let id = match button.button {
+            ButtonId::Main => "main",
+            ButtonId::VolumeUp => "volume_up",
+            ButtonId::VolumeDown => "volume_down",
+            ButtonId::Camera => "camera",
+            ButtonId::Power => "power",
+            _ => return,
+        };
+        self.feed.tell(|| Event::Button { id, long });
+    }
+
+    /// Gives the gesture back.
+    pub(super) fn touch(&self, gesture: Gesture) -> Gesture {
+        let name = match gesture {
+            Gesture::Tap => "single_tap",
+            Gesture::DoubleTap => "double_tap",
+            Gesture::LongTap => "long_press",
+            Gesture::SwipeForward => "forward_swipe",
+            Gesture::SwipeBack => "backward_swipe",
+            Gesture::SwipeUp => "up_swipe",
+            Gesture::SwipeDown => "down_swipe",
+            _ => return gesture,
+        };
+        self.feed.tell(|| Event::Touch { model: self.model.clone(), gesture: name });
+        gesture
+    }
+
+    pub(super) fn head(&self, head: &HeadPosition) {
+        let up = match head.posture {
+            Posture::Up => true,
+            Posture::Down | Posture::Level => false,
+            _ => return,
+        };
+        self.feed.tell(|| Event::Head { up });
+    }
+
+    pub(super) fn battery(&self, percent: u8, charging: bool) {
+        self.feed.tell(|| Event::Battery { percent, charging });
+    }
+
+    pub(super) fn connected(&self, connected: bool) {
+        self.feed.tell(|| Event::Connection { model: self.model.clone(), connected });
+    }
+}

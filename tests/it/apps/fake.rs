@@ -1,0 +1,395 @@
+//! A mini-app that speaks the wire and does nothing by itself: each test plays its part by hand.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use firmware_sim::Glasses;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http_body_util::{BodyExt, Full};
+use hyper::{Request, Response, body::Incoming, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{Message, protocol::CloseFrame},
+};
+use tools::apps::manifest::App;
+
+use crate::world::{USER, WAIT, World};
+
+/// The key that the app was given.
+pub const KEY: &str = "0123456789abcdef";
+
+/// How its server answers webhooks.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// As the SDK does.
+    Success,
+    /// Not at all.
+    Never,
+    /// With this status.
+    Status(u16),
+    /// It leads to another address.
+    Redirect(String),
+    /// A body without end.
+    Endless,
+    /// What is no JSON, under the wrong type.
+    Garbage,
+}
+
+/// A request that its server got.
+#[derive(Clone, Debug)]
+pub struct Got {
+    pub path: String,
+    pub body: Bytes,
+}
+
+impl Got {
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or(Value::Null)
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.path == kind || (self.path == "/webhook" && self.json()["type"] == kind)
+    }
+}
+
+#[derive(Default)]
+struct Book {
+    requests: Mutex<Vec<Got>>,
+    came: Notify,
+}
+
+/// The app's server.
+pub struct FakeApp {
+    pub package: String,
+    pub address: SocketAddr,
+    book: Arc<Book>,
+    answer: Arc<Mutex<Answer>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl FakeApp {
+    pub async fn start(package: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Answer::Success)));
+        let (noted, told) = (book.clone(), answer.clone());
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (noted, told) = (noted.clone(), told.clone());
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| serve(request, noted.clone(), told.clone()));
+                    let connection = hyper::server::conn::http1::Builder::new();
+                    drop(connection.serve_connection(TokioIo::new(stream), service).await);
+                });
+            }
+        });
+        Self { package: package.into(), address, book, answer, task }
+    }
+
+    pub fn answers(&self, answer: Answer) {
+        *self.answer.lock().unwrap() = answer;
+    }
+
+    /// What the gateway knows of it.
+    pub fn manifest(&self) -> App {
+        let digest = Sha256::digest(KEY.as_bytes());
+        App {
+            package: self.package.clone(),
+            name: self.package.rsplit('.').next().unwrap_or_default().to_owned(),
+            public_url: format!("http://{}", self.address),
+            api_key_sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            permissions: vec!["MICROPHONE".into()],
+            ..App::default()
+        }
+    }
+
+    /// How many requests of a kind came: a path, or the type of a webhook.
+    pub fn count(&self, kind: &str) -> usize {
+        self.book.requests.lock().unwrap().iter().filter(|got| got.is(kind)).count()
+    }
+
+    /// The request of a kind with this number, from 0, once it is there.
+    pub async fn got(&self, kind: &str, number: usize) -> Got {
+        let found = async {
+            loop {
+                let came = self.book.came.notified();
+                let found = self.book.requests.lock().unwrap().iter().filter(|got| got.is(kind)).nth(number).cloned();
+                match found {
+                    Some(got) => return got,
+                    None => came.await,
+                }
+            }
+        };
+        let found = tokio::time::timeout(WAIT, found).await;
+        found.unwrap_or_else(|_| panic!("no {kind} {number}; got {:?}", self.book.requests.lock().unwrap()))
+    }
+
+    /// Every kind of webhook and path, in order.
+    pub fn history(&self) -> Vec<String> {
+        let requests = self.book.requests.lock().unwrap();
+        let name = |got: &Got| match got.json()["type"].as_str() {
+            Some(kind) if got.path == "/webhook" => kind.to_owned(),
+            _ => got.path.clone(),
+        };
+        requests.iter().map(name).collect()
+    }
+}
+
+impl Drop for FakeApp {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
+
+async fn serve(
+    request: Request<Incoming>,
+    book: Arc<Book>,
+    answer: Arc<Mutex<Answer>>,
+) -> Result<Response<Body>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    book.requests.lock().unwrap().push(Got { path: path.clone(), body });
+    book.came.notify_waiters();
+    let text = |status: u16, text: &str| {
+        let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed();
+        Response::builder().status(status).header("content-type", "application/json").body(body).unwrap()
+    };
+    let answer = if path == "/webhook" { answer.lock().unwrap().clone() } else { Answer::Success };
+    Ok(match answer {
+        Answer::Success if path == "/tool" => text(200, r#"{"status":"success","reply":"Done by the app."}"#),
+        Answer::Success => text(200, r#"{"status":"success"}"#),
+        Answer::Never => std::future::pending().await,
+        Answer::Status(status) => text(status, r#"{"status":"error","message":"no"}"#),
+        Answer::Redirect(to) => {
+            let mut reply = text(307, "");
+            reply.headers_mut().insert("location", to.parse().unwrap());
+            reply
+        }
+        Answer::Endless => Response::new(BodyExt::boxed(Forever)),
+        Answer::Garbage => {
+            let mut reply = text(200, "\u{0}<<<>>>");
+            reply.headers_mut().insert("content-type", "image/png".parse().unwrap());
+            reply
+        }
+    })
+}
+
+/// A body that never ends.
+struct Forever;
+
+impl hyper::body::Body for Forever {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        std::task::Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(&[b'x'; 8_192])))))
+    }
+}
+
+/// The app's side of its socket.
+pub struct Socket {
+    ws: WebSocketStream<TcpStream>,
+    pub session: String,
+    pub ack: Value,
+}
+
+/// The address of a WebSocket URL.
+fn host_of(url: &str) -> &str {
+    url.split("://").nth(1).and_then(|rest| rest.split('/').next()).expect("a host")
+}
+
+impl Socket {
+    /// Dials without a word.
+    pub async fn open(url: &str) -> WebSocketStream<TcpStream> {
+        let stream = TcpStream::connect(host_of(url)).await.unwrap();
+        tokio_tungstenite::client_async(url, stream).await.unwrap().0
+    }
+
+    /// Says who it is; the first frame that comes back.
+    pub async fn init(url: &str, session: &str, package: &str, key: &str) -> (WebSocketStream<TcpStream>, Value) {
+        let mut ws = Self::open(url).await;
+        let init = json!({
+            "type": "tpa_connection_init", "sessionId": session, "packageName": package, "apiKey": key,
+            "timestamp": "2026-11-21T21:47:25.587Z",
+        });
+        ws.send(Message::text(init.to_string())).await.unwrap();
+        let Some(Ok(Message::Text(answer))) = ws.next().await else { panic!("no answer to the init") };
+        (ws, serde_json::from_str(&answer).unwrap())
+    }
+
+    /// Dials as a session request says, and is acknowledged.
+    pub async fn dial(request: &Value, package: &str) -> Self {
+        let (url, session) =
+            (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
+        let (ws, ack) = Self::init(url, session, package, KEY).await;
+        assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+        Self { ws, session: session.into(), ack }
+    }
+
+    /// A socket that was opened by hand.
+    pub fn of(ws: WebSocketStream<TcpStream>) -> Self {
+        Self { ws, session: String::new(), ack: Value::Null }
+    }
+
+    pub async fn send(&mut self, message: Value) {
+        self.ws.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    pub async fn send_text(&mut self, text: String) -> bool {
+        self.ws.send(Message::text(text)).await.is_ok()
+    }
+
+    pub async fn subscribe(&mut self, streams: &[&str]) {
+        let message = json!({"type": "subscription_update", "sessionId": "", "subscriptions": streams});
+        self.send(message).await;
+    }
+
+    /// The next frame that is not a ping.
+    pub async fn next(&mut self) -> Option<Message> {
+        loop {
+            match tokio::time::timeout(WAIT, self.ws.next()).await.expect("a frame in time") {
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(message)) => return Some(message),
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+
+    /// The next text frame that fits; others are left behind, but each of them must be of a known type.
+    pub async fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Vec::new();
+        while let Some(message) = self.next().await {
+            let Message::Text(text) = message else { continue };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            known(&message);
+            if wanted(&message) {
+                return message;
+            }
+            seen.push(message);
+        }
+        panic!("{what} did not come: {seen:#?}");
+    }
+
+    pub async fn of_type(&mut self, kind: &str) -> Value {
+        self.find(kind, |message| message["type"] == kind).await
+    }
+
+    pub async fn stream(&mut self, name: &str) -> Value {
+        self.find(name, |message| message["type"] == "data_stream" && message["streamType"] == name).await
+    }
+
+    /// The next sound.
+    pub async fn sound(&mut self) -> Bytes {
+        loop {
+            if let Message::Binary(bytes) = self.next().await.expect("sound") {
+                return bytes;
+            }
+        }
+    }
+
+    /// How the gateway closes it; `None`: it did not say.
+    pub async fn closed(mut self) -> Option<CloseFrame> {
+        loop {
+            match self.next().await {
+                Some(Message::Close(frame)) => return frame,
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+
+    /// Answers everything, so that a frame sent before was looked at: asks and waits for the answer.
+    pub async fn settled(&mut self) {
+        self.send(json!({"type": "ping"})).await;
+        self.of_type("pong").await;
+    }
+
+    /// As the SDK closes after a stop.
+    pub async fn close(mut self) {
+        drop(self.ws.close(None).await);
+        while let Some(Ok(_)) = self.ws.next().await {}
+    }
+}
+
+/// Rule 6: nothing but these may stand at the top; 2.x takes anything else for an error.
+fn known(message: &Value) {
+    const TYPES: [&str; 15] = [
+        "tpa_connection_ack",
+        "tpa_connection_error",
+        "data_stream",
+        "settings_update",
+        "augmentos_settings_update",
+        "device_state_update",
+        "capabilities_update",
+        "app_stopped",
+        "permission_error",
+        "audio_play_response",
+        "rgb_led_control_response",
+        "rtmp_stream_status",
+        "managed_stream_status",
+        "stream_status_check_response",
+        "pong",
+    ];
+    let kind = message["type"].as_str().unwrap_or_default();
+    assert!(TYPES.contains(&kind), "an SDK does not know this: {message}");
+}
+
+/// A gateway with an app, and glasses.
+pub struct Stage {
+    pub world: World,
+    pub glasses: Glasses,
+    pub app: FakeApp,
+}
+
+pub const PACKAGE: &str = "com.example.list";
+
+impl Stage {
+    pub async fn new() -> Self {
+        Self::with(|app| app).await
+    }
+
+    pub async fn with(change: impl FnOnce(App) -> App) -> Self {
+        let world = World::start().await;
+        let glasses = world.glasses("ws", "glasses").await;
+        let app = FakeApp::start(PACKAGE).await;
+        world.gateway().gate().installed.add(change(app.manifest())).await.unwrap();
+        Self { world, glasses, app }
+    }
+
+    /// Begins to start an app.
+    pub fn starting(&self, package: &str) -> tokio::task::JoinHandle<Result<bool, String>> {
+        let (apps, package) = (self.world.gateway().gate().apps.clone(), package.to_owned());
+        tokio::spawn(async move { apps.start(USER, &package, Duration::from_secs(20)).await })
+    }
+
+    /// Starts the app and plays its part up to the acknowledgement.
+    pub async fn run(&self) -> Socket {
+        let before = self.app.count("session_request");
+        let starting = self.starting(PACKAGE);
+        let request = self.app.got("session_request", before).await.json();
+        let socket = Socket::dial(&request, PACKAGE).await;
+        assert_eq!(starting.await.unwrap(), Ok(true));
+        socket
+    }
+
+    pub fn base(&self) -> String {
+        format!("http://{}", self.world.web())
+    }
+}

@@ -1,0 +1,96 @@
+//! Apps that misbehave: nobody else notices.
+
+use serde_json::json;
+
+use super::fake::{Answer, PACKAGE, Socket, Stage};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_webhook_answers_only_the_socket_counts() {
+    let stage = Stage::new().await;
+    for (number, answer) in [Answer::Garbage, Answer::Endless, Answer::Never].into_iter().enumerate() {
+        stage.app.answers(answer);
+        let starting = stage.starting(PACKAGE);
+        let request = stage.app.got("session_request", number).await.json();
+        let socket = Socket::dial(&request, PACKAGE).await;
+        assert_eq!(starting.await.unwrap(), Ok(true));
+        stage.app.answers(Answer::Success);
+        let apps = stage.world.gateway().gate().apps.clone();
+        let stopping =
+            tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });
+        stage.app.got("stop_request", number).await;
+        socket.close().await;
+        assert_eq!(stopping.await.unwrap(), Ok(true));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_never_dials_fails_in_time_and_a_dead_server_at_once() {
+    let stage = Stage::new().await;
+    let why = stage.starting(PACKAGE).await.unwrap().unwrap_err();
+    assert!(why.contains("in time"), "{why}");
+    let mut gone = stage.app.manifest();
+    gone.package = "com.example.gone".into();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    gone.public_url = format!("http://{free}");
+    stage.world.gateway().gate().installed.add(gone).await.unwrap();
+    let why = stage.starting("com.example.gone").await.unwrap().unwrap_err();
+    assert!(why.contains("does not answer"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_on_the_socket_is_answered_and_a_flood_ends_with_the_socket() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    let nonsense = [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\"x\"",
+        r#"{"type":7}"#,
+        r#"{"type":"display_event"}"#,
+        r#"{"type":"subscription_update","subscriptions":{"a":1}}"#,
+        r#"{"type":"audio_play_request"}"#,
+    ];
+    for text in nonsense {
+        assert!(socket.send_text(text.to_owned()).await);
+        assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE", "{text}");
+    }
+    // Of tomorrow, and of MentraOS itself: tolerated without a word.
+    for kind in ["brand_new_thing", "app_room_join", "dashboard_mode_change", "request_wifi_setup"] {
+        socket.send(json!({"type": kind, "deep": {"er": [1, 2, 3]}})).await;
+    }
+    socket.settled().await;
+    let deep = format!("{{\"type\":\"display_event\",\"layout\":{}{}}}", "[".repeat(200_000), "]".repeat(200_000));
+    assert!(socket.send_text(deep).await);
+    assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE");
+    // 10 MB in one frame are not read.
+    drop(socket.send_text("x".repeat(10 * 1024 * 1024)).await);
+    drop(socket.closed().await);
+    // The app counts as lost, and is started anew; the gateway is well.
+    let request = stage.app.got("session_request", 1).await.json();
+    let mut again = Socket::dial(&request, PACKAGE).await;
+    again.settled().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_sends_too_much_is_not_listened_to_for_the_rest_of_the_second() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    for _ in 0..2_000 {
+        socket.send(json!({"type": "dashboard_content_update", "content": "x", "modes": ["main"]})).await;
+    }
+    // What is dropped is dropped: the question is put until a second comes in which it is heard.
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        assert!(asked < 10_000, "it is never heard again");
+        socket.send(json!({"type": "stream_status_check"})).await;
+        let answer =
+            tokio::time::timeout(std::time::Duration::from_millis(100), socket.of_type("stream_status_check_response"));
+        if let Ok(answer) = answer.await {
+            assert_eq!(answer["hasActiveStream"], false);
+            return;
+        }
+    }
+}

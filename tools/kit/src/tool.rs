@@ -1,0 +1,228 @@
+//! Tools: what a model may call.
+
+use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::session::Session;
+
+/// The reply by which an app says that it has shown or spoken the answer itself.
+const HANDLED: &str = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE";
+
+/// Where a call comes from.
+#[derive(Clone)]
+pub struct Call {
+    /// Whose call.
+    pub user: String,
+    pub(crate) session: Option<Session>,
+}
+
+impl Call {
+    /// The wearer's session with the glasses.
+    ///
+    /// # Errors
+    /// The app does not run for this wearer. Tools that draw are only called when it does.
+    pub fn session(&self) -> Result<&Session, ToolError> {
+        self.session.as_ref().ok_or_else(|| ToolError::new("I'm not running on your glasses right now."))
+    }
+}
+
+/// What a tool answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// This is said to the wearer.
+    Say(String),
+    /// Data for a model, which finds words for it.
+    Data(Value),
+    /// The app has shown or spoken the answer itself; the assistant stays silent.
+    Handled,
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self::Say(text)
+    }
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        Self::Say(text.to_owned())
+    }
+}
+
+impl From<Value> for Reply {
+    fn from(data: Value) -> Self {
+        Self::Data(data)
+    }
+}
+
+impl Reply {
+    fn value(self) -> Value {
+        match self {
+            Self::Say(text) => text.into(),
+            Self::Data(data) => data,
+            Self::Handled => HANDLED.into(),
+        }
+    }
+}
+
+/// Why a tool did not do what was asked, in a sentence that the wearer hears. Any error becomes one
+/// by `?`, with its own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolError(pub(crate) String);
+
+impl ToolError {
+    /// An error with these words.
+    pub fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+}
+
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Replied(Reply),
+    Refused(ToolError),
+    /// The arguments are not those of the tool.
+    Misfit(String),
+}
+
+type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// A tool: its definition and what runs it.
+pub struct Tool {
+    pub(crate) name: String,
+    description: String,
+    schema: Value,
+    phrases: BTreeMap<String, Vec<String>>,
+    draws: bool,
+    read_only: bool,
+    run: Arc<dyn Fn(Call, Value) -> Running + Send + Sync>,
+}
+
+impl Tool {
+    /// A tool whose arguments are the fields of `A`; their doc comments tell a model what they mean.
+    pub fn new<A, R, H, F>(name: &str, description: &str, handler: H) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        R: Into<Reply>,
+        H: Fn(Call, A) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<R, ToolError>> + Send + 'static,
+    {
+        let run = move |call: Call, arguments: Value| -> Running {
+            match serde_json::from_value::<A>(arguments) {
+                Ok(arguments) => {
+                    let running = handler(call, arguments);
+                    Box::pin(async move {
+                        match running.await {
+                            Ok(reply) => Outcome::Replied(reply.into()),
+                            Err(error) => Outcome::Refused(error),
+                        }
+                    })
+                }
+                Err(error) => Box::pin(async move { Outcome::Misfit(error.to_string()) }),
+            }
+        };
+        Self {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema: schema_of::<A>(),
+            phrases: BTreeMap::new(),
+            draws: false,
+            read_only: false,
+            run: Arc::new(run),
+        }
+    }
+
+    /// A sentence in English by which the wearer may call it, with `{argument}` where the words of
+    /// an argument stand, `[optional]` words and `(this|that)`.
+    #[must_use]
+    pub fn phrase(self, template: &str) -> Self {
+        self.phrase_in("en", template)
+    }
+
+    /// As [`phrase`](Self::phrase), in another language, by its tag.
+    #[must_use]
+    pub fn phrase_in(mut self, language: &str, template: &str) -> Self {
+        self.phrases.entry(language.to_owned()).or_default().push(template.to_owned());
+        self
+    }
+
+    /// It draws or listens: the app is started before it is called, and [`Call::session`] is there.
+    #[must_use]
+    pub fn draws(mut self) -> Self {
+        self.draws = true;
+        self
+    }
+
+    /// It changes nothing and may be called again at will.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    pub(crate) fn run(&self, call: Call, arguments: Value) -> Running {
+        let arguments = if arguments.is_object() { arguments } else { Value::Object(Map::new()) };
+        (self.run)(call, arguments)
+    }
+
+    /// Its definition, as in an app's manifest.
+    pub(crate) fn definition(&self) -> Value {
+        let mut extensions = json!({"requiresDisplay": self.draws, "activateApp": self.draws});
+        if !self.phrases.is_empty() {
+            extensions["sentenceTemplates"] = json!(self.phrases);
+        }
+        let mut definition = json!({
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "mentraExtensions": extensions,
+        });
+        if self.read_only {
+            definition["annotations"] = json!({"readOnlyHint": true});
+        }
+        definition
+    }
+}
+
+fn schema_of<A: JsonSchema>() -> Value {
+    let mut schema = schemars::schema_for!(A).to_value();
+    if let Some(map) = schema.as_object_mut() {
+        map.remove("$schema");
+        map.remove("title");
+        map.entry("properties").or_insert_with(|| json!({}));
+    }
+    schema
+}
+
+/// The answer to a call in the published shape.
+pub(crate) fn published(outcome: Outcome) -> Value {
+    match outcome {
+        Outcome::Replied(reply) => json!({"status": "success", "reply": reply.value()}),
+        Outcome::Refused(ToolError(message)) | Outcome::Misfit(message) => {
+            json!({"status": "error", "message": message})
+        }
+    }
+}
+
+/// The answer to a call in the MCP shape.
+pub(crate) fn mcp(outcome: Outcome) -> Value {
+    let failed = |code: &str, message: String| json!({"success": false, "error": {"code": code, "message": message, "retryable": false}});
+    match outcome {
+        Outcome::Replied(Reply::Handled) => {
+            json!({"success": true, "content": "Done.", "mentraExtensions": {"handledDisplay": true}})
+        }
+        Outcome::Replied(reply) => json!({"success": true, "content": reply.value()}),
+        Outcome::Refused(ToolError(message)) => failed("EXECUTION_ERROR", message),
+        Outcome::Misfit(message) => failed("INVALID_ARGUMENTS", message),
+    }
+}

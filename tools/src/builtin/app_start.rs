@@ -1,0 +1,67 @@
+//! `app.start`: starts a mini-app.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ErrorCode, ToolFlags, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, apps};
+use crate::{
+    arguments::{Arguments, Refusal},
+    ports::PortError,
+    reply::cut,
+    runner::RunContext,
+};
+
+struct AppStart;
+
+inventory::submit! { BuiltIn(&AppStart) }
+
+/// Milliseconds that are kept of the call's deadline to say that the app did not come.
+const MARGIN_MS: u64 = 500;
+
+#[async_trait]
+impl Tool for AppStart {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "app.start",
+            description: "Starts a mini-app by its name. Another one in front is stopped for it.",
+            properties: apps::properties(),
+            required: &["app"],
+            phrases: &[
+                // The first one is what help shows.
+                "start the {app} app",
+                "[please] (start|open|launch|run|start up) [the|my] {app} (app|application|mini app) [please]",
+                "[please] (start|open|launch|run|start up) [the|my] (app|application|mini app) [called|named] {app} [please]",
+                "[please] launch [the|my] {app} [please]",
+            ],
+            guidance: Some("An app's own tools start it by themselves: do not start it first."),
+            flags: ToolFlags { idempotent: true, ..CHANGES },
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let app = apps::chosen(context, arguments, "Which app shall I start?").await?;
+        let name = apps::name(&app);
+        let limit = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
+        let begun = context.ports.apps.activate(&context.user, &app.package, limit).await;
+        let begun = begun.map_err(|error| refusal(&name, &error))?;
+        let mut result =
+            ToolResult::said(if begun { format!("{name} started.") } else { format!("{name} is running.") });
+        result.data = Some(json!({"app": app.name, "package": app.package, "started": begun}));
+        Ok(result)
+    }
+}
+
+fn refusal(name: &str, error: &PortError) -> Refusal {
+    let why = match error {
+        PortError::Full(why) | PortError::Unavailable(why) | PortError::Failed(why) => why,
+    };
+    Refusal {
+        code: ErrorCode::AppNotAvailable,
+        message: cut(&format!("{name} did not start: {why}."), crate::limits::MESSAGE_BYTES_MAX),
+        say: format!("{name} did not start: {}.", cut(why, crate::limits::ITEM_CHARS_MAX)),
+        retryable: true,
+    }
+}

@@ -1,0 +1,46 @@
+//! `app.stop`: stops a mini-app.
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ToolFlags, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, apps};
+use crate::{
+    arguments::{Arguments, Refusal},
+    runner::RunContext,
+};
+
+struct AppStop;
+
+inventory::submit! { BuiltIn(&AppStop) }
+
+#[async_trait]
+impl Tool for AppStop {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "app.stop",
+            description: "Stops a mini-app by its name.",
+            properties: apps::properties(),
+            required: &["app"],
+            phrases: &[
+                // The first one is what help shows.
+                "stop the {app} app",
+                "[please] (stop|close|quit|exit|end|shut down) [the|my] {app} (app|application|mini app) [please]",
+                "[please] (stop|close|quit|exit|end|shut down) [the|my] (app|application|mini app) [called|named] {app} [please]",
+                "[please] (quit|exit) [the|my] {app} [please]",
+            ],
+            guidance: None,
+            flags: ToolFlags { idempotent: true, ..CHANGES },
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let app = apps::chosen(context, arguments, "Which app shall I stop?").await?;
+        let name = apps::name(&app);
+        let ran = context.ports.apps.stop(&context.user, &app.package).await?;
+        let mut result =
+            ToolResult::said(if ran { format!("{name} stopped.") } else { format!("{name} is not running.") });
+        result.data = Some(json!({"app": app.name, "package": app.package, "stopped": ran}));
+        Ok(result)
+    }
+}
