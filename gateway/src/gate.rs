@@ -14,7 +14,7 @@ use tools::{executor::Executor, registry::Registry};
 use crate::{
     config::Checked,
     device_task,
-    effects::{compute::Compute, ports::Questions},
+    effects::{compute::Compute, questions::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
     store::Store,

@@ -28,7 +28,8 @@ use crate::{
     effects::{
         compute::Compute,
         on_own_thread,
-        ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
+        ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
+        questions::Questions,
         spawn,
     },
     gate::Gate,
@@ -83,8 +84,8 @@ pub async fn start(config: Checked) -> Result<Running> {
     let model = models::chat_model(&config.model)?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
-    let questions = Arc::new(Questions::new(roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+    let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),

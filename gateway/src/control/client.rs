@@ -19,6 +19,35 @@ const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// # Errors
 /// None runs, or it refuses.
 pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
+    let stream = send(data_dir, request)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
+    understood(&answer)
+}
+
+/// Asks, and hands over one answer after the other until the gateway stops or `take` says that it is enough (`false`).
+///
+/// # Errors
+/// None runs, or it refuses.
+pub fn follow(data_dir: &Path, request: &Request, mut take: impl FnMut(Answer) -> bool) -> Result<()> {
+    let mut reader = BufReader::new(send(data_dir, request)?);
+    loop {
+        let mut line = String::new();
+        if (&mut reader).take(ANSWER_BYTES_MAX).read_line(&mut line)? == 0 || !take(understood(&line)?) {
+            return Ok(());
+        }
+    }
+}
+
+fn understood(answer: &str) -> Result<Answer> {
+    match serde_json::from_str(answer).context("the gateway's answer was not understood: is it another version?")? {
+        Answer::Error { message } => bail!("{message}"),
+        answer => Ok(answer),
+    }
+}
+
+fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -30,14 +59,8 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
         }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;
-    let mut answer = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    match serde_json::from_str(&answer).context("the gateway's answer was not understood: is it another version?")? {
-        Answer::Error { message } => bail!("{message}"),
-        answer => Ok(answer),
-    }
+    Ok(stream)
 }

@@ -1,6 +1,7 @@
 //! What the commands do.
 
 use device_protocol::GoodbyeReason;
+use gateway_core::vocab::ApprovalChoice;
 
 use super::{Answer, Paired, Request, Waits, turns_as_json};
 use crate::{
@@ -21,6 +22,9 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
+        Request::Approvals | Request::WatchApprovals => "approvals",
+        Request::AnswerApproval { yes: true, .. } => "approve",
+        Request::AnswerApproval { yes: false, .. } => "deny",
     }
 }
 
@@ -67,6 +71,12 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             put(gate, &id, DeviceRecord { revoked: true, ..record }).await?;
             let cut = gate.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
+        }
+        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
+        Request::AnswerApproval { id, yes } => {
+            let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
+            let outcome = gate.questions.answer(id, choice).await.map_err(|error| error.to_string())?;
+            Ok(done(format!("question {id} is {outcome}")))
         }
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::telemetry::TurnRecord;
+use crate::{effects::questions::Event, telemetry::TurnRecord};
 
 /// Longest line.
 const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -31,6 +31,12 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
+    /// Questions that wait for a wearer's answer.
+    Approvals,
+    /// The same, then every question and every answer as it comes: one answer a line, until the client leaves.
+    WatchApprovals,
+    /// An operator's answer to a question.
+    AnswerApproval { id: u64, yes: bool },
 }
 
 /// What is answered.
@@ -44,6 +50,8 @@ pub enum Answer {
     Done { message: String },
     /// The latest turns, oldest first.
     Turns { turns: Vec<serde_json::Value> },
+    /// Questions to wearers, oldest first.
+    Approvals { approvals: Vec<Event> },
     /// Not done; why and what to do.
     Error { message: String },
 }

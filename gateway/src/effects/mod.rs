@@ -2,6 +2,7 @@
 
 pub mod compute;
 pub mod ports;
+pub mod questions;
 pub mod work;
 
 use std::future::Future;
