@@ -106,8 +106,8 @@ impl Session {
                 };
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
-            Output::ApprovalSettled { id, outcome, .. } => {
-                self.gate.questions.settle(id, outcome);
+            Output::ApprovalSettled { id, outcome, arguments_hash } => {
+                self.gate.questions.settle(id, &self.id, arguments_hash, outcome);
                 let choice = match outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
