@@ -14,6 +14,7 @@ use tools::{executor::Executor, registry::Registry};
 use crate::{
     config::Checked,
     device_task,
+    ear::PauseJudge,
     effects::{compute::Compute, ports::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
@@ -66,6 +67,8 @@ pub struct Gate {
     pub asr: Arc<Scheduler>,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
+    /// Judges whether a pause is the end; absent when that is off.
+    pub judge: Option<PauseJudge>,
     /// Synthesis.
     pub voice: Arc<Voice>,
     /// Threads for synthesis.

@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use audio::{
     asr::{self, Scheduler, SchedulerConfig},
+    end_of_turn,
     tts::Voice,
     vad::silero,
 };
@@ -25,6 +26,7 @@ use tools::{
 use crate::{
     config::Checked,
     control,
+    ear::PauseJudge,
     effects::{
         compute::Compute,
         on_own_thread,
@@ -46,6 +48,11 @@ use crate::{
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
 const SYNTHESIS_WAITING_MAX: usize = 64;
+/// Synthesis threads: with a second one, a first clause seldom waits for another's. More would take
+/// the cores from recognition.
+const SYNTHESIS_THREADS: usize = 2;
+/// Pauses that may wait to be judged: behind more, a score comes after the decision.
+const PAUSES_WAITING_MAX: usize = 8;
 /// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long.
 const RECOGNITION_WAITING_PER_WORKER: usize = 4;
 /// How long sessions may take to say goodbye.
@@ -100,7 +107,8 @@ pub async fn start(config: Checked) -> Result<Running> {
         stop: stop.clone(),
         open: TaskTracker::new(),
         executor: Executor::new(registry.clone(), ports),
-        compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
+        compute: Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX)
+            .context("starting the synthesis threads")?,
         key,
         store,
         pairings: Pairings::default(),
@@ -111,6 +119,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         model,
         asr: engines.asr,
         silero: engines.silero,
+        judge: engines.judge,
         voice: engines.voice,
         turns: Turns::default(),
         sessions: AtomicU32::new(1),
@@ -150,6 +159,7 @@ impl Running {
 struct Engines {
     asr: Arc<Scheduler>,
     silero: Arc<silero::Model>,
+    judge: Option<PauseJudge>,
     voice: Arc<Voice>,
 }
 
@@ -171,7 +181,29 @@ impl Engines {
         let path = config.models_dir.join("hibari");
         let voice =
             on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
-        Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })
+        let path = config.models_dir.join(end_of_turn::FILE_NAME);
+        let wanted = config.end_of_turn;
+        let judge = on_own_thread(move || -> Result<Option<PauseJudge>> {
+            if !wanted {
+                return Ok(None);
+            }
+            let model = match end_of_turn::Model::load(&path) {
+                Ok(model) => model,
+                Err(error) => {
+                    // Turns end by silence and text then, as they do without it.
+                    tracing::warn!(%error, "the end-of-turn score stays off");
+                    return Ok(None);
+                }
+            };
+            let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
+            Ok(Some(PauseJudge { model, compute }))
+        });
+        Ok(Self {
+            asr: Arc::new(asr.await??),
+            silero: vad.await??,
+            judge: judge.await??,
+            voice: Arc::new(voice.await??),
+        })
     }
 }
 

@@ -30,8 +30,7 @@ impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind } => {
-                let address = self.address.clone();
-                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, &address));
+                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind));
                 if !taken {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
