@@ -15,7 +15,7 @@ const LETTERS_MIN: usize = 4;
 /// Shorter words than this are other words with an ending.
 const STEM_MIN: usize = 5;
 /// One letter in so many may differ.
-const LETTERS_PER_MISTAKE: usize = 4;
+const LETTERS_PER_MISTAKE: usize = 3;
 /// Letters that may differ where the consonants sound the same.
 const SAME_SOUND_LETTERS_MAX: usize = 2;
 
