@@ -45,13 +45,29 @@ pub struct Organs {
     pub judge: Option<PauseJudge>,
 }
 
+/// Numbers pauses and the voice between them, so that the score of a pause that is over is known to
+/// be stale, before it is computed and after.
+#[derive(Clone, Default)]
+struct Pauses(Arc<AtomicU32>);
+
+impl Pauses {
+    /// Something new began; its number. Wraps after years.
+    fn begin(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    fn is_present(&self, number: u32) -> bool {
+        self.0.load(Ordering::Relaxed) == number
+    }
+}
+
 /// One device's ear.
 pub struct Ear {
     listener: Listener,
     organs: Organs,
     address: Address,
-    /// Number of the present pause or voice: the score of another one is stale.
-    pause: Arc<AtomicU32>,
+    pauses: Pauses,
+    end_score: Option<f32>,
     facts: Vec<Fact>,
     tickets: Vec<(u32, u16, Ticket)>,
     offset: Option<ClockOffset>,
@@ -86,7 +102,8 @@ impl Ear {
             listener: Listener::new(config, organs.silero.clone())?,
             organs,
             address,
-            pause: Arc::default(),
+            pauses: Pauses::default(),
+            end_score: None,
             facts: Vec::new(),
             tickets: Vec::new(),
             offset: None,
@@ -149,30 +166,29 @@ impl Ear {
         let fact = (!self.facts.is_empty()).then(|| self.facts.remove(0))?;
         match fact {
             Fact::Paused { utterance, .. } => self.judge_pause(utterance),
-            Fact::SpeechStarted { .. } | Fact::Resumed { .. } => {
-                self.leave_pause();
+            Fact::SpeechStarted { .. } => {
+                self.pauses.begin();
+                self.end_score = None;
+            }
+            Fact::Resumed { .. } => {
+                self.pauses.begin();
             }
             Fact::Silence { .. } | Fact::TooLong { .. } => {}
         }
         Some(fact_of(fact))
     }
 
-    /// Numbers grow with each pause and each voice, so none is used twice in an hour of speech.
-    fn leave_pause(&self) -> u32 {
-        self.pause.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
-    }
-
     /// Asks how likely it is that the speaker is done.
     fn judge_pause(&mut self, utterance: u32) {
-        let pause = self.leave_pause();
+        let pause = self.pauses.begin();
         let (Some(judge), Some(pcm)) = (&self.organs.judge, self.listener.utterance_pcm(utterance)) else {
             return;
         };
         // More is not heard by the model.
         let pcm = pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm).to_vec();
-        let (model, mail, present) = (judge.model.clone(), self.address.clone(), self.pause.clone());
+        let (model, mail, present) = (judge.model.clone(), self.address.clone(), self.pauses.clone());
         let job = move || {
-            if present.load(Ordering::Relaxed) != pause {
+            if !present.is_present(pause) {
                 return;
             }
             match model.score(&pcm) {
@@ -187,9 +203,15 @@ impl Ear {
 
     /// A pause was judged: the facts about its silence carry the score from now on.
     pub fn note_score(&mut self, scored: &Scored) {
-        if self.pause.load(Ordering::Relaxed) == scored.pause {
+        if self.pauses.is_present(scored.pause) {
             self.listener.note_score(scored.utterance, scored.score);
+            self.end_score = Some(scored.score);
         }
+    }
+
+    /// The score of the last pause that was judged in time, since the utterance began.
+    pub fn end_score(&self) -> Option<f32> {
+        self.end_score
     }
 
     /// Switches the microphone.
@@ -256,7 +278,8 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        self.leave_pause();
+        // What is still to be judged is not wanted any more.
+        self.pauses.begin();
         for (_, _, ticket) in &self.tickets {
             self.organs.scheduler.cancel(ticket);
         }
@@ -272,5 +295,21 @@ fn fact_of(fact: Fact) -> VoiceFact {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
         Fact::TooLong { utterance } => VoiceFact::TooLong { utterance },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_score_of_a_pause_that_is_over_is_stale() {
+        let pauses = Pauses::default();
+        let (beside, first) = (pauses.clone(), pauses.begin());
+        assert!(beside.is_present(first));
+        let voice = pauses.begin();
+        assert!(!beside.is_present(first));
+        let second = pauses.begin();
+        assert!(beside.is_present(second) && !beside.is_present(first) && !beside.is_present(voice));
     }
 }

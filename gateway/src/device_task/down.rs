@@ -128,9 +128,11 @@ impl Session {
                     (Stage::LastVoice, Some(ear)) => {
                         let (at_us, transit_us, busy_us) =
                             (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
+                        let end_score = ear.end_score();
                         let record = self.record(turn.id);
                         record.network_us.get_or_insert(transit_us);
                         record.ear_us.get_or_insert(busy_us);
+                        record.end_score = end_score;
                         at_us
                     }
                     _ => at_us,
