@@ -1,10 +1,14 @@
 //! From microphone packets to voice facts, and from utterances to recognition jobs.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use audio::{
     asr::{Job, Options, Priority, Scheduler, Ticket},
     codec::Codec,
+    end_of_turn, jitter,
     listener::{self, Fact, Listener},
     vad::silero,
 };
@@ -12,17 +16,58 @@ use gateway_core::vocab::{TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
-    mail::{Address, Mail, Transcribed},
+    effects::compute::{Compute, Urgency},
+    mail::{Address, Mail, Scored, Transcribed},
 };
 
 /// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
 
+/// Judges pauses beside the device's task.
+#[derive(Clone)]
+pub struct PauseJudge {
+    /// Shared by all devices.
+    pub model: Arc<end_of_turn::Model>,
+    /// Where it runs.
+    pub compute: Compute,
+}
+
+/// What all ears share.
+#[derive(Clone)]
+pub struct Organs {
+    /// Voice activity.
+    pub silero: Arc<silero::Model>,
+    /// Recognition.
+    pub scheduler: Arc<Scheduler>,
+    /// Prompted, so that they are written as they are meant.
+    pub wake_phrases: Arc<[String]>,
+    /// Where the end-of-turn score is on.
+    pub judge: Option<PauseJudge>,
+}
+
+/// Numbers pauses and the voice between them, so that the score of a pause that is over is known to
+/// be stale, before it is computed and after.
+#[derive(Clone, Default)]
+struct Pauses(Arc<AtomicU32>);
+
+impl Pauses {
+    /// Something new began; its number. Wraps after years.
+    fn begin(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    fn is_present(&self, number: u32) -> bool {
+        self.0.load(Ordering::Relaxed) == number
+    }
+}
+
 /// One device's ear.
 pub struct Ear {
     listener: Listener,
-    scheduler: Arc<Scheduler>,
-    wake_phrases: Arc<[String]>,
+    organs: Organs,
+    address: Address,
+    pauses: Pauses,
+    end_score: Option<f32>,
     facts: Vec<Fact>,
     tickets: Vec<(u32, u16, Ticket)>,
     offset: Option<ClockOffset>,
@@ -39,22 +84,26 @@ struct ClockOffset {
 }
 
 impl Ear {
-    /// An ear for sound in this codec and rate.
+    /// An ear for sound in this codec and rate. A transport that keeps order (`ordered`) leaves no
+    /// gap that could fill, so none is waited for.
     ///
     /// # Errors
     /// Codec or rate cannot be used.
     pub fn new(
         codec: Codec,
         rate_hz: u32,
-        silero: Arc<silero::Model>,
-        scheduler: Arc<Scheduler>,
-        wake_phrases: Arc<[String]>,
+        ordered: bool,
+        organs: Organs,
+        address: Address,
     ) -> Result<Self, listener::Error> {
-        let config = listener::Config { codec, rate_hz, ..listener::Config::default() };
+        let jitter = if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
+        let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         Ok(Self {
-            listener: Listener::new(config, silero)?,
-            scheduler,
-            wake_phrases,
+            listener: Listener::new(config, organs.silero.clone())?,
+            organs,
+            address,
+            pauses: Pauses::default(),
+            end_score: None,
             facts: Vec::new(),
             tickets: Vec::new(),
             offset: None,
@@ -114,7 +163,55 @@ impl Ear {
 
     /// The next fact, in the core's words.
     pub fn next_fact(&mut self) -> Option<VoiceFact> {
-        (!self.facts.is_empty()).then(|| self.facts.remove(0)).map(fact_of)
+        let fact = (!self.facts.is_empty()).then(|| self.facts.remove(0))?;
+        match fact {
+            Fact::Paused { utterance, .. } => self.judge_pause(utterance),
+            Fact::SpeechStarted { .. } => {
+                self.pauses.begin();
+                self.end_score = None;
+            }
+            Fact::Resumed { .. } => {
+                self.pauses.begin();
+            }
+            Fact::Silence { .. } | Fact::TooLong { .. } => {}
+        }
+        Some(fact_of(fact))
+    }
+
+    /// Asks how likely it is that the speaker is done.
+    fn judge_pause(&mut self, utterance: u32) {
+        let pause = self.pauses.begin();
+        let (Some(judge), Some(pcm)) = (&self.organs.judge, self.listener.utterance_pcm(utterance)) else {
+            return;
+        };
+        // More is not heard by the model.
+        let pcm = pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm).to_vec();
+        let (model, mail, present) = (judge.model.clone(), self.address.clone(), self.pauses.clone());
+        let job = move || {
+            if !present.is_present(pause) {
+                return;
+            }
+            match model.score(&pcm) {
+                Ok(score) => drop(mail.try_send(Mail::Scored(Scored { utterance, pause, score }))),
+                Err(error) => tracing::warn!(%error, "a pause could not be judged"),
+            }
+        };
+        if judge.compute.submit(Urgency::Now, job).is_err() {
+            tracing::debug!(utterance, "a pause is not judged: too many wait");
+        }
+    }
+
+    /// A pause was judged: the facts about its silence carry the score from now on.
+    pub fn note_score(&mut self, scored: &Scored) {
+        if self.pauses.is_present(scored.pause) {
+            self.listener.note_score(scored.utterance, scored.score);
+            self.end_score = Some(scored.score);
+        }
+    }
+
+    /// The score of the last pause that was judged in time, since the utterance began.
+    pub fn end_score(&self) -> Option<f32> {
+        self.end_score
     }
 
     /// Lets sound be listened along with, or not any more.
@@ -138,14 +235,14 @@ impl Ear {
     }
 
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
-    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, mail: &Address) -> bool {
+    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind) -> bool {
         let Some(pcm) = self.listener.utterance_pcm(utterance) else {
             return false;
         };
-        let mail = mail.clone();
+        let mail = self.address.clone();
         let job = Job {
             pcm: Arc::from(pcm),
-            options: Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() },
+            options: Options { wake_phrases: self.organs.wake_phrases.clone(), ..Options::default() },
             priority: match kind {
                 TranscriptKind::Partial => Priority::Partial,
                 TranscriptKind::Speculative => Priority::Speculative,
@@ -158,7 +255,7 @@ impl Ear {
                 }
             }),
         };
-        match self.scheduler.submit(job) {
+        match self.organs.scheduler.submit(job) {
             Ok(ticket) => {
                 self.tickets.retain(|(known, _, _)| *known == utterance);
                 self.tickets.push((utterance, revision, ticket));
@@ -173,7 +270,7 @@ impl Ear {
 
     /// Cancels decodes of the utterance older than `revision`.
     pub fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
-        let scheduler = &self.scheduler;
+        let scheduler = &self.organs.scheduler;
         self.tickets.retain(|(of, number, ticket)| {
             let stale = *of == utterance && *number < revision;
             if stale {
@@ -191,8 +288,10 @@ impl Ear {
 
 impl Drop for Ear {
     fn drop(&mut self) {
+        // What is still to be judged is not wanted any more.
+        self.pauses.begin();
         for (_, _, ticket) in &self.tickets {
-            self.scheduler.cancel(ticket);
+            self.organs.scheduler.cancel(ticket);
         }
     }
 }
@@ -206,5 +305,21 @@ fn fact_of(fact: Fact) -> VoiceFact {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
         Fact::TooLong { utterance } => VoiceFact::TooLong { utterance },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_score_of_a_pause_that_is_over_is_stale() {
+        let pauses = Pauses::default();
+        let (beside, first) = (pauses.clone(), pauses.begin());
+        assert!(beside.is_present(first));
+        let voice = pauses.begin();
+        assert!(!beside.is_present(first));
+        let second = pauses.begin();
+        assert!(beside.is_present(second) && !beside.is_present(first) && !beside.is_present(voice));
     }
 }

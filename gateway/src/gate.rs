@@ -15,6 +15,7 @@ use crate::{
     apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
+    ear::PauseJudge,
     effects::{books::StoredSwitches, compute::Compute, questions::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
@@ -73,6 +74,8 @@ pub struct Gate {
     pub asr: Arc<Scheduler>,
     /// Voice activity.
     pub silero: Arc<silero::Model>,
+    /// Judges whether a pause is the end; absent when that is off.
+    pub judge: Option<PauseJudge>,
     /// Synthesis.
     pub voice: Arc<Voice>,
     /// Threads for synthesis.

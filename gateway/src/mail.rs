@@ -23,6 +23,8 @@ pub enum Mail {
     Transcribed(Transcribed),
     /// A clause was synthesised.
     Synthesised(Synthesised),
+    /// A pause was judged.
+    Scored(Scored),
     /// A tool of the glasses is to run.
     CallDevice(CallDevice),
     /// The session ends.
@@ -39,6 +41,16 @@ pub struct Transcribed {
     pub kind: gateway_core::vocab::TranscriptKind,
     /// What came of it.
     pub report: Report,
+}
+
+/// A pause was judged.
+pub struct Scored {
+    /// The utterance that paused.
+    pub utterance: u32,
+    /// Number of the pause.
+    pub pause: u32,
+    /// Probability that the speaker is done.
+    pub score: f32,
 }
 
 /// A clause was synthesised.

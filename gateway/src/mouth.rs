@@ -1,6 +1,12 @@
 //! From clauses to paced speech packets, and from what the device says it played to facts.
 
-use std::sync::Arc;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use audio::{
     codec::Codec,
@@ -12,7 +18,7 @@ use gateway_core::input::Input;
 
 use crate::{
     clock,
-    effects::compute::Compute,
+    effects::compute::{Compute, Urgency},
     mail::{Address, Mail, Synthesised},
 };
 
@@ -31,6 +37,42 @@ struct Under {
     clauses: Vec<Clause>,
     done: u16,
     announced: Option<u16>,
+    line: Line<(u16, String, bool)>,
+    /// Nobody will hear it any more: what still waits for a thread is not made.
+    hushed: Arc<AtomicBool>,
+}
+
+/// Clauses of one speech, made one at a time: so they come out in order whatever the number of
+/// threads, and one device never holds two threads while another waits in silence.
+struct Line<T> {
+    /// One is being made.
+    busy: bool,
+    waiting: VecDeque<T>,
+}
+
+impl<T> Line<T> {
+    fn new() -> Self {
+        Self { busy: false, waiting: VecDeque::new() }
+    }
+
+    /// Queues one; returns the one to begin with, if nothing is being made.
+    fn push(&mut self, item: T) -> Option<T> {
+        self.waiting.push_back(item);
+        if self.busy { None } else { self.next() }
+    }
+
+    /// One was made, or failed; returns the next to begin with.
+    fn next(&mut self) -> Option<T> {
+        let next = self.waiting.pop_front();
+        self.busy = next.is_some();
+        next
+    }
+}
+
+impl Drop for Under {
+    fn drop(&mut self) {
+        self.hushed.store(true, Ordering::Relaxed);
+    }
 }
 
 struct Clause {
@@ -59,11 +101,32 @@ impl Mouth {
         let new = self.speech.as_ref().is_none_or(|under| under.id != speech);
         if new {
             self.speaker.start(speech, turn);
-            self.speech = Some(Under { id: speech, clauses: Vec::new(), done: 0, announced: None });
+            self.speech = Some(Under {
+                id: speech,
+                clauses: Vec::new(),
+                done: 0,
+                announced: None,
+                line: Line::new(),
+                hushed: Arc::default(),
+            });
         }
+        let begin = self.speech.as_mut().and_then(|under| under.line.push((clause, text, last)));
+        self.make(begin, mail);
+        new
+    }
+
+    /// Gives a clause to the synthesis threads.
+    fn make(&self, clause: Option<(u16, String, bool)>, mail: &Address) {
+        let (Some((clause, text, last)), Some(under)) = (clause, &self.speech) else {
+            return;
+        };
+        let (speech, hushed) = (under.id, under.hushed.clone());
         let (voice, speed, reply) = (self.voice.clone(), self.speed, mail.clone());
         let asked_us = clock::mono_us();
         let job = move || {
+            if hushed.load(Ordering::Relaxed) {
+                return;
+            }
             let began_us = clock::mono_us();
             let queue_us = began_us - asked_us;
             let pcm = if text.trim().is_empty() { Ok(Vec::new()) } else { voice.synthesize(&text, speed) };
@@ -74,16 +137,20 @@ impl Mouth {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
             }
         };
-        if self.compute.submit(job).is_err() {
+        // While an earlier clause plays there is time; before the first one there is silence.
+        let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
+        if self.compute.submit(urgency, job).is_err() {
             let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
             drop(mail.try_send(Mail::Synthesised(failed)));
         }
-        new
     }
 
-    /// Takes a synthesised clause; a failed or stale one is told or dropped.
-    pub fn take(&mut self, clause: Synthesised) -> Option<Input> {
+    /// Takes a synthesised clause and has the next one made; a failed or stale one is told or dropped.
+    pub fn take(&mut self, clause: Synthesised, mail: &Address) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
+        let next = under.line.next();
+        self.make(next, mail);
+        let under = self.speech.as_mut()?;
         let failed = Input::SpeechFailed { speech: clause.speech, clause: clause.clause };
         let Some(pcm) = clause.pcm else {
             return Some(failed);
@@ -123,7 +190,9 @@ impl Mouth {
 
     /// Stops at once. The device fades what it still plays, so nothing more is sent.
     pub fn hush(&mut self, speech: u32, now_us: u64) {
-        if self.speech.as_ref().is_some_and(|under| under.id == speech) {
+        if let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) {
+            under.hushed.store(true, Ordering::Relaxed);
+            under.line.waiting.clear();
             self.speaker.hush(now_us);
             while self.speaker.poll_packet(now_us).is_some() {}
         }
@@ -146,5 +215,35 @@ impl Mouth {
             clause_part: part,
             finished: played.finished || stopped,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clauses_are_made_one_at_a_time_and_in_order() {
+        let mut line = Line::new();
+        assert_eq!(line.push(0), Some(0));
+        assert_eq!(line.push(1), None);
+        assert_eq!(line.push(2), None);
+        assert_eq!(line.next(), Some(1));
+        assert_eq!(line.next(), Some(2));
+        assert_eq!(line.next(), None);
+        assert_eq!(line.push(3), Some(3));
+        // Hushed: what waited is gone, and what was being made is not followed by anything.
+        assert_eq!(line.push(4), None);
+        line.waiting.clear();
+        assert_eq!(line.next(), None);
+    }
+
+    #[test]
+    fn a_speech_that_gives_way_is_not_made_any_more() {
+        let hushed = Arc::new(AtomicBool::new(false));
+        let under =
+            Under { id: 1, clauses: Vec::new(), done: 0, announced: None, line: Line::new(), hushed: hushed.clone() };
+        drop(under);
+        assert!(hushed.load(Ordering::Relaxed));
     }
 }

@@ -11,6 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow};
 use audio::{
     asr::{self, Scheduler, SchedulerConfig},
+    end_of_turn,
     tts::Voice,
     vad::silero,
 };
@@ -27,6 +28,7 @@ use crate::{
     apps::{self, host::Host, installed::Installed},
     config::Checked,
     control,
+    ear::PauseJudge,
     effects::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
         compute::Compute,
@@ -51,6 +53,11 @@ use crate::{
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
 const SYNTHESIS_WAITING_MAX: usize = 64;
+/// Synthesis threads: with a second one, a first clause seldom waits for another's. More would take
+/// the cores from recognition.
+const SYNTHESIS_THREADS: usize = 2;
+/// Pauses that may wait to be judged: behind more, a score comes after the decision.
+const PAUSES_WAITING_MAX: usize = 8;
 /// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long.
 const RECOGNITION_WAITING_PER_WORKER: usize = 4;
 /// How long sessions may take to say goodbye.
@@ -124,7 +131,8 @@ pub async fn start(config: Checked) -> Result<Running> {
         stop: stop.clone(),
         open: TaskTracker::new(),
         executor: Executor::with_books(registry.clone(), ports, books),
-        compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
+        compute: Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX)
+            .context("starting the synthesis threads")?,
         key,
         store,
         pairings: Pairings::default(),
@@ -138,6 +146,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         model,
         asr: engines.asr,
         silero: engines.silero,
+        judge: engines.judge,
         voice: engines.voice,
         turns: Turns::default(),
         sessions: AtomicU32::new(1),
@@ -187,6 +196,7 @@ fn apps_url(web: std::net::SocketAddr) -> String {
 struct Engines {
     asr: Arc<Scheduler>,
     silero: Arc<silero::Model>,
+    judge: Option<PauseJudge>,
     voice: Arc<Voice>,
 }
 
@@ -208,7 +218,29 @@ impl Engines {
         let path = config.models_dir.join("hibari");
         let voice =
             on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
-        Ok(Self { asr: Arc::new(asr.await??), silero: vad.await??, voice: Arc::new(voice.await??) })
+        let path = config.models_dir.join(end_of_turn::FILE_NAME);
+        let wanted = config.end_of_turn;
+        let judge = on_own_thread(move || -> Result<Option<PauseJudge>> {
+            if !wanted {
+                return Ok(None);
+            }
+            let model = match end_of_turn::Model::load(&path) {
+                Ok(model) => model,
+                Err(error) => {
+                    // Turns end by silence and text then, as they do without it.
+                    tracing::warn!(%error, "the end-of-turn score stays off");
+                    return Ok(None);
+                }
+            };
+            let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
+            Ok(Some(PauseJudge { model, compute }))
+        });
+        Ok(Self {
+            asr: Arc::new(asr.await??),
+            silero: vad.await??,
+            judge: judge.await??,
+            voice: Arc::new(voice.await??),
+        })
     }
 }
 

@@ -30,6 +30,8 @@ pub struct TurnRecord {
     pub network_us: Option<u64>,
     /// Decoding and voice activity of all packets since the turn before, summed up.
     pub ear_us: Option<u64>,
+    /// Probability that the speaker was done, of the last pause that was judged in time.
+    pub end_score: Option<f32>,
     /// The end of turn was decided.
     pub end_decided_us: Option<u64>,
     /// Wait of the final decode for a recognition thread.

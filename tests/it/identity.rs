@@ -118,12 +118,22 @@ async fn a_revoked_device_is_cut_and_stays_out() {
     for scheme in ["wss", "quic"] {
         let mut glasses = world.glasses(scheme, scheme).await;
         glasses.forget();
-        let asked_us = glasses.now_us();
+        let mark = glasses.mark();
         world.ask(Request::Revoke { device: glasses.fingerprint().to_owned() }).await.unwrap();
+        // From the operator's answer on, nothing that the device says is acted on: the session's end
+        // is ahead of it in the queue, whatever the machine's speed.
+        drop(glasses.text("what time is it").await);
         let event = glasses.wait_for(WAIT, |event| matches!(event.seen, Seen::Goodbye { .. })).await.unwrap();
         assert!(matches!(&event.seen, Seen::Goodbye { reason, .. } if reason == "revoked"), "{event:?}");
-        let cut_ms = (event.at_us - asked_us) / 1_000;
-        println!("{scheme}: cut {cut_ms} ms after the operator asked");
+        let answered: Vec<_> = glasses
+            .log()
+            .since(mark)
+            .into_iter()
+            .filter(|event| {
+                matches!(event.seen, Seen::Transcript { .. } | Seen::Display { .. } | Seen::SpeechStart { .. })
+            })
+            .collect();
+        assert!(answered.is_empty(), "{scheme}: {answered:?}");
         let mut again = Glasses::start(world.options(scheme, scheme)).unwrap();
         assert_eq!(refused(again.welcomed().await), "revoked");
     }

@@ -1,4 +1,4 @@
-//! The acoustic network: phoneme ids to spectra, through rten on one thread.
+//! The acoustic network: phoneme ids to spectra, through rten, one thread for each caller.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,15 +36,17 @@ pub(super) struct Spectrum {
 
 pub(super) struct Acoustic {
     model: Model,
-    pool: Arc<ThreadPool>,
     inputs: [NodeId; 2],
     outputs: [NodeId; 6],
 }
 
-/// One compute thread for all networks of a voice: a clause is too small to be worth waking a second core for,
-/// and the other cores belong to recognition.
-pub(super) fn single_thread() -> Arc<ThreadPool> {
-    Arc::new(ThreadPool::with_num_threads(1))
+/// Options with one compute thread for all networks that the calling thread runs: a clause is too small to be
+/// worth waking a second core for, and two callers must not wait for each other.
+pub(super) fn on_one_thread() -> RunOptions {
+    thread_local! {
+        static POOL: Arc<ThreadPool> = Arc::new(ThreadPool::with_num_threads(1));
+    }
+    RunOptions::default().with_thread_pool(Some(POOL.with(Arc::clone)))
 }
 
 /// Loads a network of the voice, with its weights packed for fast products.
@@ -54,12 +56,12 @@ pub(super) fn load_model(dir: &Path, name: &str) -> Result<Model, Error> {
 }
 
 impl Acoustic {
-    pub(super) fn load(dir: &Path, pool: Arc<ThreadPool>) -> Result<Self, Error> {
+    pub(super) fn load(dir: &Path) -> Result<Self, Error> {
         let model = load_model(dir, assets::ACOUSTIC)?;
         let node = |name| model.node_id(name).map_err(|error| assets::damaged(dir, assets::ACOUSTIC, error));
         let inputs = [node("ids")?, node("speed")?];
         let outputs = [node("lh")?, node("theta")?, node("ln")?, node("lr")?, node("phi")?, node("f0")?];
-        Ok(Self { model, pool, inputs, outputs })
+        Ok(Self { model, inputs, outputs })
     }
 
     /// Runs the network on `ids` (without pads).
@@ -70,13 +72,12 @@ impl Acoustic {
         padded.push(0);
         let ids = NdTensor::from_data([1, padded.len()], padded);
         let speed = NdTensor::from_data([1], vec![speed]);
-        let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
         let values = self
             .model
             .run_n(
                 vec![(self.inputs[0], ids.view().into()), (self.inputs[1], speed.view().into())],
                 self.outputs,
-                Some(options),
+                Some(on_one_thread()),
             )
             .map_err(|error| failed(error.to_string()))?;
         let [voiced_log, voiced_phase, noise_log, rest_log, rest_phase, pitch_hz] = values;

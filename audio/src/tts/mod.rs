@@ -12,7 +12,7 @@ mod text;
 mod vocoder;
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -36,11 +36,12 @@ const NOISE_SEED: u64 = 0x4c6f_7267;
 
 /// One voice, loaded once and shared: `Send + Sync`, no state of a call survives it.
 ///
-/// Calls from several threads share one compute thread for the networks and one set of buffers for the rest.
+/// Calls from several threads run side by side: each thread has its own compute thread for the networks.
 pub struct Voice {
     front_end: FrontEnd,
     acoustic: Acoustic,
-    vocoder: Mutex<Vocoder>,
+    /// Those not in use: as many as ever worked at the same time.
+    vocoders: Mutex<Vec<Vocoder>>,
 }
 
 impl Voice {
@@ -66,11 +67,10 @@ impl Voice {
     /// # Errors
     /// A file that is missing, too large or not what its name says; the error names it.
     pub fn load(dir: &Path) -> Result<Self, Error> {
-        let pool = acoustic::single_thread();
         Ok(Self {
-            front_end: FrontEnd::load(dir, pool.clone())?,
-            acoustic: Acoustic::load(dir, pool)?,
-            vocoder: Mutex::new(Vocoder::new()),
+            front_end: FrontEnd::load(dir)?,
+            acoustic: Acoustic::load(dir)?,
+            vocoders: Mutex::new(vec![Vocoder::new()]),
         })
     }
 
@@ -86,14 +86,17 @@ impl Voice {
         let speed = clamp_speed(speed);
         let (mut samples, mut pcm) = (Vec::new(), Vec::new());
         let mut rng = SmallRng::seed_from_u64(NOISE_SEED);
+        // Nothing that can panic runs under this lock.
+        let free = || self.vocoders.lock().unwrap_or_else(PoisonError::into_inner);
+        let spare = free().pop();
+        let mut vocoder = spare.unwrap_or_else(Vocoder::new);
         for ids in self.phoneme_ids(clause)? {
             let spectrum = self.acoustic.run(&ids, speed)?;
-            // A poisoned lock only means that another call panicked; the buffers are overwritten anyway.
-            let mut vocoder = self.vocoder.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             samples.clear();
             vocoder.render(&spectrum, || StandardNormal.sample(&mut rng), &mut samples);
             finish::finish(&mut samples, &mut pcm);
         }
+        free().push(vocoder);
         Ok(pcm)
     }
 

@@ -42,6 +42,8 @@ pub struct Checked {
     pub conversation: conversation::Config,
     /// Recognition threads.
     pub asr_workers: usize,
+    /// Whether pauses are judged by sound too.
+    pub end_of_turn: bool,
     /// Whisper's file.
     pub asr_model: PathBuf,
     /// Speed of the voice.
@@ -219,6 +221,7 @@ impl Problems<'_> {
             model: model?,
             conversation,
             asr_workers,
+            end_of_turn: raw.hearing.end_of_turn,
             speed,
             limits,
             tool_limits: tools::RateLimits { per_user, per_source },

@@ -69,6 +69,7 @@ pub(super) struct Hearing {
     pub(super) silence_ms: Spanned<u32>,
     pub(super) silence_complete_ms: Spanned<u32>,
     pub(super) silence_incomplete_ms: Spanned<u32>,
+    pub(super) end_of_turn: bool,
     pub(super) workers: Spanned<usize>,
     pub(super) model: Option<PathBuf>,
 }
@@ -161,6 +162,7 @@ impl Default for Hearing {
             silence_ms: unwritten(core.silence_ms),
             silence_complete_ms: unwritten(core.silence_complete_ms),
             silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
+            end_of_turn: false,
             workers: unwritten(0),
             model: None,
         }

@@ -30,8 +30,7 @@ impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind } => {
-                let address = self.address.clone();
-                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, &address));
+                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind));
                 if !taken {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
@@ -130,9 +129,11 @@ impl Session {
                     (Stage::LastVoice, Some(ear)) => {
                         let (at_us, transit_us, busy_us) =
                             (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
+                        let end_score = ear.end_score();
                         let record = self.record(turn.id);
                         record.network_us.get_or_insert(transit_us);
                         record.ear_us.get_or_insert(busy_us);
+                        record.end_score = end_score;
                         at_us
                     }
                     _ => at_us,

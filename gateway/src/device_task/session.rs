@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     clock,
-    ear::Ear,
+    ear::{self, Ear},
     effects::work::Work,
     gate::Gate,
     identity::Admitted,
@@ -87,10 +87,16 @@ impl Session {
         let internal = |error: String| (RejectCode::Internal, error);
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (address, mail) = mpsc::channel(mail::WAITING_MAX);
-        let phrases: Arc<[String]> = gate.config.conversation.wake_phrases.clone().into();
+        let organs = ear::Organs {
+            silero: gate.silero.clone(),
+            scheduler: gate.asr.clone(),
+            wake_phrases: gate.config.conversation.wake_phrases.clone().into(),
+            judge: gate.judge.clone(),
+        };
+        let ordered = link.transport != "quic";
         let ear = formats
             .up
-            .map(|(codec, rate)| Ear::new(codec, rate, gate.silero.clone(), gate.asr.clone(), phrases))
+            .map(|(codec, rate)| Ear::new(codec, rate, ordered, organs, address.clone()))
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let mouth = formats

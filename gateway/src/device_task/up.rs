@@ -16,7 +16,7 @@ use super::{
     formats::wire,
     session::{Session, end_of},
 };
-use crate::{clock, mail::Mail, transport::Sender};
+use crate::{clock, effects::compute::Urgency, mail::Mail, transport::Sender};
 
 impl Session {
     /// Takes one envelope in.
@@ -236,7 +236,7 @@ impl Session {
                         tracing::warn!(%error, "a photo could not be kept");
                     }
                 };
-                if self.gate.compute.submit(job).is_err() {
+                if self.gate.compute.submit(Urgency::Soon, job).is_err() {
                     tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
                 }
             }
@@ -261,9 +261,14 @@ impl Session {
                     record.tts_us.get_or_insert(clause.compute_us);
                     record.tts_queue_us.get_or_insert(clause.queue_us);
                 }
-                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause));
+                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.address));
                 if let Some(input) = input {
                     self.input(input);
+                }
+            }
+            Mail::Scored(scored) => {
+                if let Some(ear) = &mut self.ear {
+                    ear.note_score(&scored);
                 }
             }
             Mail::CallDevice(call) => {

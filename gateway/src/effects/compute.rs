@@ -1,20 +1,42 @@
-//! Named threads for work that would hold up the network: synthesis, model loading.
+//! Named threads for work that would hold up the network: synthesis, scores, photos.
 
 use std::{
+    collections::VecDeque,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A fixed pool with a bounded queue.
+/// Which jobs go first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Urgency {
+    /// Somebody waits in silence: the first clause of an answer.
+    Now,
+    /// There is time: a clause behind one that still plays, a file.
+    Soon,
+}
+
+/// A fixed pool with a bounded queue. The threads end with the last handle.
 #[derive(Clone)]
 pub struct Compute {
-    queue: SyncSender<Job>,
+    handle: Arc<Handle>,
+}
+
+struct Handle(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    wake: Condvar,
+    waiting_max: usize,
+}
+
+#[derive(Default)]
+struct State {
+    now: VecDeque<Job>,
+    soon: VecDeque<Job>,
+    closing: bool,
 }
 
 /// The queue is full.
@@ -24,35 +46,70 @@ pub struct Full;
 
 impl Compute {
     /// Starts `threads` threads named `NAME-0`, `NAME-1`, …, in front of which `waiting_max` jobs
-    /// may wait. Jobs start in the order in which they were given.
+    /// may wait. Jobs of one urgency start in the order in which they were given.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn start(name: &str, threads: usize, waiting_max: usize) -> std::io::Result<Self> {
-        let (queue, jobs) = sync_channel::<Job>(waiting_max);
-        let jobs = Arc::new(Mutex::new(jobs));
+        let shared = Arc::new(Shared { state: Mutex::default(), wake: Condvar::new(), waiting_max });
+        // Dropped on an error below, it ends the threads that were started.
+        let compute = Self { handle: Arc::new(Handle(shared.clone())) };
         for index in 0..threads {
-            let jobs = jobs.clone();
-            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&jobs))?;
+            let shared = shared.clone();
+            thread::Builder::new().name(format!("{name}-{index}")).spawn(move || work(&shared))?;
         }
-        Ok(Self { queue })
+        Ok(compute)
     }
 
-    /// Queues a job.
+    /// Queues a job. Whoever may lose interest in it before it starts lets the job look, which
+    /// costs the queue nothing.
     ///
     /// # Errors
     /// The queue is full; the job was dropped.
-    pub fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
-        self.queue.try_send(Box::new(job)).map_err(|error| match error {
-            TrySendError::Full(_) | TrySendError::Disconnected(_) => Full,
-        })
+    pub fn submit(&self, urgency: Urgency, job: impl FnOnce() + Send + 'static) -> Result<(), Full> {
+        let shared = &self.handle.0;
+        let mut state = shared.lock();
+        if state.now.len() + state.soon.len() >= shared.waiting_max {
+            return Err(Full);
+        }
+        match urgency {
+            Urgency::Now => state.now.push_back(Box::new(job)),
+            Urgency::Soon => state.soon.push_back(Box::new(job)),
+        }
+        drop(state);
+        shared.wake.notify_one();
+        Ok(())
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>) {
-    loop {
-        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().closing = true;
+        self.0.wake.notify_all();
+    }
+}
+
+impl Shared {
+    /// No code that can panic runs under the lock, so a poisoned one is still consistent.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job; `None` when all are done and nobody can bring more.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            let job = state.now.pop_front().or_else(|| state.soon.pop_front());
+            if job.is_some() || state.closing {
+                return job;
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn work(shared: &Shared) {
+    while let Some(job) = shared.next() {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("a compute job panicked; the thread goes on");
         }
@@ -61,28 +118,66 @@ fn work(jobs: &Mutex<Receiver<Job>>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
-    #[test]
-    fn a_panicking_job_leaves_the_thread_alive_and_the_queue_is_bounded() {
-        let compute = Compute::start("test", 1, 1).unwrap();
-        compute.submit(|| panic!("on purpose")).unwrap();
-        let (started, has_started) = sync_channel(1);
-        let (release, released) = sync_channel::<()>(1);
-        // The queue has one place; the panicking job may still be in it.
-        let mut blocker: Option<Job> = Some(Box::new(move || {
-            started.send(()).unwrap();
-            released.recv().unwrap();
-        }));
-        while let Some(job) = blocker.take() {
-            if let Err(TrySendError::Full(job)) = compute.queue.try_send(job) {
-                blocker = Some(job);
-                thread::yield_now();
-            }
-        }
+    /// Occupies the only thread until the sender is dropped or used.
+    fn occupy(compute: &Compute) -> mpsc::Sender<()> {
+        let (release, released) = mpsc::channel::<()>();
+        let (started, has_started) = mpsc::channel();
+        compute
+            .submit(Urgency::Now, move || {
+                started.send(()).unwrap();
+                released.recv().ok();
+            })
+            .unwrap();
         has_started.recv().unwrap();
-        compute.submit(|| {}).unwrap();
-        assert!(compute.submit(|| {}).is_err());
-        release.send(()).unwrap();
+        release
+    }
+
+    #[test]
+    fn a_panicking_job_leaves_the_thread_alive() {
+        let compute = Compute::start("test", 1, 4).unwrap();
+        compute.submit(Urgency::Now, || panic!("on purpose")).unwrap();
+        drop(occupy(&compute));
+    }
+
+    #[test]
+    fn the_queue_is_bounded() {
+        let compute = Compute::start("test", 1, 1).unwrap();
+        let release = occupy(&compute);
+        compute.submit(Urgency::Soon, || {}).unwrap();
+        assert!(compute.submit(Urgency::Now, || {}).is_err());
+        drop(release);
+    }
+
+    #[test]
+    fn urgent_jobs_go_first_and_equal_ones_in_turn() {
+        let compute = Compute::start("test", 1, 8).unwrap();
+        let release = occupy(&compute);
+        let (sender, done) = mpsc::channel();
+        for (urgency, name) in
+            [(Urgency::Soon, "a"), (Urgency::Soon, "b"), (Urgency::Now, "c"), (Urgency::Soon, "d"), (Urgency::Now, "e")]
+        {
+            let sender = sender.clone();
+            compute.submit(urgency, move || sender.send(name).unwrap()).unwrap();
+        }
+        drop((release, sender));
+        assert_eq!(done.iter().collect::<Vec<_>>(), ["c", "e", "a", "b", "d"]);
+    }
+
+    #[test]
+    fn what_is_queued_is_done_before_the_threads_end() {
+        let compute = Compute::start("test", 2, 8).unwrap();
+        let (sender, done) = mpsc::channel();
+        for number in 0..8 {
+            let sender = sender.clone();
+            compute.submit(Urgency::Soon, move || sender.send(number).unwrap()).unwrap();
+        }
+        drop((compute, sender));
+        let mut numbers: Vec<i32> = done.iter().collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..8).collect::<Vec<_>>());
     }
 }

@@ -111,6 +111,50 @@ fn sentences_lead_to_the_right_tool_with_the_right_arguments() {
     }
 }
 
+/// Letters and digits alone: "Wi-Fi" is as good as "wifi".
+fn plain(value: &Value) -> String {
+    value.to_string().chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// What recognition wrote for the same sentences in three synthetic voices, where it did not write
+/// them word for word. No figure is due here, since many are beyond repair; a wrong call is worse.
+#[test]
+fn misheard_sentences_are_mostly_understood() {
+    let engine = Engine::new();
+    let expected: HashMap<&str, (&str, Value)> =
+        rows().into_iter().filter_map(|row| Some((row.sentence, row.expected?))).collect();
+    // Per half: sentences, right, right tool with other arguments, wrong tool.
+    let mut counts = [[0_u32; 4]; 2];
+    let table = include_str!("../../data/intents/heard.tsv");
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let &[voice, sentence, heard] = &cells[..] else { panic!("three cells: {line}") };
+        let (name, arguments) = &expected[sentence];
+        let got = decide(&engine, heard);
+        let count = &mut counts[usize::from(is_held_out(sentence))];
+        count[0] += 1;
+        let kind = match &got {
+            Some((tool, given)) if tool == name && plain(given) == plain(arguments) => Some(1),
+            Some((tool, _)) if tool == name => Some(2),
+            Some(_) => Some(3),
+            None => None,
+        };
+        if let Some(kind) = kind {
+            count[kind] += 1;
+        }
+        if kind != Some(1) && !is_held_out(sentence) {
+            println!("{voice}: {sentence}\n   heard {heard}\n   got {got:?}");
+        }
+    }
+    for (name, [sentences, right, others, wrong]) in ["development", "held-out"].into_iter().zip(counts) {
+        println!("misheard, {name}: of {sentences} {right} right, {others} with other arguments, {wrong} wrong tools");
+    }
+    for [sentences, right, _, wrong] in counts {
+        assert!(sentences >= 100 && wrong * 100 <= sentences * 3, "{wrong} wrong tools of {sentences}");
+        assert!(right * 100 >= sentences * 25, "{right} of {sentences}");
+    }
+}
+
 #[test]
 fn unrelated_sentences_call_nothing() {
     let engine = Engine::new();
@@ -284,11 +328,18 @@ fn one_misheard_word_is_forgiven() {
     let engine = Engine::new();
     let cases = [
         ("Set a time for ten minutes.", Some("timer.set")),
-        ("Said a timer for ten minutes.", None),
+        ("Said a timer for ten minutes.", Some("timer.set")),
         ("Turn up the volumes.", Some("audio.volume")),
         ("Take a phot of this.", Some("camera.photo")),
-        // Too little beside it.
-        ("Dim the displays.", None),
+        ("Can sell the pasta timer.", Some("timer.cancel")),
+        ("Red my notes.", Some("note.list")),
+        ("Right down that the keys are under the mat.", Some("note.add")),
+        ("Set a timer for hour and a half.", Some("timer.set")),
+        ("Which timers they're running?", Some("timer.list")),
+        ("New timer, for minutes.", Some("timer.set")),
+        // Another word, or too little beside it.
+        ("Dim the displays.", Some("display.brightness")),
+        ("Dim the lights.", None),
         // Two words off, or a free text beside: anything could have been said.
         ("Sett a time for ten minutes.", None),
         ("Make a vote that Anna likes tulips.", None),

@@ -46,6 +46,24 @@ async fn a_spoken_timer_over_websocket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pauses_are_judged_by_sound_where_that_is_wanted() {
+    let _floor = floor().await;
+    for wanted in [true, false] {
+        let world = World::with(&format!("[hearing]\nend_of_turn = {wanted}\n")).await;
+        let mut glasses = world.glasses("wss", "glasses").await;
+        say(&mut glasses, "Hey Mentra, set a timer for ten minutes.").await;
+        answered(&mut glasses).await;
+        pause(&glasses).await;
+        let turns = world.gateway().gate().turns.last(8);
+        let scores: Vec<_> = turns.iter().map(|turn| turn.end_score).collect();
+        println!("end-of-turn scores: {scores:?}");
+        assert!(!turns.is_empty());
+        assert!(scores.iter().all(|score| score.is_some() == wanted), "{scores:?}");
+        assert!(scores.iter().flatten().all(|score| (0.0..=1.0).contains(score)), "{scores:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_note_over_quic_outlives_the_gateway() {
     let _floor = floor().await;
     let folder = tempfile::tempdir().unwrap();

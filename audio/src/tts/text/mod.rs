@@ -17,9 +17,6 @@ mod tokenize;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
-
-use rten::ThreadPool;
 
 use super::{Error, assets};
 use lexicon::Lexicon;
@@ -40,7 +37,7 @@ pub(super) struct FrontEnd {
 }
 
 impl FrontEnd {
-    pub(super) fn load(dir: &Path, pool: Arc<ThreadPool>) -> Result<Self, Error> {
+    pub(super) fn load(dir: &Path) -> Result<Self, Error> {
         let vocab: HashMap<char, i32> = assets::read_json(dir, assets::VOCAB)?;
         Ok(Self {
             normalizer: Normalizer::load(dir)?,
@@ -48,7 +45,7 @@ impl FrontEnd {
                 Tokenizer::load(dir)?,
                 Tagger::load(dir)?,
                 Lexicon::load(dir)?,
-                Oov::load(dir, pool)?,
+                Oov::load(dir)?,
             )?,
             vocab,
         })

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 
-use rten::{Model, NodeId, RunOptions, ThreadPool};
+use rten::{Model, NodeId};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
 use serde::Deserialize;
 
-use super::super::acoustic::load_model;
+use super::super::acoustic::{load_model, on_one_thread};
 use super::super::{Error, assets};
 
 /// Longest word accepted from the alphabet's file; the real one says 24.
@@ -17,7 +16,6 @@ const LETTERS_MAX: usize = 64;
 
 pub(super) struct Oov {
     model: Model,
-    pool: Arc<ThreadPool>,
     input: NodeId,
     output: NodeId,
     letters: HashMap<char, i32>,
@@ -33,7 +31,7 @@ struct Alphabet {
 }
 
 impl Oov {
-    pub(super) fn load(dir: &Path, pool: Arc<ThreadPool>) -> Result<Self, Error> {
+    pub(super) fn load(dir: &Path) -> Result<Self, Error> {
         let alphabet: Alphabet = assets::read_json(dir, assets::OOV_ALPHABET)?;
         let model = load_model(dir, assets::OOV)?;
         let node = |name| model.node_id(name).map_err(|error| assets::damaged(dir, assets::OOV, error));
@@ -41,7 +39,7 @@ impl Oov {
         // Id 0 is the blank.
         let letters = alphabet.r#in.into_iter().zip(1..).collect();
         let letters_max = alphabet.maxlen.min(LETTERS_MAX);
-        Ok(Self { model, pool, input, output, letters, phonemes: alphabet.out, letters_max })
+        Ok(Self { model, input, output, letters, phonemes: alphabet.out, letters_max })
     }
 
     /// The phonemes of `word`; empty when it holds no letter of the alphabet. Letters past the network's window
@@ -53,10 +51,9 @@ impl Oov {
             return Ok(String::new());
         }
         let letters = NdTensor::from_data([1, letters.len()], letters);
-        let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
         let [ids] = self
             .model
-            .run_n(vec![(self.input, letters.view().into())], [self.output], Some(options))
+            .run_n(vec![(self.input, letters.view().into())], [self.output], Some(on_one_thread()))
             .map_err(|error| failed(error.to_string()))?;
         let ids: Tensor<i32> = ids.try_into().map_err(|_| failed("ids are not integers".to_owned()))?;
         let mut phonemes = String::new();

@@ -87,7 +87,13 @@ fn count(view: View<'_>, at: usize) -> Option<(usize, f64)> {
             _ => (end, value),
         });
     }
-    matches!(view.text(at), "a" | "an").then_some((at + 1, 1.0))
+    if matches!(view.text(at), "a" | "an") {
+        return Some((at + 1, 1.0));
+    }
+    // A recogniser loses articles: "for hour and a half". Behind a number the hour belongs to that.
+    let before = at.checked_sub(1);
+    let bare = view.text(at) == "hour" && before.is_some_and(|before| matches!(view.text(before), "for" | "in" | "of"));
+    bare.then_some((at, 1.0))
 }
 
 fn unit_seconds(word: &str) -> Option<f64> {

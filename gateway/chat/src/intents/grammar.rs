@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     courtesy::{endings, openings},
+    hearing,
     matcher::{self, Match},
     template::{self, Op, SlotKind, TemplateError},
     utterance::{Utterance, View},
@@ -109,12 +110,9 @@ impl Grammar {
         if slot_first {
             self.by_slot.push(index);
         }
-        // A misheard word beside a free text is no evidence of anything.
-        let free = program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text));
         for op in &program {
             if let Op::Word(word) = op
                 && matcher::weight(word) >= 1.0
-                && !free
             {
                 push_once(self.by_word.entry(word.clone()).or_default(), index);
             }
@@ -122,17 +120,28 @@ impl Grammar {
         self.templates.push(Template { tool: self.tools.len(), source: source.to_owned(), program });
     }
 
-    /// The commands of an utterance: one, or several joined by "and", or none.
+    /// The commands of an utterance: one, or several joined by "and", or none. What was written is
+    /// believed first; only when it makes no sense is it taken for what it sounds like.
     pub fn understand(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
         self.undo_gerund(utterance);
         let length = utterance.words.len();
-        if let Some(intent) = self.read(utterance, 0, length, 2) {
+        if let Some(intent) = self.read(utterance, 0, length, false) {
             return vec![intent];
         }
-        if length > JOINED_WORDS_MAX {
+        if length <= JOINED_WORDS_MAX {
+            let joined = self.read_joined(utterance, 0, length, 2);
+            if !joined.is_empty() {
+                return joined;
+            }
+        }
+        if length > NEAR_WORDS_MAX {
             return Vec::new();
         }
-        self.read_joined(utterance, 0, length, 2)
+        let respelled = utterance.respelled();
+        let respelled = respelled.as_ref();
+        let plain = respelled.and_then(|other| self.read(other, 0, length, false));
+        let intent = plain.or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true));
+        intent.into_iter().collect()
     }
 
     /// "set a timer for 5 minutes and turn the volume up": every part must be a command.
@@ -141,11 +150,11 @@ impl Grammar {
             if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
                 continue;
             }
-            let Some(first) = self.read(utterance, start, at, 1) else {
+            let Some(first) = self.read(utterance, start, at, false) else {
                 continue;
             };
             let mut all = vec![first];
-            match self.read(utterance, at + 1, end, 1) {
+            match self.read(utterance, at + 1, end, false) {
                 Some(second) => all.push(second),
                 None if joins > 1 => {
                     all.extend(self.read_joined(utterance, at + 1, end, joins - 1));
@@ -159,39 +168,34 @@ impl Grammar {
         Vec::new()
     }
 
-    /// The best reading of some words as one command; the second pass forgives a misheard word.
-    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, passes: usize) -> Option<Intent> {
+    /// The best reading of some words as one command.
+    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, repair: bool) -> Option<Intent> {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
-        for misheard in [false, true].into_iter().take(passes) {
-            let mut best: Option<(f32, Intent)> = None;
-            for (strictness, end) in ends.iter().enumerate() {
-                let view = utterance.view(*end);
-                for start in &starts {
-                    for index in self.candidates(view, *start, misheard) {
-                        let Some((score, intent)) = self.try_one(index, view, *start, misheard) else {
-                            continue;
-                        };
-                        // Words cut off at the end cost a little, so that a template that knows
-                        // them wins.
-                        let score = score - 0.05 * strictness as f32;
-                        if best.as_ref().is_none_or(|(top, _)| score > *top) {
-                            best = Some((score, intent));
-                        }
+        let mut best: Option<(f32, Intent)> = None;
+        for (strictness, end) in ends.iter().enumerate() {
+            let view = utterance.view(*end);
+            for start in &starts {
+                for index in self.candidates(view, *start, repair) {
+                    let Some((score, intent)) = self.try_one(index, view, *start, repair) else {
+                        continue;
+                    };
+                    // Words cut off at the end cost a little, so that a template that knows
+                    // them wins.
+                    let score = score - 0.05 * strictness as f32;
+                    if best.as_ref().is_none_or(|(top, _)| score > *top) {
+                        best = Some((score, intent));
                     }
                 }
             }
-            if let Some((_, intent)) = best {
-                return Some(intent);
-            }
         }
-        None
+        best.map(|(_, intent)| intent)
     }
 
-    fn try_one(&self, index: usize, view: View<'_>, start: usize, misheard: bool) -> Option<(f32, Intent)> {
+    fn try_one(&self, index: usize, view: View<'_>, start: usize, repair: bool) -> Option<(f32, Intent)> {
         let template = self.templates.get(index)?;
         let tool = self.tools.get(template.tool)?;
-        let Match { score, arguments } = matcher::read(&template.program, view, start, misheard)?;
+        let Match { score, arguments } = matcher::read(&template.program, view, start, repair)?;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
         let complete = tool.required.iter().all(|name| arguments.contains_key(name));
         complete.then(|| {
@@ -200,14 +204,18 @@ impl Grammar {
         })
     }
 
-    fn candidates(&self, view: View<'_>, start: usize, misheard: bool) -> Vec<usize> {
+    fn candidates(&self, view: View<'_>, start: usize, repair: bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut add = |list: &[usize]| list.iter().for_each(|index| push_once(&mut out, *index));
-        if misheard {
+        if repair {
             for at in start..view.end {
                 if let Some(list) = self.by_word.get(view.text(at)) {
                     add(list);
+                    continue;
                 }
+                // Beside a single word that counts, this one may be all there is: "reminds me to".
+                let meant = self.by_word.iter().filter(|(word, _)| hearing::cost(word, view.text(at), true).is_some());
+                meant.for_each(|(_, list)| add(list));
             }
         } else {
             // An article in front may be skipped by the matcher.

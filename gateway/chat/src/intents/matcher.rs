@@ -3,7 +3,7 @@
 use serde_json::{Number, Value};
 
 use super::{
-    clock, duration, expression,
+    clock, duration, expression, hearing,
     template::{Op, Slot, SlotKind},
     utterance::{SlotReader, SlotReading, View},
     words,
@@ -20,6 +20,10 @@ const LEADING_TEXT_WORDS_MAX: usize = 2;
 const EVIDENCE_MIN: f32 = 1.0;
 /// Evidence that is needed beside a free text or a misheard word, which could be anything.
 const EVIDENCE_FREE_MIN: f32 = 1.5;
+/// Words that may be misheard, lost or invented in one sentence.
+const REPAIRS_MAX: u8 = 2;
+/// The same beside a free text, which could be anything by itself.
+const REPAIRS_FREE_MAX: u8 = 1;
 
 /// A reading of the utterance.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,8 +35,14 @@ pub(super) struct Match {
 }
 
 /// The best reading of the words from `start` to the end of the view, if one has enough evidence.
-pub(super) fn read(program: &[Op], view: View<'_>, start: usize, misheard: bool) -> Option<Match> {
-    let mut run = Run { program, view, steps: 0, misheard, captured: Vec::new(), best: None };
+/// With `repair`, words may be taken for what they sound like.
+pub(super) fn read(program: &[Op], view: View<'_>, start: usize, repair: bool) -> Option<Match> {
+    let repairs_max = match (repair, has_free_text(program)) {
+        (false, _) => 0,
+        (true, false) => REPAIRS_MAX,
+        (true, true) => REPAIRS_FREE_MAX,
+    };
+    let mut run = Run { program, view, steps: 0, repairs_max, captured: Vec::new(), best: None };
     run.step(0, start, Evidence::default());
     run.best
 }
@@ -44,7 +54,7 @@ struct Evidence {
     text_words: usize,
     /// Words of typed slots beyond the first of each.
     typed_words: usize,
-    misheard: bool,
+    repairs: u8,
 }
 
 /// What a slot took; free text stays a span until the reading is complete.
@@ -57,7 +67,7 @@ struct Run<'a> {
     program: &'a [Op],
     view: View<'a>,
     steps: u32,
-    misheard: bool,
+    repairs_max: u8,
     captured: Vec<(&'a str, Captured)>,
     best: Option<Match>,
 }
@@ -98,14 +108,38 @@ impl<'a> Run<'a> {
                 let skipped = evidence.skipped + 0.05;
                 self.step(op, at + 1, Evidence { skipped, ..evidence });
             }
-            if self.misheard && !evidence.misheard && sounds_like(word, here) {
-                let evidence = Evidence { found: evidence.found + weight(word) - 0.75, misheard: true, ..evidence };
-                self.step(op + 1, at + 1, evidence);
+            if evidence.repairs < self.repairs_max {
+                self.repair(op, word, at, evidence);
             }
         }
         // A recogniser loses and invents articles.
         if is_article(word) && here != word {
             self.step(op + 1, at, evidence);
+        }
+    }
+
+    /// What else may have become of a word on its way through the recogniser.
+    fn repair(&mut self, op: usize, word: &str, at: usize, evidence: Evidence) {
+        let (here, next) = (self.view.text(at), self.view.text(at + 1));
+        if here.is_empty() {
+            return;
+        }
+        let repaired = |gain: f32| Evidence { found: evidence.found + gain, repairs: evidence.repairs + 1, ..evidence };
+        let small = hearing::small_cost();
+        let strict = self.repairs_max <= REPAIRS_FREE_MAX;
+        if let Some(cost) = hearing::cost(word, here, strict) {
+            self.step(op + 1, at + 1, repaired(weight(word) - cost));
+        } else if is_small(word) && is_small(here) {
+            self.step(op + 1, at + 1, repaired(weight(word) - small));
+        }
+        if let Some(cost) = hearing::split_cost(word, here, next) {
+            self.step(op + 1, at + 2, repaired(weight(word) - cost));
+        }
+        if is_small(word) {
+            self.step(op + 1, at, repaired(-small));
+        }
+        if is_small(here) || matches!(here, "they" | "their") {
+            self.step(op, at + 1, repaired(-small));
         }
     }
 
@@ -181,6 +215,10 @@ impl<'a> Run<'a> {
         } else {
             view.end
         };
+        // A name between fixed words does not begin with "of": that was an article once.
+        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up") {
+            return;
+        }
         for end in at + 1..=longest {
             let words = &view.utterance.words[at..end];
             // A text of nothing but small words is a torn sentence.
@@ -216,13 +254,29 @@ impl<'a> Run<'a> {
             Captured::Value(value) => value.clone(),
             Captured::Text(start, end) => {
                 let words = utterance.words.get(*start..*end).unwrap_or(&[]);
-                Value::String(words::original(utterance.source, words))
+                let text = words::original(utterance.source, words);
+                Value::String(if self.is_purchase(*start, *end) { format!("buy{}", &text[2..]) } else { text })
             }
         }
     }
 
+    /// "note: by milk", "remind me to by milk": a to-do begins with a verb, and "by" is none. "Note: by
+    /// Friday" may be meant, and so may "by the door".
+    fn is_purchase(&self, start: usize, end: usize) -> bool {
+        let view = self.view;
+        let to_do = start.checked_sub(1).is_some_and(|before| matches!(view.text(before), "to" | "note"));
+        let next = start + 1;
+        to_do
+            && view.text(start) == "by"
+            && next < end
+            && view.numbers(next).next().is_none()
+            && !matches!(view.text(next), "the" | "then" | "now" | "this" | "that" | "next" | "and")
+            && clock::read_when(view, next).is_empty()
+            && clock::read_date(view, next).is_empty()
+    }
+
     fn finish(&mut self, at: usize, evidence: Evidence) {
-        let free = evidence.text_words > 0 || evidence.misheard;
+        let free = evidence.text_words > 0 || evidence.repairs > 0;
         let needed = if free { EVIDENCE_FREE_MIN } else { EVIDENCE_MIN };
         if at != self.view.end || evidence.found < needed {
             return;
@@ -262,21 +316,31 @@ fn number(value: f64, integer: bool) -> Option<Value> {
     Number::from_f64(value).map(Value::Number)
 }
 
+/// Whether a template takes words that could be anything.
+pub(super) fn has_free_text(program: &[Op]) -> bool {
+    program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
+}
+
 /// How much a fixed word says about the sentence.
 pub(super) fn weight(word: &str) -> f32 {
+    if is_article(word) {
+        0.1
+    } else if is_small(word) {
+        0.5
+    } else {
+        1.0
+    }
+}
+
+/// Words that hold a sentence together and say nothing by themselves.
+fn is_small(word: &str) -> bool {
     const SMALL: [&str; 52] = [
         "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and", "or", "is", "are",
         "am", "be", "was", "do", "does", "did", "have", "has", "can", "could", "would", "will", "i", "me", "my", "you",
         "your", "it", "we", "us", "this", "that", "these", "those", "there", "what", "which", "how", "when", "who",
         "so", "too", "then", "if", "not", "say",
     ];
-    if is_article(word) {
-        0.1
-    } else if SMALL.contains(&word) {
-        0.5
-    } else {
-        1.0
-    }
+    SMALL.contains(&word)
 }
 
 fn is_article(word: &str) -> bool {
@@ -285,24 +349,4 @@ fn is_article(word: &str) -> bool {
 
 fn is_skippable(word: &str) -> bool {
     is_article(word) || matches!(word, "please" | "just" | "quickly" | "maybe" | "actually")
-}
-
-/// Whether a recogniser may have written `heard` for `word`: one letter off, or the same by sound.
-fn sounds_like(word: &str, heard: &str) -> bool {
-    const LETTERS_MIN: usize = 4;
-    if word.len() < LETTERS_MIN || heard.len() < LETTERS_MIN || !word.is_ascii() {
-        return false;
-    }
-    match strsim::osa_distance(word, heard) {
-        0 | 1 => true,
-        2 => same_sound(word, heard),
-        _ => false,
-    }
-}
-
-fn same_sound(one: &str, other: &str) -> bool {
-    use rphonetic::{DoubleMetaphone, Encoder};
-    let ascii = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
-    let encoder = DoubleMetaphone::default();
-    ascii(one) && ascii(other) && encoder.encode(one) == encoder.encode(other)
 }

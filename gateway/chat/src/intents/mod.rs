@@ -10,6 +10,7 @@ mod courtesy;
 mod duration;
 mod expression;
 mod grammar;
+mod hearing;
 mod matcher;
 mod reply;
 mod template;

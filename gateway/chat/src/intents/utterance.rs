@@ -53,10 +53,23 @@ pub(super) struct View<'a> {
 
 impl<'a> Utterance<'a> {
     pub fn new(source: &'a str, now: DateTime) -> Self {
-        let words = words::cut(source);
+        Self::of_words(source, words::cut(source), now)
+    }
+
+    fn of_words(source: &'a str, words: Vec<Word>, now: DateTime) -> Self {
         let english = Language::english();
         let numbers = (0..words.len()).map(|at| readings(&words, at, &english)).collect();
         Self { source, words, numbers, now, slots: RefCell::default() }
+    }
+
+    /// The same with small words put right that only one spelling makes sense of where they stand: "for
+    /// minutes" is four of them, "half our" is half an hour. Free text keeps what was written.
+    pub fn respelled(&self) -> Option<Self> {
+        let mut words = self.words.clone();
+        for at in 0..words.len() {
+            respell(&mut words, at);
+        }
+        (words != self.words).then(|| Self::of_words(self.source, words, self.now))
     }
 
     pub fn view(&'a self, end: usize) -> View<'a> {
@@ -121,6 +134,35 @@ impl<'a> View<'a> {
     /// The first of several phrases that stands at `at`.
     pub fn any_phrase(&self, at: usize, phrases: &[&str]) -> Option<usize> {
         phrases.iter().find_map(|phrase| self.phrase(at, phrase))
+    }
+}
+
+fn respell(words: &mut [Word], at: usize) {
+    let text = |at: Option<usize>| at.and_then(|at| words.get(at)).map_or("", |word| word.text.as_str());
+    let (before, here, behind) = (text(at.checked_sub(1)), text(Some(at)), text(Some(at + 1)));
+    let number_before = at > 0 && matches!(words[at - 1].kind, Kind::Number(_)) || starts_number(before);
+    let operator = matches!(before, "times" | "plus" | "minus" | "*" | "+" | "-" | "x");
+    let counted = matches!(behind, "minutes" | "hours" | "seconds" | "days" | "weeks");
+    let new = match here {
+        "for" | "fore" if counted || operator => "4",
+        "to" | "too" | "do" if counted || operator => "2",
+        "won" if counted || operator => "1",
+        "ate" if counted || operator => "8",
+        "our" if number_before || matches!(before, "half" | "an" | "a") => "hour",
+        "ours" if number_before => "hours",
+        "on" if before == "percent" => "of",
+        _ => "",
+    };
+    let clock = match words[at].kind {
+        // "at 1730"
+        Kind::Number(value) if before == "at" && here.len() == 4 => Some(value as u32),
+        _ => None,
+    };
+    if let Some((hour, minute)) = clock.map(|digits| (digits / 100, digits % 100)).filter(|(h, m)| *h < 24 && *m < 60) {
+        words[at].kind = Kind::Clock(hour, minute);
+    } else if !new.is_empty() {
+        words[at].kind = new.parse().map_or(Kind::Plain, Kind::Number);
+        words[at].text = new.to_owned();
     }
 }
 
@@ -269,6 +311,29 @@ fn starts_number(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_words_are_put_right_where_one_spelling_makes_sense() {
+        for (heard, meant) in [
+            ("new timer for minutes", "new timer 4 minutes"),
+            ("a timer for for minutes", "a timer for 4 minutes"),
+            ("start a half our timer", "start a half hour timer"),
+            ("2 ours", "2 hours"),
+            ("3.5 times do", "3.5 times 2"),
+            ("15% on 80", "15 percent of 80"),
+            ("two of our friends", "two of our friends"),
+            ("what to do for hours", "what to do 4 hours"),
+            ("look at the time", "look at the time"),
+        ] {
+            let utterance = Utterance::new(heard, DateTime::MIN);
+            let respelled = utterance.respelled();
+            let words = &respelled.as_ref().unwrap_or(&utterance).words;
+            let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+            assert_eq!(words.join(" "), meant);
+        }
+        let pills = Utterance::new("my pills at 1730", DateTime::MIN).respelled().unwrap();
+        assert_eq!(pills.words[3].kind, Kind::Clock(17, 30));
+    }
 
     #[test]
     fn numbers_are_read_however_they_are_written() {

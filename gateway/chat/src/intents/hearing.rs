@@ -1,0 +1,152 @@
+//! What a recogniser may have written for a word that was said, and how far-fetched that is.
+
+/// A word that sounds the same: what was said is hardly in doubt.
+const HOMOPHONE: f32 = 0.3;
+/// The word with another ending: "reminds" for "remind".
+const INFLECTED: f32 = 0.4;
+/// Two words for one: "can sell" for "cancel".
+const SPLIT: f32 = 0.5;
+/// One small word for another: "of" for "at".
+const SMALL: f32 = 0.5;
+/// A word that is spelled or sounds nearly the same.
+const ALIKE: f32 = 0.75;
+/// Shorter words than this are too alike to be forgiven by their letters.
+const LETTERS_MIN: usize = 4;
+/// Shorter words than this are other words with an ending.
+const STEM_MIN: usize = 5;
+/// One letter in so many may differ.
+const LETTERS_PER_MISTAKE: usize = 3;
+/// Letters that may differ where the consonants sound the same.
+const SAME_SOUND_LETTERS_MAX: usize = 2;
+
+/// English words that sound alike and that commands are made of, as groups.
+const HOMOPHONES: [&[&str]; 24] = [
+    &["add", "ad", "at"],
+    &["are", "our"],
+    &["brake", "break"],
+    &["buy", "by", "bye"],
+    &["check", "cheque"],
+    &["find", "fined"],
+    &["for", "four", "fore", "4"],
+    &["hear", "here"],
+    &["hour", "our"],
+    &["hours", "ours"],
+    &["in", "inn"],
+    &["know", "no"],
+    &["mail", "male"],
+    &["new", "knew"],
+    &["one", "won", "1"],
+    &["read", "red"],
+    &["set", "sat", "said", "sit"],
+    &["some", "sum"],
+    &["start", "star"],
+    &["notes", "nose"],
+    &["there", "their", "they"],
+    &["to", "too", "two", "2"],
+    &["end", "and"],
+    &["write", "right", "rite"],
+];
+
+/// What it costs to take `heard` for `word`; `None` where nobody would. The words differ. Beside a
+/// free text, which could be anything (`strict`), only what sounds the same counts.
+pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
+    let together = |group: &&[&str]| group.contains(&word) && group.contains(&heard);
+    if HOMOPHONES.iter().any(|group| together(&group)) {
+        return Some(HOMOPHONE);
+    }
+    let (letters, others) = (word.len(), heard.len());
+    if letters < LETTERS_MIN || others < LETTERS_MIN || letters.abs_diff(others) > 3 || !word.is_ascii() {
+        return None;
+    }
+    if letters.min(others) >= STEM_MIN
+        && letters.abs_diff(others) <= 2
+        && (word.starts_with(heard) || heard.starts_with(word))
+    {
+        return Some(INFLECTED);
+    }
+    if strict {
+        return None;
+    }
+    let mistakes = strsim::osa_distance(word, heard);
+    let alike =
+        mistakes <= letters / LETTERS_PER_MISTAKE || (mistakes <= SAME_SOUND_LETTERS_MAX && same_sound(word, heard));
+    alike.then_some(ALIKE)
+}
+
+/// What it costs to take one small word for another.
+pub(super) fn small_cost() -> f32 {
+    SMALL
+}
+
+/// What it costs to take two words for `word`.
+pub(super) fn split_cost(word: &str, first: &str, second: &str) -> Option<f32> {
+    if word.len() < LETTERS_MIN || second.is_empty() {
+        return None;
+    }
+    // The "t" of "can't" is not heard before another consonant.
+    let joined = [first.trim_end_matches("'t"), second].concat();
+    if joined == word {
+        return Some(HOMOPHONE);
+    }
+    (joined.len().abs_diff(word.len()) <= 2 && begins_alike(word, &joined)).then_some(SPLIT)
+}
+
+/// Whether the consonants of `joined` are those of `word`, and at most one more behind them.
+fn begins_alike(word: &str, joined: &str) -> bool {
+    let (meant, heard) = (consonants(word), consonants(joined));
+    // Fewer consonants fit half the dictionary.
+    const CONSONANTS_MIN: usize = 4;
+    meant.len() >= CONSONANTS_MIN && heard.starts_with(&meant) && heard.len() <= meant.len() + 1
+}
+
+/// The Double Metaphone of a word; empty where it does not apply.
+fn consonants(word: &str) -> String {
+    use rphonetic::{DoubleMetaphone, Encoder};
+    let ascii = word.bytes().all(|byte| byte.is_ascii_lowercase());
+    if ascii { DoubleMetaphone::new(Some(8)).encode(word) } else { String::new() }
+}
+
+/// Whether the consonants are the same to the ear.
+fn same_sound(one: &str, other: &str) -> bool {
+    let meant = consonants(one);
+    !meant.is_empty() && meant == consonants(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_alike_by_sound_or_letters() {
+        for (word, heard, expected) in [
+            ("read", "red", Some(HOMOPHONE)),
+            ("write", "right", Some(HOMOPHONE)),
+            ("for", "4", Some(HOMOPHONE)),
+            ("remind", "reminds", Some(INFLECTED)),
+            ("remind", "remained", Some(ALIKE)),
+            ("timer", "time", Some(ALIKE)),
+            ("brightness", "brightest", Some(ALIKE)),
+            ("note", "vote", Some(ALIKE)),
+            ("note", "mode", None),
+            ("set", "see", None),
+            ("camera", "cameo", None),
+            ("photo", "photograph", None),
+        ] {
+            assert_eq!(cost(word, heard, false), expected, "{word} {heard}");
+            let strict = expected.filter(|cost| *cost < ALIKE);
+            assert_eq!(cost(word, heard, true), strict, "{word} {heard}");
+        }
+    }
+
+    #[test]
+    fn a_word_may_come_in_two() {
+        assert_eq!(split_cost("cancel", "can", "sell"), Some(SPLIT));
+        assert_eq!(split_cost("cancel", "can't", "solve"), Some(SPLIT));
+        assert_eq!(split_cost("remind", "re", "mind"), Some(HOMOPHONE));
+        assert_eq!(split_cost("snapshot", "snap", "shot"), Some(HOMOPHONE));
+        assert_eq!(split_cost("cancel", "can", ""), None);
+        assert_eq!(split_cost("cancel", "can", "you"), None);
+        assert_eq!(split_cost("cancel", "can", "see"), None);
+        assert_eq!(split_cost("set", "s", "et"), None);
+    }
+}
