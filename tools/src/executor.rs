@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    caller::Caller,
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
     ports::{ConsentRequest, Ports},
     registry::{Registered, Registry, Snapshot},
@@ -31,6 +32,8 @@ pub struct CallContext {
     pub default_timeout: Duration,
     /// Who asks.
     pub client: ClientClass,
+    /// The client itself, where it can be spoken to while the call runs.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 /// Runs calls.
@@ -93,7 +96,15 @@ impl Executor {
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
         };
-        let asking = self.ports.consent.ask(request, context.cancel.clone());
+        let asking = async {
+            // Whoever wished for the call is asked; the wearer where that client cannot be.
+            if let Some(caller) = &context.caller
+                && let Some(outcome) = caller.consent(&request, &context.cancel).await
+            {
+                return outcome;
+            }
+            self.ports.consent.ask(request, context.cancel.clone()).await
+        };
         let limit = Duration::from_millis(CONSENT_MS_MAX);
         let outcome = tokio::select! {
             biased;
@@ -132,6 +143,7 @@ impl Executor {
             cancel: cancel.clone(),
             ports: self.ports.clone(),
             offered,
+            caller: context.caller,
         };
         let running = AssertUnwindSafe(async { tool.runner.run(run, call).await }).catch_unwind();
         tokio::select! {

@@ -7,12 +7,14 @@
 pub mod apps;
 pub mod arguments;
 pub mod builtin;
+pub mod caller;
 pub mod device;
 pub mod executor;
 #[cfg(test)]
 mod fakes_tests;
 pub mod limits;
 pub mod matching;
+pub mod mcp;
 pub mod phrases;
 pub mod ports;
 pub mod registry;
