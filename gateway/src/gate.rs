@@ -16,6 +16,7 @@ use crate::{
     device_task,
     effects::{compute::Compute, ports::Questions},
     identity::{self, GatewayKey, Pairings},
+    mcp::Mcp,
     roster::Roster,
     store::Store,
     telemetry::Turns,
@@ -58,6 +59,8 @@ pub struct Gate {
     pub registry: Arc<Registry>,
     /// Runs tools.
     pub executor: Executor,
+    /// MCP in both directions.
+    pub mcp: Mcp,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
     /// Who answers.

@@ -10,6 +10,7 @@ pub mod effects;
 pub mod gate;
 pub mod identity;
 mod mail;
+pub mod mcp;
 mod models;
 mod mouth;
 pub mod pages;

@@ -33,6 +33,7 @@ use crate::{
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
+    mcp::Mcp,
     models,
     roster::Roster,
     store::Store,
@@ -75,6 +76,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
     let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
+    let mcp = crate::mcp::Prepared::load(&config).map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
     let bound = Bound::bind(&listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
@@ -94,12 +96,15 @@ pub async fn start(config: Checked) -> Result<Running> {
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
+    let executor = Executor::new(registry.clone(), ports);
+    let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
     let public_key = key.public();
     let stop = CancellationToken::new();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
-        executor: Executor::new(registry.clone(), ports),
+        executor,
+        mcp,
         compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
         key,
         store,
@@ -141,6 +146,7 @@ impl Running {
         if tokio::time::timeout(wait, self.gate.open.wait()).await.is_err() {
             tracing::warn!("some devices did not take their goodbye");
         }
+        self.gate.mcp.stop().await;
         for task in self.tasks {
             drop(task.await);
         }

@@ -2,6 +2,7 @@
 
 mod check;
 mod devices;
+mod mcp;
 mod models;
 mod serve;
 mod transcribe;
@@ -34,6 +35,8 @@ enum Command {
     Check(check::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Speak MCP over standard input and output, for a client that starts this command.
+    Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
@@ -51,6 +54,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
+        Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),

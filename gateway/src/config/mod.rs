@@ -1,5 +1,6 @@
 //! The configuration: raw TOML, checked once, no doubts afterwards.
 
+mod mcp;
 mod raw;
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
 
 use gateway_core::conversation;
 
+pub use mcp::{Key, Mcp};
 pub use raw::{ModelKind, Raw};
 
 use crate::gate::Limits;
@@ -30,6 +32,8 @@ pub struct Checked {
     pub web: SocketAddr,
     /// QUIC.
     pub quic: Option<SocketAddr>,
+    /// Let glasses in over WebSocket.
+    pub websocket: bool,
     /// Accept `ws://` from other machines.
     pub plain: bool,
     /// Serve the page to talk from a browser, on loopback.
@@ -50,6 +54,10 @@ pub struct Checked {
     pub limits: Limits,
     /// Largest store, in MiB.
     pub store_size_max_mib: usize,
+    /// MCP in both directions.
+    pub mcp: Mcp,
+    /// Folder of the file, where it has one: relative paths in it start there.
+    pub folder: Option<PathBuf>,
 }
 
 /// Who answers.
@@ -195,6 +203,7 @@ impl Problems<'_> {
             models_dir,
             web: web?,
             quic: quic?,
+            websocket: raw.listen.websocket,
             plain: raw.listen.plain,
             try_page: raw.listen.try_page,
             language: raw.language,
@@ -204,6 +213,8 @@ impl Problems<'_> {
             speed,
             limits,
             store_size_max_mib,
+            mcp: raw.mcp,
+            folder: Path::new(self.file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf),
         })
     }
 

@@ -20,6 +20,7 @@ pub struct Raw {
     pub(super) voice: Voice,
     pub(super) store: Store,
     pub(super) limits: Limits,
+    pub(super) mcp: super::mcp::Mcp,
 }
 
 #[derive(Debug, Deserialize)]
@@ -27,6 +28,7 @@ pub struct Raw {
 pub(super) struct Listen {
     pub(super) web: Spanned<String>,
     pub(super) quic: Spanned<String>,
+    pub(super) websocket: bool,
     pub(super) plain: bool,
     pub(super) try_page: bool,
 }
@@ -110,6 +112,7 @@ impl Default for Raw {
             voice: Voice::default(),
             store: Store::default(),
             limits: Limits::default(),
+            mcp: super::mcp::Mcp::default(),
         }
     }
 }
@@ -119,6 +122,7 @@ impl Default for Listen {
         Self {
             web: unwritten("127.0.0.1:8460".to_owned()),
             quic: unwritten("127.0.0.1:8460".to_owned()),
+            websocket: true,
             plain: false,
             try_page: true,
         }

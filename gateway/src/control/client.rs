@@ -19,6 +19,14 @@ const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// # Errors
 /// None runs, or it refuses.
 pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
+    converse(data_dir, request).map(|(answer, _)| answer)
+}
+
+/// Asks, and keeps the connection for what comes after the answer.
+///
+/// # Errors
+/// None runs, or it refuses.
+pub fn converse(data_dir: &Path, request: &Request) -> Result<(Answer, UnixStream)> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -35,9 +43,9 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
     line.push(b'\n');
     stream.write_all(&line)?;
     let mut answer = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
+    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
     match serde_json::from_str(&answer).context("the gateway's answer was not understood: is it another version?")? {
         Answer::Error { message } => bail!("{message}"),
-        answer => Ok(answer),
+        answer => Ok((answer, stream)),
     }
 }

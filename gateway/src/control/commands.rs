@@ -21,6 +21,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Rename { .. } => "rename",
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
+        Request::Mcp { .. } => "mcp",
     }
 }
 
@@ -68,6 +69,8 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             let cut = gate.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
+        // The server of the socket takes the connection over after this answer.
+        Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }

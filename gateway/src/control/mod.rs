@@ -7,6 +7,7 @@ pub mod server;
 
 use std::path::{Path, PathBuf};
 
+use gateway_core::vocab::ClientClass;
 use serde::{Deserialize, Serialize};
 
 use crate::telemetry::TurnRecord;
@@ -31,6 +32,8 @@ pub enum Request {
     Revoke { device: String },
     /// The latest turns.
     Turns { count: usize },
+    /// From the answer on, this connection carries MCP.
+    Mcp { user: String, class: ClientClass },
 }
 
 /// What is answered.

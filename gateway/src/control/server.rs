@@ -11,11 +11,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use tools::mcp::server::Who;
+
 use super::{Answer, LINE_BYTES_MAX, Request, commands, socket_path};
 use crate::{effects::spawn, gate::Gate};
 
-/// Clients at once.
-const CLIENTS_MAX: usize = 16;
+/// Clients at once; one that speaks MCP stays for hours.
+const CLIENTS_MAX: usize = 32;
 /// How long a client may take to say what it wants.
 const REQUEST_MS_MAX: u64 = 5_000;
 
@@ -75,8 +77,12 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     let mut line = Vec::new();
     let mut reader = BufReader::new(read).take(LINE_BYTES_MAX as u64);
     timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
+    let mut mcp = None;
     let answer = match serde_json::from_slice::<Request>(&line) {
         Ok(request) => {
+            if let Request::Mcp { user, class } = &request {
+                mcp = Some(Who { user: user.clone(), class: *class });
+            }
             tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
             commands::run(gate, request).await
         }
@@ -85,5 +91,10 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     let mut reply = serde_json::to_vec(&answer)?;
     reply.push(b'\n');
     timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;
+    if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
+        // The client says nothing before it has read the answer: nothing is left in the buffer.
+        let read = reader.into_inner().into_inner();
+        gate.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
+    }
     Ok(())
 }
