@@ -18,6 +18,7 @@ use crate::{
     ear::PauseJudge,
     effects::{books::StoredSwitches, compute::Compute, questions::Questions},
     identity::{self, GatewayKey, Pairings},
+    mcp::Mcp,
     roster::Roster,
     store::Store,
     telemetry::Turns,
@@ -66,6 +67,8 @@ pub struct Gate {
     pub executor: Executor,
     /// What users have switched off.
     pub switches: Arc<StoredSwitches>,
+    /// MCP in both directions.
+    pub mcp: Mcp,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
     /// Who answers.

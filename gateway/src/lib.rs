@@ -11,6 +11,7 @@ pub mod effects;
 pub mod gate;
 pub mod identity;
 mod mail;
+pub mod mcp;
 mod models;
 mod mouth;
 pub mod pages;

@@ -40,6 +40,7 @@ use crate::{
     },
     gate::Gate,
     identity::{GatewayKey, Pairings},
+    mcp::Mcp,
     models,
     roster::Roster,
     store::Store,
@@ -87,6 +88,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
     let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
+    let mcp = crate::mcp::Prepared::load(&config).map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
     let bound = Bound::bind(&listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
@@ -126,11 +128,14 @@ pub async fn start(config: Checked) -> Result<Running> {
         switches: Some(switches.clone()),
         limits: config.tool_limits,
     };
+    let executor = Executor::with_books(registry.clone(), ports, books);
+    let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
     let public_key = key.public();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
-        executor: Executor::with_books(registry.clone(), ports, books),
+        executor,
+        mcp,
         compute: Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX)
             .context("starting the synthesis threads")?,
         key,
@@ -178,6 +183,7 @@ impl Running {
         if tokio::time::timeout(wait, self.gate.open.wait()).await.is_err() {
             tracing::warn!("some devices did not take their goodbye");
         }
+        self.gate.mcp.stop().await;
         for task in self.tasks {
             drop(task.await);
         }

@@ -12,6 +12,9 @@ use tracing_subscriber::EnvFilter;
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;
 
+/// The library for MCP logs whole messages, which may hold what was said.
+const LOG_DEFAULT: &str = "info,rmcp=error";
+
 /// When each stage of a turn was reached, in microseconds of the gateway's clock, and how long the
 /// parts took. Absent: the turn did not come through there.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -130,7 +133,7 @@ impl Turns {
 
 /// Sends the log to standard error, as text or JSON lines; `RUST_LOG` overrides the level.
 pub fn start(json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_DEFAULT));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start (tests in one process) keeps the first.
     drop(if json { builder.json().try_init() } else { builder.try_init() });

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     arguments::Refusal,
     attempt,
+    caller::Caller,
     consent::{self, cancelled},
     intents::{self, Entry, Intent, Journal, Past, Running},
     ledger::{Ledger, Record},
@@ -52,6 +53,8 @@ pub struct CallContext {
     pub default_timeout: Duration,
     /// Who asks.
     pub client: ClientClass,
+    /// The client itself, where it can be spoken to while the call runs.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 /// What is written down about calls, and what holds them back. Every part may be missing.
@@ -313,6 +316,7 @@ impl Executor {
             cancel: context.cancel,
             ports: self.ports.clone(),
             offered,
+            caller: context.caller,
         };
         let mut result = attempt::run(tool, run, call, until).await;
         check_output(tool, &result);
@@ -349,7 +353,15 @@ impl Executor {
             arguments: call.arguments.clone(),
             arguments_hash: arguments_hash(&call.name, &call.arguments),
         };
-        let asking = self.ports.consent.ask(request, context.cancel.clone());
+        let asking = async {
+            // Whoever wished for the call is asked; the wearer where that client cannot be.
+            if let Some(caller) = &context.caller
+                && let Some(outcome) = caller.consent(&request, &context.cancel).await
+            {
+                return outcome;
+            }
+            self.ports.consent.ask(request, context.cancel.clone()).await
+        };
         let limit = Duration::from_millis(CONSENT_MS_MAX);
         let outcome = tokio::select! {
             biased;

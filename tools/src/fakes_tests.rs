@@ -122,6 +122,7 @@ pub(crate) fn context() -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
         client: Default::default(),
+        caller: None,
     }
 }
 

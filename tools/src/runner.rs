@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ports::Ports, registry::Snapshot};
+use crate::{caller::Caller, ports::Ports, registry::Snapshot};
 
 /// Where a call comes from and what it may use.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct RunContext {
     pub ports: Ports,
     /// The tools that are offered at this moment.
     pub offered: Arc<Snapshot>,
+    /// The client that called, where it can be spoken to meanwhile.
+    pub caller: Option<Arc<dyn Caller>>,
 }
 
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
-use crate::config;
+use crate::{config, mcp::Prepared};
 
 /// Check a configuration.
 #[derive(clap::Args)]
@@ -23,11 +23,21 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     }
     let path = arguments.file.clone().or(config);
     let checked = super::load(path.clone())?;
+    let mcp = Prepared::load(&checked);
+    if let Err(problems) = &mcp {
+        for problem in problems {
+            eprintln!("{problem}");
+        }
+        bail!("the section [mcp] has {} problem(s)", problems.len());
+    }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
     println!("  models  {}", checked.models_dir.display());
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    if let Ok(mcp) = mcp {
+        println!("  mcp     {mcp}");
+    }
     Ok(())
 }

@@ -1,9 +1,10 @@
 //! The commands. All that touch a running gateway are clients of its control socket.
 
-mod apps;
 mod approvals;
+mod apps;
 mod check;
 mod devices;
+mod mcp;
 mod models;
 mod serve;
 mod tools;
@@ -42,6 +43,8 @@ enum Command {
     Apps(apps::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Speak MCP over standard input and output, for a client that starts this command.
+    Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
@@ -65,6 +68,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
+        Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),

@@ -11,9 +11,41 @@ pub(super) struct Arguments {
     /// Log as JSON lines.
     #[arg(long)]
     log_json: bool,
+    /// Only these ways in, of those that the configuration allows.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<WayIn>,
+}
+
+/// A way into the gateway. The control socket, which `lorgnette mcp` uses, is always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum WayIn {
+    /// Glasses over WebSocket.
+    Websocket,
+    /// Glasses over QUIC.
+    Quic,
+    /// The page to talk from a browser.
+    Page,
+    /// MCP over HTTP.
+    Mcp,
+}
+
+impl Arguments {
+    fn narrow(&self, config: Checked) -> Checked {
+        if self.only.is_empty() {
+            return config;
+        }
+        let wanted = |way| self.only.contains(&way);
+        let mut config = config;
+        config.websocket &= wanted(WayIn::Websocket);
+        config.quic = config.quic.filter(|_| wanted(WayIn::Quic));
+        config.try_page &= wanted(WayIn::Page);
+        config.mcp.http &= wanted(WayIn::Mcp);
+        config
+    }
 }
 
 pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
+    let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     let began_us = clock::mono_us();
     let runtime = tokio::runtime::Builder::new_multi_thread()

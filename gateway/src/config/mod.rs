@@ -1,5 +1,6 @@
 //! The configuration: raw TOML, checked once, no doubts afterwards.
 
+mod mcp;
 mod raw;
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
 
 use gateway_core::{conversation, vocab::RateLimit};
 
+pub use mcp::{Key, Mcp};
 pub use raw::{ModelKind, Raw};
 
 use crate::gate::Limits;
@@ -30,6 +32,8 @@ pub struct Checked {
     pub web: SocketAddr,
     /// QUIC.
     pub quic: Option<SocketAddr>,
+    /// Let glasses in over WebSocket.
+    pub websocket: bool,
     /// Accept `ws://` from other machines.
     pub plain: bool,
     /// Serve the page to talk from a browser, on loopback.
@@ -56,6 +60,10 @@ pub struct Checked {
     pub store_size_max_mib: usize,
     /// Where mini-apps on other machines reach the gateway; absent: they run on this one.
     pub apps_url: Option<String>,
+    /// MCP in both directions.
+    pub mcp: Mcp,
+    /// Folder of the file, where it has one: relative paths in it start there.
+    pub folder: Option<PathBuf>,
 }
 
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
@@ -215,6 +223,7 @@ impl Problems<'_> {
             models_dir,
             web: web?,
             quic: quic?,
+            websocket: raw.listen.websocket,
             plain: raw.listen.plain,
             try_page: raw.listen.try_page,
             language: raw.language,
@@ -227,6 +236,8 @@ impl Problems<'_> {
             tool_limits: tools::RateLimits { per_user, per_source },
             store_size_max_mib,
             apps_url,
+            mcp: raw.mcp,
+            folder: Path::new(self.file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf),
         })
     }
 

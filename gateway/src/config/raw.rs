@@ -21,6 +21,7 @@ pub struct Raw {
     pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) apps: Apps,
+    pub(super) mcp: super::mcp::Mcp,
 }
 
 #[derive(Debug, Deserialize)]
@@ -28,6 +29,7 @@ pub struct Raw {
 pub(super) struct Listen {
     pub(super) web: Spanned<String>,
     pub(super) quic: Spanned<String>,
+    pub(super) websocket: bool,
     pub(super) plain: bool,
     pub(super) try_page: bool,
 }
@@ -123,6 +125,7 @@ impl Default for Raw {
             store: Store::default(),
             limits: Limits::default(),
             apps: Apps::default(),
+            mcp: super::mcp::Mcp::default(),
         }
     }
 }
@@ -132,6 +135,7 @@ impl Default for Listen {
         Self {
             web: unwritten("127.0.0.1:8460".to_owned()),
             quic: unwritten("127.0.0.1:8460".to_owned()),
+            websocket: true,
             plain: false,
             try_page: true,
         }

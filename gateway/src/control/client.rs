@@ -14,7 +14,7 @@ use super::{Answer, Request, socket_path};
 /// Longest answer: a list of devices, turns or tools.
 const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// How long an answer may take.
-const ANSWER_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// Asks the gateway that runs on this data folder.
 ///
@@ -29,11 +29,19 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
 /// # Errors
 /// None runs, it refuses, or it does not answer in time.
 pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<Answer> {
+    converse(data_dir, request, wait).map(|(answer, _)| answer)
+}
+
+/// As [`ask_within`], and keeps the connection for what comes after the answer.
+///
+/// # Errors
+/// As of `ask_within`.
+pub fn converse(data_dir: &Path, request: &Request, wait: Duration) -> Result<(Answer, UnixStream)> {
     let stream = send(data_dir, request)?;
     stream.set_read_timeout(Some(wait))?;
     let mut answer = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    understood(&answer)
+    BufReader::new((&stream).take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
+    Ok((understood(&answer)?, stream))
 }
 
 /// Asks, and hands over one answer after the other until the gateway stops or `take` says that it is enough (`false`).

@@ -13,7 +13,7 @@ use std::{
 };
 
 use ::tools::ledger::Usage;
-use gateway_core::vocab::{ToolResult, ToolSpec};
+use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::{effects::questions::Event, telemetry::TurnRecord};
@@ -54,6 +54,8 @@ pub enum Request {
     WatchApprovals,
     /// An operator's answer to a question.
     AnswerApproval { id: u64, yes: bool },
+    /// From the answer on, this connection carries MCP.
+    Mcp { user: String, class: ClientClass },
 }
 
 /// What is answered.

@@ -11,14 +11,16 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use tools::mcp::server::Who;
+
 use super::{Answer, LINE_BYTES_MAX, Request, commands, socket_path};
 use crate::{
     effects::{questions::WATCHERS_MAX, spawn},
     gate::Gate,
 };
 
-/// Clients at once.
-const CLIENTS_MAX: usize = 16;
+/// Clients at once; one that speaks MCP stays for hours.
+const CLIENTS_MAX: usize = 32;
 /// How long a client may take to say what it wants.
 const REQUEST_MS_MAX: u64 = 5_000;
 
@@ -82,14 +84,24 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     if matches!(request, Ok(Request::WatchApprovals)) {
         return watch_approvals(reader.into_inner(), write, gate).await;
     }
+    let mut mcp = None;
     let answer = match request {
         Ok(request) => {
+            if let Request::Mcp { user, class } = &request {
+                mcp = Some(Who { user: user.clone(), class: *class });
+            }
             tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
             commands::run(gate, request).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
-    say(&mut write, &answer).await
+    say(&mut write, &answer).await?;
+    if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
+        // The client says nothing before it has read the answer: nothing is left in the buffer.
+        let read = reader.into_inner().into_inner();
+        gate.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
+    }
+    Ok(())
 }
 
 /// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.

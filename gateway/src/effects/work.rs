@@ -98,6 +98,7 @@ impl Work {
             cancel,
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
+            caller: None,
         };
         let (executor, mail) = (self.executor.clone(), self.mail.clone());
         spawn("tool", async move {

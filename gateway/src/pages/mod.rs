@@ -51,6 +51,9 @@ pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -
     if path == try_page::PATH || path.starts_with(try_page::FOLDER) {
         return try_page::answer(request, peer, gate).await;
     }
+    if let Some(class) = crate::mcp::class_of(path) {
+        return gate.mcp.answer(class, request, peer).await;
+    }
     plain(StatusCode::NOT_FOUND, "nothing here; glasses connect to /glasses\n")
 }
 

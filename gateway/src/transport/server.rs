@@ -206,7 +206,7 @@ where
 }
 
 async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
-    if request.uri().path() == PATH {
+    if request.uri().path() == PATH && peer.gate.config.websocket {
         return upgrade(request, peer);
     }
     if matches!(request.uri().path(), apps::PATH | apps::PATH_OLD) {

@@ -172,6 +172,7 @@ impl Bench {
             activated: self.activated,
             ports: World::usual().ports(),
             offered: Registry::new().snapshot("", ""),
+            caller: None,
         };
         self.runner.run(context, call("com.example.todo.list.add", arguments)).await
     }

@@ -1,0 +1,59 @@
+//! The section `[mcp]`, as it is written and as it is used.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use gateway_core::vocab::ClientClass;
+use serde::Deserialize;
+use tools::mcp::config::Raw as RawServer;
+
+/// MCP in both directions. What stands in other files or in the environment is looked up when the
+/// gateway starts, and by `lorgnette check`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mcp {
+    /// Serve MCP over HTTP at `/mcp`, `/mcp/copilot` and `/mcp/external`.
+    pub http: bool,
+    /// Names of this machine in the Host header, beside those of loopback.
+    pub hosts: Vec<String>,
+    /// Origins of pages that may connect, beside our own on loopback.
+    pub origins: Vec<String>,
+    /// Programs on this machine need no key for `/mcp`.
+    pub without_key: bool,
+    /// Bearer keys.
+    pub keys: Vec<Key>,
+    /// The downstream server that is exposed unrenamed.
+    pub flatten: Option<String>,
+    /// A file in the common `mcpServers` form.
+    pub file: Option<PathBuf>,
+    /// Downstream servers, by name.
+    pub servers: BTreeMap<String, RawServer>,
+}
+
+/// A bearer key: whose it is, and where it is kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    /// User.
+    pub user: String,
+    /// Class of the clients that bring it.
+    pub class: ClientClass,
+    /// Variable that holds it.
+    pub env: Option<String>,
+    /// File that holds it.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            http: true,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            without_key: false,
+            keys: Vec::new(),
+            flatten: None,
+            file: None,
+            servers: BTreeMap::new(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Bearer keys, of which only hashes are kept.
+
+use std::{fs, path::Path};
+
+use gateway_core::vocab::ClientClass;
+use sha2::{Digest as _, Sha256};
+
+use crate::config::Key;
+
+/// Shortest key: below this it can be guessed.
+const KEY_BYTES_MIN: usize = 16;
+/// Largest file of a key.
+const FILE_BYTES_MAX: u64 = 4096;
+
+/// The keys by hash.
+#[derive(Default)]
+pub(super) struct Keys(Vec<([u8; 32], String, ClientClass)>);
+
+impl Keys {
+    /// Reads the keys from where the configuration says.
+    pub(super) fn load(keys: &[Key], folder: Option<&Path>, problems: &mut Vec<String>) -> Self {
+        let mut loaded = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            match secret(key, folder) {
+                Ok(secret) => loaded.push((hash(&secret), key.user.clone(), key.class)),
+                Err(why) => problems.push(format!("mcp.keys, entry {}: {why}", at + 1)),
+            }
+        }
+        Self(loaded)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whose key it is, and for which class. Hashes are compared: how long that takes tells nothing
+    /// about a key.
+    pub(super) fn find(&self, key: &str) -> Option<(&str, ClientClass)> {
+        let wanted = hash(key);
+        self.0.iter().find(|(hash, ..)| *hash == wanted).map(|(_, user, class)| (user.as_str(), *class))
+    }
+}
+
+fn hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key.as_bytes()).into()
+}
+
+fn secret(key: &Key, folder: Option<&Path>) -> Result<String, String> {
+    let text = match (&key.env, &key.file) {
+        (Some(env), None) => {
+            std::env::var(env).map_err(|_| format!("the environment variable {env} is not set; it holds the key"))?
+        }
+        (None, Some(file)) => {
+            let path = folder.unwrap_or(Path::new("")).join(file);
+            let shown = path.display();
+            let size = fs::metadata(&path).map_err(|error| format!("{shown}: {error}"))?.len();
+            if size > FILE_BYTES_MAX {
+                return Err(format!("{shown}: {size} bytes are no key"));
+            }
+            fs::read_to_string(&path).map_err(|error| format!("{shown}: {error}"))?
+        }
+        _ => return Err("needs either `env` or `file`, where the key is kept".to_owned()),
+    };
+    let text = text.trim();
+    if text.len() < KEY_BYTES_MIN {
+        return Err(format!("the key has {} characters; at least {KEY_BYTES_MIN} are needed", text.len()));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(file: &Path) -> Key {
+        Key { user: "ada".into(), class: ClientClass::External, env: None, file: Some(file.into()) }
+    }
+
+    #[test]
+    fn a_key_is_found_by_its_text_only() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("key"), "correct horse battery\n").unwrap();
+        let mut problems = Vec::new();
+        let keys = Keys::load(&[key(Path::new("key"))], Some(folder.path()), &mut problems);
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(keys.find("correct horse battery"), Some(("ada", ClientClass::External)));
+        for wrong in ["", "correct horse batter", "correct horse battery ", "Correct horse battery"] {
+            assert_eq!(keys.find(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_key_is_told_without_the_key() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("short"), "hunter2").unwrap();
+        let nowhere = Key { user: "ada".into(), class: ClientClass::External, env: None, file: None };
+        let table = [(key(Path::new("short")), "at least 16"), (key(Path::new("none")), "none"), (nowhere, "either")];
+        for (key, wanted) in table {
+            let mut problems = Vec::new();
+            Keys::load(&[key], Some(folder.path()), &mut problems);
+            assert!(problems[0].contains(wanted) && !problems[0].contains("hunter2"), "{problems:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! MCP in both directions, as the house runs it: downstream servers from the configuration, clients
+//! over HTTP with keys, and over the control socket.
+
+mod keys;
+
+use std::{fmt, fs, net::SocketAddr, path::Path, sync::Arc};
+
+use anyhow::{Result, anyhow};
+use gateway_core::vocab::ClientClass;
+use hyper::{Request, StatusCode, body::Incoming, header};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tools::{
+    executor::Executor,
+    mcp::{
+        client::{Pool, State},
+        config::{self as servers, SERVERS_MAX, Server},
+        server::{Http, Hub, Limits, Who},
+    },
+};
+
+use self::keys::Keys;
+use crate::{
+    clock,
+    config::Checked,
+    roster::Roster,
+    transport::server::{Reply, plain},
+};
+
+/// Largest file of servers.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Whose tools programs on this machine see without a key.
+const USER: &str = "wearer";
+
+/// The class that a path is for.
+pub fn class_of(path: &str) -> Option<ClientClass> {
+    match path {
+        "/mcp" => Some(ClientClass::Internal),
+        "/mcp/copilot" => Some(ClientClass::Copilot),
+        "/mcp/external" => Some(ClientClass::External),
+        _ => None,
+    }
+}
+
+/// Everything that stands outside the configuration file, read and checked.
+pub struct Prepared {
+    servers: Vec<Server>,
+    keys: Keys,
+    config: crate::config::Mcp,
+}
+
+impl Prepared {
+    /// Reads the file of servers, the keys, and the variables that either needs.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn load(config: &Checked) -> Result<Self, Vec<String>> {
+        let (mut servers, mut problems) = (Vec::new(), Vec::new());
+        let mcp = &config.mcp;
+        let variable = |name: &str| std::env::var(name).ok();
+        for (name, raw) in &mcp.servers {
+            match servers::check(name, raw.clone(), &variable) {
+                Ok(server) => servers.extend(server),
+                Err(problem) => problems.push(format!("[mcp.servers] {problem}")),
+            }
+        }
+        if let Some(file) = &mcp.file {
+            let path = config.folder.as_deref().unwrap_or(Path::new("")).join(file);
+            match read(&path).and_then(|text| servers::check_file(&text, &variable)) {
+                Ok(more) => servers.extend(more),
+                Err(problem) => problems.push(format!("mcp.file {}: {problem}", path.display())),
+            }
+        }
+        servers.sort_by(|a, b| a.name.cmp(&b.name));
+        for pair in servers.windows(2) {
+            if let [one, other] = pair
+                && one.name.replace('_', "-") == other.name.replace('_', "-")
+            {
+                problems.push(format!("the MCP servers `{}` and `{}` have the same name", one.name, other.name));
+            }
+        }
+        if servers.len() > SERVERS_MAX {
+            problems.push(format!("{} MCP servers; at most {SERVERS_MAX} are accepted", servers.len()));
+        }
+        if let Some(flat) = &mcp.flatten
+            && !servers.iter().any(|server| server.name == *flat)
+        {
+            problems
+                .push(format!("`mcp.flatten` is `{flat}`, but no server in [mcp.servers] or mcp.file has that name"));
+        }
+        let keys = Keys::load(&mcp.keys, config.folder.as_deref(), &mut problems);
+        if problems.is_empty() { Ok(Self { servers, keys, config: mcp.clone() }) } else { Err(problems) }
+    }
+}
+
+impl fmt::Display for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let http = match (self.config.http, self.config.without_key) {
+            (false, _) => "off".to_owned(),
+            (true, false) => format!("{} key(s)", self.keys.count()),
+            (true, true) => format!("{} key(s), none needed on this machine", self.keys.count()),
+        };
+        let names: Vec<_> = self.servers.iter().map(|server| server.name.as_str()).collect();
+        write!(f, "http {http}; servers: {}", if names.is_empty() { "none".to_owned() } else { names.join(", ") })
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(format!("{size} bytes; at most {FILE_BYTES_MAX} are accepted"));
+    }
+    fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+/// MCP of a running gateway.
+pub struct Mcp {
+    hub: Arc<Hub>,
+    http: Option<Http>,
+    keys: Keys,
+    without_key: bool,
+}
+
+impl Mcp {
+    /// Starts the downstream servers, and waits for none of them.
+    pub fn start(prepared: Prepared, executor: &Executor, roster: Arc<Roster>, port: u16) -> Self {
+        let Prepared { servers, keys, config } = prepared;
+        let pool = Pool::start(servers, config.flatten.clone(), executor.registry());
+        let device_of = move |user: &str| {
+            let all = roster.all();
+            all.into_iter().find(|(_, present)| present.user == user).map_or_else(String::new, |(id, _)| id)
+        };
+        let hub = Hub::new(executor.clone(), pool, device_of, clock::wall_ms());
+        let http = config.http.then(|| {
+            let loopback = ["localhost", "127.0.0.1", "[::1]"];
+            let ours =
+                loopback.iter().flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:{port}")));
+            let limits = Limits {
+                hosts: loopback.iter().map(|host| (*host).to_owned()).chain(config.hosts.iter().cloned()).collect(),
+                origins: ours.chain(config.origins.iter().cloned()).collect(),
+            };
+            Http::new(hub.clone(), limits)
+        });
+        Self { hub, http, keys, without_key: config.without_key }
+    }
+
+    /// Each downstream server's name and state.
+    pub fn servers(&self) -> Vec<(String, State)> {
+        self.hub.pool().states()
+    }
+
+    /// Answers a request over HTTP.
+    pub async fn answer(&self, class: ClientClass, request: Request<Incoming>, peer: SocketAddr) -> Reply {
+        let Some(http) = &self.http else {
+            return plain(StatusCode::NOT_FOUND, "MCP over HTTP is off; set `mcp.http = true`\n");
+        };
+        match self.admit(class, &request, peer) {
+            Ok(user) => http.answer(Who { user, class }, request).await,
+            Err(refusal) => refusal,
+        }
+    }
+
+    fn admit(&self, class: ClientClass, request: &Request<Incoming>, peer: SocketAddr) -> Result<String, Reply> {
+        let unauthorized = |text| {
+            let mut reply = plain(StatusCode::UNAUTHORIZED, text);
+            let challenge = header::HeaderValue::from_static("Bearer");
+            reply.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+            reply
+        };
+        let Some(given) = request.headers().get(header::AUTHORIZATION) else {
+            let local = self.without_key && class == ClientClass::Internal && peer.ip().to_canonical().is_loopback();
+            return if local {
+                Ok(USER.to_owned())
+            } else {
+                Err(unauthorized(
+                    "a key is needed: `Authorization: Bearer KEY`, with the key of an entry in `mcp.keys`\n",
+                ))
+            };
+        };
+        let key = given.to_str().ok().and_then(|text| text.split_once(' '));
+        let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
+        match key.and_then(|key| self.keys.find(key)) {
+            Some((user, of)) if of == class => Ok(user.to_owned()),
+            Some(_) => {
+                Err(plain(StatusCode::FORBIDDEN, "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n"))
+            }
+            None => Err(unauthorized("this key is not known here\n")),
+        }
+    }
+
+    /// Serves one client over a stream until it ends.
+    ///
+    /// # Errors
+    /// It does not speak MCP.
+    pub async fn serve_stream<S>(&self, who: Who, stream: S) -> Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        self.hub.serve_stream(who, stream).await.map_err(|error| anyhow!(error))
+    }
+
+    /// Ends all clients and servers.
+    pub async fn stop(&self) {
+        self.hub.stop().await;
+    }
+}

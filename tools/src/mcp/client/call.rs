@@ -1,0 +1,345 @@
+//! One request to a server, to its one outcome.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use rmcp::{
+    ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientCapabilities,
+        ClientRequest, CompleteRequestParams, CompleteResult, ErrorData, GetPromptRequest, GetPromptRequestParams,
+        GetPromptResult, InputRequiredResult, InputResponses, ReadResourceRequest, ReadResourceRequestParams,
+        ReadResourceResult, RequestId, RequestMetaObject, ServerResult,
+    },
+    service::PeerRequestOptions,
+};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use super::{Downstream, OnBehalf, State, ask::Wearer, convert, link::Link};
+use crate::{
+    caller::Exact,
+    executor::arguments_hash,
+    ports::ConsentRequest,
+    runner::{RunContext, Runner},
+};
+
+/// How often a server may ask back within one call.
+const ROUNDS_MAX: usize = 10;
+/// Pause before a call is repeated because the server said so without asking anything.
+const AGAIN_MS: u64 = 200;
+/// So much earlier than the executor we stop waiting, and tell the server.
+const MARGIN_MS: u64 = 50;
+/// Bytes of an exact result that is passed on to an MCP client.
+const EXACT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no connection; nothing was sent.
+    Down(String),
+    /// It ended, or something else than an answer came: whether anything was done is unknown.
+    Broken(String),
+    /// No answer in time; the server was told to stop.
+    Late,
+    /// The server's own error.
+    Refused(ErrorData),
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        match error {
+            ServiceError::McpError(error) => Self::Refused(error),
+            other => Self::Broken(other.to_string()),
+        }
+    }
+}
+
+impl Downstream {
+    fn up(&self) -> Result<Arc<Link>, Failure> {
+        self.link().ok_or_else(|| {
+            Failure::Down(match self.state() {
+                State::Down(why) => why,
+                _ => "it is still starting".to_owned(),
+            })
+        })
+    }
+
+    pub(crate) async fn call_tool(
+        &self,
+        name: &str,
+        arguments: Value,
+        behalf: &OnBehalf,
+        wait: Duration,
+    ) -> Result<CallToolResult, Failure> {
+        let mut params = CallToolRequestParams::new(name.to_owned());
+        params.arguments = match arguments {
+            Value::Object(arguments) => Some(arguments),
+            _ => None,
+        };
+        let link = self.up()?;
+        let rounds = rounds(&link, behalf, wait, |responses, state| {
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
+        });
+        match rounds.await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse.into()),
+        }
+    }
+
+    pub(crate) async fn get_prompt(
+        &self,
+        mut params: GetPromptRequestParams,
+        behalf: &OnBehalf,
+        wait: Duration,
+    ) -> Result<GetPromptResult, Failure> {
+        let link = self.up()?;
+        let rounds = rounds(&link, behalf, wait, |responses, state| {
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()))
+        });
+        match rounds.await? {
+            ServerResult::GetPromptResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse.into()),
+        }
+    }
+
+    pub(crate) async fn read_resource(
+        &self,
+        mut params: ReadResourceRequestParams,
+        behalf: &OnBehalf,
+        wait: Duration,
+    ) -> Result<ReadResourceResult, Failure> {
+        let link = self.up()?;
+        let rounds = rounds(&link, behalf, wait, |responses, state| {
+            params.input_responses = responses;
+            params.request_state = state;
+            ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()))
+        });
+        match rounds.await? {
+            ServerResult::ReadResourceResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse.into()),
+        }
+    }
+
+    pub(crate) async fn complete(
+        &self,
+        params: CompleteRequestParams,
+        wait: Duration,
+    ) -> Result<CompleteResult, Failure> {
+        let link = self.up()?;
+        match timeout(wait, link.peer.complete(params)).await {
+            Ok(result) => Ok(result?),
+            Err(_elapsed) => Err(Failure::Late),
+        }
+    }
+}
+
+/// Sends a request, answers what the server asks back, and sends it again, until there is a result.
+async fn rounds(
+    link: &Arc<Link>,
+    behalf: &OnBehalf,
+    wait: Duration,
+    mut request: impl FnMut(Option<InputResponses>, Option<String>) -> ClientRequest,
+) -> Result<ServerResult, Failure> {
+    let (mut responses, mut state) = (None, None);
+    for _ in 0..ROUNDS_MAX {
+        let InputRequiredResult { input_requests, request_state, .. } =
+            match send(link, request(responses, state), behalf, wait).await? {
+                ServerResult::InputRequiredResult(asked) => asked,
+                result => return Ok(result),
+            };
+        responses = match input_requests.filter(|requests| !requests.is_empty()) {
+            None => {
+                sleep(Duration::from_millis(AGAIN_MS)).await;
+                None
+            }
+            Some(requests) => {
+                let requests: BTreeMap<String, Value> = requests
+                    .into_iter()
+                    .map(|(key, request)| (key, serde_json::to_value(&request).unwrap_or_default()))
+                    .collect();
+                let answers = behalf.answer(requests).await;
+                Some(answers.ok_or_else(|| Failure::Broken("it asked for what nobody here can answer".to_owned()))?)
+            }
+        };
+        state = request_state;
+    }
+    Err(Failure::Broken(format!("it asked back more than {ROUNDS_MAX} times")))
+}
+
+/// One request and its answer.
+async fn send(
+    link: &Arc<Link>,
+    request: ClientRequest,
+    behalf: &OnBehalf,
+    wait: Duration,
+) -> Result<ServerResult, Failure> {
+    let mut options = PeerRequestOptions::no_options();
+    if link.is_modern() {
+        options = options.with_meta(meta(behalf));
+    }
+    let handle = {
+        let _gate = link.routes.gate.lock().await;
+        let handle = link.peer.send_request_with_option(request, options).await?;
+        link.routes.add(handle.id.clone(), handle.progress_token.clone(), behalf.clone());
+        handle
+    };
+    let mut open = Open { link: link.clone(), id: handle.id.clone(), answered: false };
+    match timeout(wait, handle.await_response()).await {
+        Ok(result) => {
+            open.answered = true;
+            Ok(result?)
+        }
+        Err(_elapsed) => Err(Failure::Late),
+    }
+}
+
+/// Since 2026-07-28 each request says what its client can be asked.
+fn meta(behalf: &OnBehalf) -> RequestMetaObject {
+    let mut meta = RequestMetaObject::new();
+    let capabilities: ClientCapabilities = serde_json::from_value(behalf.capabilities()).unwrap_or_default();
+    meta.set_client_capabilities(capabilities);
+    let level = behalf.caller.as_ref().and_then(|caller| caller.log_level());
+    if let Some(level) = level.and_then(|level| serde_json::from_value(Value::String(level)).ok()) {
+        meta.set_log_level(level);
+    }
+    meta
+}
+
+/// A request under way: where it is given up without an answer, the server is told.
+struct Open {
+    link: Arc<Link>,
+    id: RequestId,
+    answered: bool,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.link.routes.remove(&self.id);
+        if self.answered {
+            return;
+        }
+        let (peer, id) = (self.link.peer.clone(), self.id.clone());
+        self.link.tracker.spawn(async move {
+            let reason = "the caller does not wait any more".to_owned();
+            drop(peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await);
+        });
+    }
+}
+
+/// Runs the calls of one server's tools.
+pub(super) struct McpRunner {
+    server: Arc<Downstream>,
+    prefix: String,
+}
+
+impl McpRunner {
+    pub(super) fn new(server: Arc<Downstream>) -> Self {
+        let prefix = format!("{}.", server.config.name);
+        Self { server, prefix }
+    }
+}
+
+#[async_trait]
+impl Runner for McpRunner {
+    async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
+        let name = &self.server.config.name;
+        // The prefix is ours: it was put there when the tool was registered.
+        let local = call.name.strip_prefix(&self.prefix).unwrap_or(&call.name);
+        let wearer = Wearer {
+            server: name.clone(),
+            consent: context.ports.consent.clone(),
+            call: ConsentRequest {
+                user: context.user.clone(),
+                device: context.device.clone(),
+                turn: context.turn,
+                call_id: call.id.clone(),
+                tool: call.name.clone(),
+                question: String::new(),
+                arguments: call.arguments.clone(),
+                arguments_hash: arguments_hash(&call.name, &call.arguments),
+            },
+            cancel: context.cancel.clone(),
+        };
+        let behalf = OnBehalf { caller: context.caller.clone(), wearer: Some(wearer) };
+        let wait = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
+        let outcome = self.server.call_tool(local, call.arguments, &behalf, wait).await;
+        if let Some(caller) = &context.caller {
+            keep_exact(caller.as_ref(), &outcome);
+        }
+        let read_only = context.offered.find(&call.name).is_some_and(|tool| tool.spec.flags.read_only);
+        match outcome {
+            Ok(result) => convert::result(result),
+            Err(failure) => failed(name, failure, read_only),
+        }
+    }
+}
+
+fn keep_exact(caller: &dyn crate::caller::Caller, outcome: &Result<CallToolResult, Failure>) {
+    match outcome {
+        Ok(result) => match serde_json::to_value(result) {
+            Ok(value) if value.to_string().len() <= EXACT_BYTES_MAX => caller.keep(Exact::Result(value)),
+            _ => {}
+        },
+        Err(Failure::Refused(error)) => caller.keep(Exact::Error {
+            code: error.code.0,
+            message: error.message.to_string(),
+            data: error.data.clone(),
+        }),
+        Err(_) => {}
+    }
+}
+
+/// A failure in the house's words, with a sentence that the wearer could hear.
+fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
+    let (code, message, retryable, say) = match failure {
+        Failure::Down(why) => (
+            ErrorCode::AppNotAvailable,
+            format!("The MCP server '{server}' is not running: {why}. Nothing was done."),
+            true,
+            format!("{server} isn't running right now."),
+        ),
+        Failure::Broken(why) if read_only => (
+            ErrorCode::AppNotAvailable,
+            format!("The MCP server '{server}' stopped in the middle: {why}."),
+            true,
+            format!("{server} stopped before it could answer."),
+        ),
+        Failure::Broken(why) => (
+            ErrorCode::ExecutionError,
+            format!(
+                "The MCP server '{server}' stopped in the middle: {why}. Whether it was done is unknown. Do not repeat it."
+            ),
+            false,
+            format!("{server} stopped in the middle. I don't know whether it was done."),
+        ),
+        Failure::Late if read_only => (
+            ErrorCode::Timeout,
+            format!("The MCP server '{server}' did not answer in time."),
+            true,
+            format!("{server} took too long to answer."),
+        ),
+        Failure::Late => (
+            ErrorCode::Timeout,
+            format!(
+                "The MCP server '{server}' did not answer in time; whether it was done is unknown. Do not repeat it."
+            ),
+            false,
+            format!("{server} took too long. I don't know whether it was done."),
+        ),
+        Failure::Refused(error) => (
+            ErrorCode::ExecutionError,
+            format!("The MCP server '{server}' refused: {}", error.message),
+            false,
+            format!("{server} couldn't do that."),
+        ),
+    };
+    let mut result = ToolResult::failed(code, message, retryable);
+    result.say = Some(say);
+    result
+}

@@ -1,0 +1,115 @@
+//! From a server's words to the house's: definitions and results.
+
+use gateway_core::vocab::{Attachment, ErrorCode, ToolFlags, ToolResult, ToolSpec};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
+use serde_json::Value;
+
+use crate::{
+    limits::{DESCRIPTION_BYTES_MAX, MESSAGE_BYTES_MAX},
+    mcp::config::{Approval, Server},
+    reply::cut,
+};
+
+/// Bytes of all attachments of a result: some photos; they stay in memory until the turn ends.
+const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// A definition under its full name.
+pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
+    let title = tool.title.as_deref().or_else(|| tool.annotations.as_ref()?.title.as_deref());
+    let described = tool.description.as_deref().filter(|text| !text.trim().is_empty());
+    let description = described.or(title).unwrap_or(&tool.name);
+    let hint = |pick: fn(&rmcp::model::ToolAnnotations) -> Option<bool>| tool.annotations.as_ref().and_then(pick);
+    let read_only = hint(|hints| hints.read_only_hint) == Some(true);
+    // The protocol's default is "destructive"; a question before every call of every server that
+    // says nothing would teach the wearer to say yes without listening.
+    let destructive = !read_only && hint(|hints| hints.destructive_hint) == Some(true);
+    let requires_approval = match server.approval {
+        Approval::Destructive => destructive,
+        Approval::Changes => !read_only,
+        Approval::Never => false,
+    };
+    ToolSpec {
+        name: format!("{}.{}", server.name, tool.name),
+        description: cut(&crate::arguments::clean(description), DESCRIPTION_BYTES_MAX),
+        input_schema: Value::Object((*tool.input_schema).clone()),
+        output_schema: tool.output_schema.as_deref().cloned().map(Value::Object),
+        flags: ToolFlags {
+            read_only,
+            idempotent: read_only || hint(|hints| hints.idempotent_hint) == Some(true),
+            destructive,
+            requires_approval,
+            persistent: true,
+            ..ToolFlags::default()
+        },
+        timeout_ms: server.timeout_ms,
+        category: Some("mcp".to_owned()),
+        ..ToolSpec::default()
+    }
+}
+
+/// A result: text for the model, structure as data, everything else as attachments.
+pub(super) fn result(result: CallToolResult) -> ToolResult {
+    let mut out = ToolResult::default();
+    let mut texts = Vec::new();
+    let mut left_out = 0;
+    let mut room = ATTACHMENTS_BYTES_MAX;
+    for block in result.content {
+        let attachment = match block {
+            ContentBlock::Text(text) => {
+                texts.push(text.text);
+                continue;
+            }
+            ContentBlock::Image(image) => Attachment::Image { mime: image.mime_type, data: image.data },
+            ContentBlock::Audio(audio) => Attachment::Audio { mime: audio.mime_type, data: audio.data },
+            other => Attachment::Resource { block: serde_json::to_value(&other).unwrap_or_default() },
+        };
+        let bytes = match &attachment {
+            Attachment::Image { data, .. } | Attachment::Audio { data, .. } => data.len(),
+            Attachment::Resource { block } => {
+                // A text that a server sends as a resource is still for the model to read.
+                let text = block.pointer("/resource/text").and_then(Value::as_str);
+                texts.extend(text.map(str::to_owned));
+                block.to_string().len()
+            }
+        };
+        match room.checked_sub(bytes) {
+            Some(left) => {
+                room = left;
+                out.attachments.push(attachment);
+            }
+            None => left_out += 1,
+        }
+    }
+    if left_out > 0 {
+        texts.push(format!("({left_out} attachments were too large and were left out.)"));
+    }
+    if !out.attachments.is_empty() {
+        texts.push(attached(&out.attachments));
+    }
+    out.content = texts.join("\n");
+    out.data = result.structured_content;
+    if result.is_error == Some(true) {
+        let message = if out.content.is_empty() { "The tool failed without a word." } else { &out.content };
+        let failed = ToolResult::failed(ErrorCode::ExecutionError, cut(message, MESSAGE_BYTES_MAX), false);
+        return ToolResult { content: out.content, error: failed.error, ..out };
+    }
+    out
+}
+
+/// What the model is told of parts that it is not given.
+fn attached(attachments: &[Attachment]) -> String {
+    let mut kinds: Vec<&str> = attachments
+        .iter()
+        .map(|attachment| match attachment {
+            Attachment::Image { .. } => "a picture",
+            Attachment::Audio { .. } => "a recording",
+            Attachment::Resource { .. } => "a resource",
+        })
+        .collect();
+    kinds.dedup();
+    format!("(Attached: {}.)", kinds.join(", "))
+}
+
+#[cfg(test)]
+#[path = "convert_tests.rs"]
+mod tests;

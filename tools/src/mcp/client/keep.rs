@@ -1,0 +1,256 @@
+//! The task that keeps one server: connect, list, register, listen, and again.
+
+use std::{sync::Arc, time::Duration};
+
+use backon::{BackoffBuilder as _, ExponentialBuilder};
+use gateway_core::vocab::ToolSpec;
+use rmcp::{
+    model::{ServerNotification, SubscriptionFilter, Tool},
+    service::{Subscription, SubscriptionEnd},
+};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Downstream, News, Offers, State,
+    call::McpRunner,
+    convert,
+    link::{self, CONNECT_MS_MAX, Link, Running},
+    lock, watch,
+};
+use crate::registry::{self, RegisterError, Registry, Scope, Source};
+
+/// First pause after a failure.
+const PAUSE_MS_MIN: u64 = 500;
+/// Longest pause after many failures.
+const PAUSE_MS_MAX: u64 = 60_000;
+/// A server that has held for so long starts again without a pause.
+const STEADY_MS: u64 = 30_000;
+/// Lists are asked for at most once in this time: a server that floods is not followed.
+const LIST_PAUSE_MS: u64 = 100;
+/// Pause before changes are subscribed to again.
+const LOST_PAUSE_MS: u64 = 1_000;
+/// How long a list may take.
+const LIST_MS_MAX: u64 = 20_000;
+
+/// Keeps a server until `stop`.
+pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop: CancellationToken) {
+    let name = server.config.name.clone();
+    let source = Source::Mcp(name.clone());
+    let pauses = || {
+        ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(PAUSE_MS_MIN))
+            .with_max_delay(Duration::from_millis(PAUSE_MS_MAX))
+            .without_max_times()
+            .with_jitter()
+            .build()
+    };
+    let mut pause = pauses();
+    while !stop.is_cancelled() {
+        let opened = tokio::select! {
+            opened = timeout(Duration::from_millis(CONNECT_MS_MAX), link::open(&server)) => opened,
+            () = stop.cancelled() => break,
+        };
+        let why = match opened {
+            Ok(Ok((running, link))) => {
+                let (why, steady) = serve(&server, running, link, &registry, &stop).await;
+                if steady {
+                    pause = pauses();
+                }
+                why
+            }
+            Ok(Err(why)) => why,
+            Err(_elapsed) => format!("no answer within {} s", CONNECT_MS_MAX / 1000),
+        };
+        {
+            let mut now = lock(&server.now);
+            now.link = None;
+            now.state = State::Down(why.clone());
+        }
+        if stop.is_cancelled() {
+            break;
+        }
+        let wait = pause.next().unwrap_or(Duration::from_millis(PAUSE_MS_MAX));
+        tracing::warn!(server = name, why, again_in_ms = wait.as_millis(), "an MCP server is down");
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+    registry.unregister(&source, &Scope::Global);
+}
+
+/// Until the connection ends: why it did, and whether it had held.
+async fn serve(
+    server: &Arc<Downstream>,
+    mut running: Running,
+    link: Arc<Link>,
+    registry: &Arc<Registry>,
+    stop: &CancellationToken,
+) -> (String, bool) {
+    let version = link.version.to_string();
+    let mut told = false;
+    let mut steady = false;
+    let held = sleep(Duration::from_millis(STEADY_MS));
+    tokio::pin!(held);
+    let mut subscription = subscribe(&link).await;
+    let had_subscription = subscription.is_some();
+    let ended = watch_end(&link);
+    tokio::pin!(ended);
+    let why = loop {
+        let listing = timeout(Duration::from_millis(LIST_MS_MAX), list(server, &link));
+        let listed = tokio::select! {
+            listed = listing => listed,
+            () = &mut ended => break "its connection ended".to_owned(),
+            () = stop.cancelled() => break "the gateway stops".to_owned(),
+        };
+        match listed {
+            Ok(Ok(offers)) => {
+                take(server, &link, offers, registry);
+                if !told {
+                    told = true;
+                    tracing::info!(server = server.config.name, version, "an MCP server is up");
+                    watch::again(server, &link).await;
+                }
+            }
+            Ok(Err(error)) => break format!("it does not list what it has: {error}"),
+            Err(_elapsed) => break "listing what it has took too long".to_owned(),
+        }
+        // Changes during the pause are seen after it, together.
+        sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
+        let changed = loop {
+            tokio::select! {
+                () = link.changed.notify.notified() => break true,
+                change = next_change(&mut subscription) => if change { break true },
+                () = &mut ended => break false,
+                () = stop.cancelled() => break false,
+                () = &mut held, if !steady => steady = true,
+            }
+        };
+        if changed && subscription.is_none() && had_subscription {
+            sleep(Duration::from_millis(LOST_PAUSE_MS)).await;
+            subscription = subscribe(&link).await;
+        }
+        if !changed {
+            break if stop.is_cancelled() { "the gateway stops".to_owned() } else { "its connection ended".to_owned() };
+        }
+    };
+    lock(&server.now).link = None;
+    drop(subscription);
+    drop(running.close().await);
+    (why, steady)
+}
+
+async fn watch_end(link: &Link) {
+    // The library tells a closed transport only to those who ask.
+    while !link.peer.is_transport_closed() {
+        sleep(Duration::from_millis(LIST_PAUSE_MS)).await;
+    }
+}
+
+/// Since 2026-07-28 changes are told only to those who subscribe.
+async fn subscribe(link: &Link) -> Option<Subscription> {
+    if !link.is_modern() {
+        return None;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().prompts_list_changed().resources_list_changed();
+    match timeout(Duration::from_millis(LIST_MS_MAX), link.peer.listen(filter.build())).await {
+        Ok(Ok(subscription)) => Some(subscription),
+        // It has no changes to tell.
+        Ok(Err(_)) | Err(_) => None,
+    }
+}
+
+/// Waits for a change; for ever where none is told.
+async fn next_change(subscription: &mut Option<Subscription>) -> bool {
+    let Some(open) = subscription else {
+        return std::future::pending().await;
+    };
+    match open.next().await {
+        Ok(Some(
+            ServerNotification::ToolListChangedNotification(_)
+            | ServerNotification::PromptListChangedNotification(_)
+            | ServerNotification::ResourceListChangedNotification(_),
+        )) => true,
+        Ok(Some(_)) => false,
+        Ok(None) | Err(_) => {
+            // A stream that broke, or a reader that fell behind, has missed something.
+            let lost = !matches!(open.end(), Some(SubscriptionEnd::Graceful(_)));
+            *subscription = None;
+            lost
+        }
+    }
+}
+
+async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceError> {
+    let tools = link::tools(&link.peer).await?;
+    let wanted = tools.into_iter().filter(|tool| server.config.wants(&tool.name));
+    // Prompts and resources are extras: a server that stumbles over them still has its tools.
+    let prompts = if link.has_prompts { link::prompts(&link.peer).await.unwrap_or_default() } else { Vec::new() };
+    let (resources, templates) = if link.has_resources {
+        (link::resources(&link.peer).await.unwrap_or_default(), link::templates(&link.peer).await.unwrap_or_default())
+    } else {
+        Default::default()
+    };
+    Ok(Offers {
+        tools: Arc::new(wanted.map(|tool| (tool.name.to_string(), tool)).collect()),
+        prompts: Arc::new(prompts),
+        resources: Arc::new(resources),
+        templates: Arc::new(templates),
+    })
+}
+
+/// Registers what is new.
+fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &Registry) {
+    let first = {
+        let mut now = lock(&server.now);
+        let first = now.link.is_none();
+        let (old, new) = (&now.offers, &offers);
+        let (prompts, resources) =
+            (old.prompts != new.prompts, old.resources != new.resources || old.templates != new.templates);
+        let tools = old.tools != new.tools;
+        now.offers = offers.clone();
+        now.link = Some(link.clone());
+        now.state = State::Up(link.version.to_string());
+        drop(now);
+        for (changed, news) in [(prompts, News::Prompts), (resources, News::Resources)] {
+            if changed {
+                drop(server.news.send(news));
+            }
+        }
+        first || tools
+    };
+    if first {
+        register(server, offers.tools.values(), registry);
+    }
+}
+
+/// Offers the tools; what is wrong with one does not keep the others out.
+fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>, registry: &Registry) {
+    let name = &server.config.name;
+    let mut specs: Vec<ToolSpec> = Vec::new();
+    for tool in tools {
+        let spec = convert::spec(&server.config, tool);
+        match registry::check(&spec) {
+            Ok(_) => specs.push(spec),
+            Err(error) => tracing::warn!(server = name, %error, "a tool of an MCP server was left out"),
+        }
+    }
+    loop {
+        let runner = Arc::new(McpRunner::new(server.clone()));
+        match registry.register(Source::Mcp(name.clone()), Scope::Global, specs.clone(), runner) {
+            Ok(revision) => {
+                tracing::info!(server = name, tools = specs.len(), revision, "tools of an MCP server");
+                return;
+            }
+            Err(RegisterError::NameTaken { tool, by }) if specs.iter().any(|spec| spec.name == tool) => {
+                tracing::warn!(server = name, tool, ?by, "a tool of an MCP server was left out: its name is taken");
+                specs.retain(|spec| spec.name != tool);
+            }
+            Err(error) => {
+                tracing::warn!(server = name, %error, "the tools of an MCP server were left out");
+                return;
+            }
+        }
+    }
+}

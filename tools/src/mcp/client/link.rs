@@ -1,0 +1,198 @@
+//! One connection to a server: how it is opened, and what it lists.
+
+use std::{collections::HashMap, process::Stdio, sync::Arc, time::Duration};
+
+use rmcp::{
+    model::{PaginatedRequestParams, Prompt, ProtocolVersion, Resource, ResourceTemplate, Tool},
+    service::{
+        ClientCacheConfig, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError,
+        serve_client_with_lifecycle,
+    },
+    transport::{
+        StreamableHttpClientTransport, TokioChildProcess, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
+    process::{ChildStderr, Command},
+};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    Downstream,
+    routes::{Changed, Handler, Routes},
+};
+use crate::mcp::config::Reach;
+
+/// How long a server may take from its start to its first answer; `npx` may have to download it.
+pub(super) const CONNECT_MS_MAX: u64 = 60_000;
+/// Tools, prompts, resources or templates that are taken of one server, each.
+const LISTED_MAX: usize = 2_000;
+/// Bytes of one event that a server may send over HTTP.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one line of a child's log.
+const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
+/// What a child inherits of the gateway's environment, which may hold keys of others.
+const INHERITED: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+];
+
+/// A connection that has answered.
+pub(super) struct Link {
+    pub(super) peer: Peer<RoleClient>,
+    pub(super) routes: Arc<Routes>,
+    pub(super) changed: Arc<Changed>,
+    /// The revision agreed on.
+    pub(super) version: ProtocolVersion,
+    pub(super) has_prompts: bool,
+    pub(super) has_resources: bool,
+    pub(super) can_subscribe: bool,
+    pub(super) tracker: TaskTracker,
+}
+
+impl Link {
+    /// Whether requests carry everything themselves (2026-07-28 and later).
+    pub(super) fn is_modern(&self) -> bool {
+        !self.version.has_initialize()
+    }
+}
+
+pub(super) type Running = RunningService<RoleClient, Handler>;
+
+/// Opens a connection.
+pub(super) async fn open(server: &Downstream) -> Result<(Running, Arc<Link>), String> {
+    let (routes, changed) = (Arc::new(Routes::default()), Arc::new(Changed::default()));
+    let handler = Handler {
+        server: server.config.name.clone(),
+        routes: routes.clone(),
+        changed: changed.clone(),
+        news: server.news.clone(),
+    };
+    let lifecycle = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    };
+    let running = match &server.config.reach {
+        Reach::Stdio { .. } => {
+            let (child, stderr) = start(&server.config.reach)?;
+            if let Some(stderr) = stderr {
+                server.tracker.spawn(log(server.config.name.clone(), stderr));
+            }
+            serve_client_with_lifecycle(handler, child, lifecycle).await
+        }
+        Reach::Http { url, headers } => {
+            let transport = StreamableHttpClientTransport::with_client(http_client()?, http(url, headers)?);
+            serve_client_with_lifecycle(handler, transport, lifecycle).await
+        }
+    };
+    let running = running.map_err(|error| format!("it did not answer as an MCP server: {error}"))?;
+    let peer = running.peer().clone();
+    // Lists are kept by us and asked for again when they change; what one caller read is not for another.
+    peer.set_response_cache_config(ClientCacheConfig::disabled().with_serve_stale_on_error(false)).await;
+    let info = peer.peer_info().ok_or("it said nothing about itself")?;
+    let capabilities = &info.capabilities;
+    let link = Link {
+        routes,
+        changed,
+        version: info.protocol_version.clone(),
+        has_prompts: capabilities.prompts.is_some(),
+        has_resources: capabilities.resources.is_some(),
+        can_subscribe: capabilities.resources.as_ref().is_some_and(|resources| resources.subscribe == Some(true)),
+        tracker: server.tracker.clone(),
+        peer,
+    };
+    Ok((running, Arc::new(link)))
+}
+
+fn start(reach: &Reach) -> Result<(TokioChildProcess, Option<ChildStderr>), String> {
+    let Reach::Stdio { command, args, env, cwd } = reach else {
+        return Err("it is no child".to_owned());
+    };
+    let mut child = Command::new(command);
+    child.args(args).env_clear().kill_on_drop(true);
+    child.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    child.envs(env);
+    if let Some(cwd) = cwd {
+        child.current_dir(cwd);
+    }
+    TokioChildProcess::builder(child)
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cannot start `{command}`: {error}; is it installed, and in PATH?"))
+}
+
+/// A child's log, line by line.
+async fn log(server: String, stderr: ChildStderr) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => tracing::debug!(server, "{}", String::from_utf8_lossy(&line).trim_end()),
+        }
+    }
+}
+
+fn http_client() -> Result<reqwest::Client, String> {
+    // A redirect to another host would hand it our headers.
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .build()
+        .map_err(|error| format!("the HTTP client: {error}"))
+}
+
+fn http(
+    url: &str,
+    headers: &std::collections::BTreeMap<String, String>,
+) -> Result<StreamableHttpClientTransportConfig, String> {
+    let mut custom = HashMap::new();
+    for (name, value) in headers {
+        let wrong = |what| format!("header `{name}`: not a valid {what}");
+        let name = name.parse().map_err(|_| wrong("name"))?;
+        custom.insert(name, value.parse().map_err(|_| wrong("value"))?);
+    }
+    Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom).max_sse_event_size(EVENT_BYTES_MAX))
+}
+
+/// All pages of a list, up to the limit.
+macro_rules! pages {
+    ($name:ident, $list:ident, $field:ident, $item:ty) => {
+        pub(super) async fn $name(peer: &Peer<RoleClient>) -> Result<Vec<$item>, ServiceError> {
+            let mut items: Vec<$item> = Vec::new();
+            let mut cursor = None;
+            loop {
+                let page = peer.$list(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+                // A server that gives empty pages for ever is left, too.
+                let empty = page.$field.is_empty();
+                items.extend(page.$field);
+                cursor = page.next_cursor;
+                if cursor.is_none() || empty || items.len() >= LISTED_MAX {
+                    break;
+                }
+            }
+            if items.len() > LISTED_MAX || cursor.is_some() {
+                tracing::warn!(taken = items.len().min(LISTED_MAX), "an MCP server lists too much");
+                items.truncate(LISTED_MAX);
+            }
+            Ok(items)
+        }
+    };
+}
+
+pages!(tools, list_tools, tools, Tool);
+pages!(prompts, list_prompts, prompts, Prompt);
+pages!(resources, list_resources, resources, Resource);
+pages!(templates, list_resource_templates, resource_templates, ResourceTemplate);

@@ -1,0 +1,174 @@
+//! Which of a server's messages belongs to which call.
+
+#![expect(deprecated, reason = "revisions before 2026-07-28 have sampling, roots and logging")]
+
+use std::sync::{Arc, Mutex};
+
+use rmcp::{
+    ClientHandler, ErrorData,
+    model::{
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+        ElicitResult, ElicitationAction, Implementation, ListRootsResult, LoggingMessageNotificationParam,
+        ProgressNotificationParam, ProgressToken, RequestId, ResourceUpdatedNotificationParam,
+    },
+    service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient},
+};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, broadcast};
+
+use super::{News, OnBehalf, lock};
+
+/// A call that waits for its answer.
+struct Active {
+    id: RequestId,
+    token: ProgressToken,
+    behalf: OnBehalf,
+}
+
+/// The calls under way on one connection.
+#[derive(Default)]
+pub(super) struct Routes {
+    /// Held from sending a request until it stands in `active`: what belongs to it waits here.
+    pub(super) gate: tokio::sync::Mutex<()>,
+    active: Mutex<Vec<Active>>,
+}
+
+impl Routes {
+    pub(super) fn add(&self, id: RequestId, token: ProgressToken, behalf: OnBehalf) {
+        lock(&self.active).push(Active { id, token, behalf });
+    }
+
+    pub(super) fn remove(&self, id: &RequestId) {
+        lock(&self.active).retain(|active| active.id != *id);
+    }
+
+    async fn by_token(&self, token: &ProgressToken) -> Option<OnBehalf> {
+        drop(self.gate.lock().await);
+        lock(&self.active).iter().find(|active| active.token == *token).map(|active| active.behalf.clone())
+    }
+
+    /// Whose call a message of the server is about. A transport with one stream for everything says
+    /// nothing about it; then it is clear only while a single call is under way.
+    async fn by_origin(&self, origin: Option<&InboundStreamOrigin>) -> Option<OnBehalf> {
+        drop(self.gate.lock().await);
+        let active = lock(&self.active);
+        match origin {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => {
+                active.iter().find(|active| active.id == *id).map(|active| active.behalf.clone())
+            }
+            _ => match active.as_slice() {
+                [only] => Some(only.behalf.clone()),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Lists that have to be asked for again.
+#[derive(Default)]
+pub(super) struct Changed {
+    pub(super) notify: Notify,
+}
+
+/// The gateway as a server's client.
+pub(super) struct Handler {
+    pub(super) server: String,
+    pub(super) routes: Arc<Routes>,
+    pub(super) changed: Arc<Changed>,
+    pub(super) news: broadcast::Sender<News>,
+}
+
+impl Handler {
+    async fn ask(&self, method: &str, params: Value, context: &RequestContext<RoleClient>) -> Option<Value> {
+        let behalf = self.routes.by_origin(context.extensions.get()).await?;
+        let mut request = json!({ "method": method });
+        if !params.is_null() {
+            request["params"] = params;
+        }
+        tokio::select! {
+            answer = behalf.one(request) => answer,
+            () = context.ct.cancelled() => None,
+        }
+    }
+}
+
+fn unable(what: &str) -> ErrorData {
+    ErrorData::invalid_request(format!("{what} is not possible for this call"), None)
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = ClientCapabilities::builder().enable_elicitation().enable_sampling().build();
+        ClientConfig::new(capabilities, Implementation::new("lorgnette", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let params = serde_json::to_value(&request).unwrap_or_default();
+        let answer = self.ask("elicitation/create", params, &context).await;
+        let answer = answer.and_then(|answer| serde_json::from_value(answer).ok());
+        Ok(answer.unwrap_or_else(|| ElicitResult::new(ElicitationAction::Decline)))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let params = serde_json::to_value(&params).unwrap_or_default();
+        let answer = self.ask("sampling/createMessage", params, &context).await.ok_or_else(|| unable("sampling"))?;
+        serde_json::from_value(answer).map_err(|_| unable("sampling"))
+    }
+
+    async fn list_roots(&self, context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        let answer = self.ask("roots/list", Value::Null, &context).await.ok_or_else(|| unable("roots/list"))?;
+        serde_json::from_value(answer).map_err(|_| unable("roots/list"))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+        if let Some(behalf) = self.routes.by_token(&params.progress_token).await
+            && let Some(caller) = &behalf.caller
+        {
+            caller.progress(params.progress, params.total, params.message);
+        }
+    }
+
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        context: NotificationContext<RoleClient>,
+    ) {
+        if let Some(behalf) = self.routes.by_origin(context.extensions.get()).await
+            && let Some(caller) = &behalf.caller
+            && caller.log_level().is_some()
+        {
+            caller.log(json!({ "level": params.level, "logger": params.logger, "data": params.data }));
+        } else {
+            tracing::debug!(server = self.server, message = %params.data, "log of an MCP server");
+        }
+    }
+
+    async fn on_resource_updated(
+        &self,
+        params: ResourceUpdatedNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        // Nobody listens: nothing to tell.
+        drop(self.news.send(News::Updated { server: self.server.clone(), uri: params.uri }));
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify.notify_one();
+    }
+}

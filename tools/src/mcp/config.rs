@@ -1,0 +1,219 @@
+//! Which MCP servers there are: the common `mcpServers` form, checked once.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::Deserialize;
+
+/// Longest name of a server: it is in front of each of its tools' names.
+const NAME_BYTES_MAX: usize = 32;
+/// Servers: each is a process or a connection on a small box.
+pub const SERVERS_MAX: usize = 32;
+/// Longest time that a call may be given, in milliseconds.
+const TIMEOUT_MS_MAX: u32 = 120_000;
+
+/// A server as it is written. Keys that other programs have beside these are ignored with a word
+/// in the log, since the form is shared between many.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Raw {
+    /// Program to start; it speaks over its standard input and output.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment, beside a few variables such as PATH and HOME.
+    pub env: BTreeMap<String, String>,
+    /// Its working folder.
+    pub cwd: Option<PathBuf>,
+    /// Address of a server that is reached by streamable HTTP.
+    pub url: Option<String>,
+    /// Headers for it, for example `Authorization`.
+    pub headers: BTreeMap<String, String>,
+    /// Only these tools; absent: all.
+    pub allow: Option<Vec<String>>,
+    /// None of these tools.
+    pub deny: Vec<String>,
+    /// Which calls ask first.
+    #[serde(alias = "approval")]
+    pub approval: Approval,
+    /// Longest time of a call in milliseconds.
+    #[serde(alias = "timeout_ms")]
+    pub timeout_ms: Option<u32>,
+    /// Written down, not used.
+    pub disabled: bool,
+    /// What else stands there.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, serde_json::Value>,
+}
+
+/// Which calls of a server ask first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Those of tools that the server annotates as destructive.
+    #[default]
+    Destructive,
+    /// All that are not annotated as read-only.
+    Changes,
+    /// None.
+    Never,
+}
+
+/// A server without doubts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its name: letters, digits, `-` and `_`, a letter in front.
+    pub name: String,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Only these tools; absent: all.
+    pub allow: Option<Vec<String>>,
+    /// None of these tools.
+    pub deny: Vec<String>,
+    /// Which calls ask first.
+    pub approval: Approval,
+    /// Longest time of a call in milliseconds.
+    pub timeout_ms: Option<u32>,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// A child of the gateway.
+    Stdio {
+        /// Program.
+        command: String,
+        /// Arguments.
+        args: Vec<String>,
+        /// Environment.
+        env: BTreeMap<String, String>,
+        /// Working folder.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// Address.
+        url: String,
+        /// Headers.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// Values of environment and headers are secrets.
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reach = match &self.reach {
+            Reach::Stdio { command, .. } => command,
+            Reach::Http { url, .. } => url,
+        };
+        f.debug_struct("Server").field("name", &self.name).field("reach", reach).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Whether a tool of the server is wanted.
+    pub fn wants(&self, tool: &str) -> bool {
+        let listed = |list: &[String]| list.iter().any(|name| name == tool);
+        self.allow.as_ref().is_none_or(|allow| listed(allow)) && !listed(&self.deny)
+    }
+}
+
+/// Checks a server; `variable` looks up the environment. `None`: it is disabled.
+///
+/// # Errors
+/// What is wrong, at which key, and what to do.
+pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Server>, String> {
+    let name_ok = name.len() <= NAME_BYTES_MAX
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    if !name_ok {
+        return Err(format!(
+            "`{name}`: a server's name has 1 to {NAME_BYTES_MAX} letters, digits, '-' and '_', a letter in front"
+        ));
+    }
+    if raw.disabled {
+        return Ok(None);
+    }
+    for key in raw.other.keys().filter(|key| !matches!(key.as_str(), "type" | "transport" | "description")) {
+        tracing::info!(server = name, key, "an unknown key of an MCP server is ignored");
+    }
+    let fill = |key: &str, text: &str| substitute(text, variable).map_err(|why| format!("`{name}.{key}`: {why}"));
+    let fill_all = |key: &str, map: &BTreeMap<String, String>| -> Result<BTreeMap<String, String>, String> {
+        map.iter().map(|(entry, text)| Ok((entry.clone(), fill(&format!("{key}.{entry}"), text)?))).collect()
+    };
+    let reach = match (&raw.command, &raw.url) {
+        (Some(command), None) => Reach::Stdio {
+            command: fill("command", command)?,
+            args: raw.args.iter().map(|text| fill("args", text)).collect::<Result<_, _>>()?,
+            env: fill_all("env", &raw.env)?,
+            cwd: raw.cwd,
+        },
+        (None, Some(url)) => {
+            let url = fill("url", url)?;
+            if !(url.starts_with("http://") || url.starts_with("https://")) {
+                return Err(format!("`{name}.url`: must start with http:// or https://"));
+            }
+            Reach::Http { url, headers: fill_all("headers", &raw.headers)? }
+        }
+        _ => return Err(format!("`{name}`: needs either `command` (a program to start) or `url` (streamable HTTP)")),
+    };
+    if raw.timeout_ms.is_some_and(|ms| !(1..=TIMEOUT_MS_MAX).contains(&ms)) {
+        return Err(format!("`{name}.timeout_ms`: must be between 1 and {TIMEOUT_MS_MAX}"));
+    }
+    Ok(Some(Server {
+        name: name.to_owned(),
+        reach,
+        allow: raw.allow,
+        deny: raw.deny,
+        approval: raw.approval,
+        timeout_ms: raw.timeout_ms,
+    }))
+}
+
+/// Checks a file in the common form: `{"mcpServers": {NAME: {...}}}`.
+///
+/// # Errors
+/// What is wrong, where, and what to do.
+pub fn check_file(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Server>, String> {
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(rename = "mcpServers")]
+        servers: BTreeMap<String, Raw>,
+    }
+    let file: File = serde_json::from_str(text).map_err(|error| {
+        format!("line {}: {error}; the form is {{\"mcpServers\": {{\"NAME\": {{\"command\": ...}}}}}}", error.line())
+    })?;
+    let mut servers = Vec::new();
+    for (name, raw) in file.servers {
+        servers.extend(check(&name, raw, variable)?);
+    }
+    Ok(servers)
+}
+
+/// Puts environment variables in place of `${NAME}`; `${NAME:-text}` gives the text when there is none.
+fn substitute(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, after)) = after.split_once('}') else {
+            return Err("`${` without `}`".to_owned());
+        };
+        let (name, default) = inside.split_once(":-").map_or((inside, None), |(name, text)| (name, Some(text)));
+        out.push_str(before);
+        match (variable(name), default) {
+            (Some(value), _) => out.push_str(&value),
+            (None, Some(default)) => out.push_str(default),
+            (None, None) => {
+                return Err(format!(
+                    "the environment variable {name} is not set; set it, or give a default: ${{{name}:-text}}"
+                ));
+            }
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! What has changed, told to those who want to know.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::{
+    RoleServer,
+    model::ResourceUpdatedNotificationParam,
+    service::{Peer, SubscriptionContext},
+};
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use super::Hub;
+use crate::mcp::client::News;
+
+/// Resources that a session watches: server and its own URI.
+pub(super) type Watched = Mutex<BTreeSet<(String, String)>>;
+
+/// A change.
+enum Change {
+    Tools,
+    Prompts,
+    Resources,
+    Updated(String, String),
+}
+
+/// The changes of everything, from now on.
+struct Changes {
+    tools: tokio::sync::watch::Receiver<u64>,
+    news: tokio::sync::broadcast::Receiver<News>,
+}
+
+impl Changes {
+    fn of(hub: &Hub) -> Self {
+        Self { tools: hub.executor.registry().changes(), news: hub.pool.news() }
+    }
+
+    async fn next(&mut self) -> Option<Change> {
+        tokio::select! {
+            changed = self.tools.changed() => changed.ok().map(|()| Change::Tools),
+            news = self.news.recv() => match news {
+                Ok(News::Prompts) => Some(Change::Prompts),
+                // Whoever fell behind looks at the resources again: they are what floods.
+                Ok(News::Resources) | Err(RecvError::Lagged(_)) => Some(Change::Resources),
+                Ok(News::Updated { server, uri }) => Some(Change::Updated(server, uri)),
+                Err(RecvError::Closed) => None,
+            },
+        }
+    }
+}
+
+/// Tells a session of a revision before 2026-07-28 everything, until it ends; then forgets what it
+/// watched.
+pub(super) async fn tell_session(hub: &Hub, peer: Peer<RoleServer>, watched: &Watched, ended: CancellationToken) {
+    let mut changes = Changes::of(hub);
+    let told = async {
+        while let Some(change) = changes.next().await {
+            let sent = match change {
+                Change::Tools => peer.notify_tool_list_changed().await,
+                Change::Prompts => peer.notify_prompt_list_changed().await,
+                Change::Resources => peer.notify_resource_list_changed().await,
+                Change::Updated(server, uri) => {
+                    let outer = hub.pool.prefixes().uri_out(&server, &uri);
+                    if !lock(watched).contains(&(server, uri)) {
+                        continue;
+                    }
+                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(outer)).await
+                }
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = ended.cancelled() => {}
+        () = hub.stop.cancelled() => {}
+    }
+    let left = std::mem::take(&mut *lock(watched));
+    for (server, uri) in left {
+        if let Some(server) = hub.pool.server(&server) {
+            server.unwatch(&uri).await;
+        }
+    }
+}
+
+/// Tells a subscription of 2026-07-28 what it asked for, until it is cancelled.
+pub(super) async fn tell_subscription(hub: &Hub, context: &SubscriptionContext) {
+    let mut changes = Changes::of(hub);
+    let (accepted, sink) = (context.accepted(), context.sink());
+    let watched: BTreeSet<(String, String)> = accepted
+        .resource_subscriptions
+        .iter()
+        .flatten()
+        .filter_map(|uri| hub.pool.prefixes().uri_in(uri))
+        .map(|(server, uri)| (server.to_owned(), uri.to_owned()))
+        .collect();
+    for (server, uri) in &watched {
+        if let Some(server) = hub.pool.server(server) {
+            server.watch(uri).await;
+        }
+    }
+    let wants = |flag: Option<bool>| flag == Some(true);
+    let told = async {
+        while let Some(change) = changes.next().await {
+            let sent = match change {
+                Change::Tools if wants(accepted.tools_list_changed) => sink.notify_tool_list_changed().await,
+                Change::Prompts if wants(accepted.prompts_list_changed) => sink.notify_prompt_list_changed().await,
+                Change::Resources if wants(accepted.resources_list_changed) => {
+                    sink.notify_resource_list_changed().await
+                }
+                Change::Updated(server, uri) => {
+                    let outer = hub.pool.prefixes().uri_out(&server, &uri);
+                    if !watched.contains(&(server, uri)) {
+                        continue;
+                    }
+                    sink.notify_resource_updated(outer).await
+                }
+                _ => continue,
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = told => {}
+        () = context.cancelled() => {}
+        () = hub.stop.cancelled() => {}
+    }
+    for (server, uri) in &watched {
+        if let Some(server) = hub.pool.server(server) {
+            server.unwatch(uri).await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,81 @@
+//! The server over streamable HTTP.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use hyper::{Request, Response, body::Incoming};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+
+use super::{Endpoint, Hub, Who, handler::Session};
+
+/// Bytes of a request: arguments have at most a tenth of it, answers may hold a picture.
+const REQUEST_BYTES_MAX: usize = 1024 * 1024;
+/// A session that says nothing for so long is closed.
+const IDLE_MS_MAX: u64 = 300_000;
+/// Users and classes that are served at once: as many as there are keys.
+const ENDPOINTS_MAX: usize = 256;
+
+/// An answer; its body may be a stream.
+pub type HttpReply = Response<BoxBody<Bytes, Infallible>>;
+
+type Service = StreamableHttpService<Session, LocalSessionManager>;
+
+/// From where requests are taken.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Names in the Host header.
+    pub hosts: Vec<String>,
+    /// Origins of pages, with scheme and port; requests without an Origin come from no page.
+    pub origins: Vec<String>,
+}
+
+/// The server over streamable HTTP: one service for each user and class, so that nobody's session
+/// is of use to anybody else.
+pub struct Http {
+    hub: Arc<Hub>,
+    limits: Limits,
+    services: Mutex<BTreeMap<Who, Service>>,
+}
+
+impl Http {
+    /// Serves the hub's clients.
+    pub fn new(hub: Arc<Hub>, limits: Limits) -> Self {
+        Self { hub, limits, services: Mutex::default() }
+    }
+
+    /// Answers a request of a client whose key has been checked.
+    pub async fn answer(&self, who: Who, request: Request<Incoming>) -> HttpReply {
+        let service = self.service(who);
+        service.handle(request).await
+    }
+
+    fn service(&self, who: Who) -> Service {
+        let mut services = self.services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = services.get(&who) {
+            return service.clone();
+        }
+        if services.len() >= ENDPOINTS_MAX {
+            services.clear();
+        }
+        let endpoint = Endpoint::new(self.hub.clone(), who.clone());
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(self.limits.hosts.iter().cloned())
+            .with_allowed_origins(self.limits.origins.iter().cloned())
+            .enforce_origin_validation()
+            .with_max_request_body_bytes(REQUEST_BYTES_MAX)
+            .with_cancellation_token(self.hub.stop.child_token());
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(Duration::from_millis(IDLE_MS_MAX));
+        let service = StreamableHttpService::new(move || Ok(endpoint.session()), Arc::new(sessions), config);
+        services.insert(who, service.clone());
+        service
+    }
+}

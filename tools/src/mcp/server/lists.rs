@@ -1,0 +1,201 @@
+//! What a client sees: tools, prompts, resources and templates, sorted, page by page.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use gateway_core::vocab::ToolSpec;
+use rmcp::{
+    ErrorData,
+    model::{PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool, ToolAnnotations},
+};
+
+use super::Endpoint;
+use crate::registry::{Registered, Source};
+
+/// Items of one page: a page of large schemas stays below a megabyte.
+const PAGE_MAX: usize = 250;
+/// Longest cursor.
+const CURSOR_BYTES_MAX: usize = 1024;
+/// In front of a cursor's text, so that a client does not take it for a name.
+const CURSOR: &str = "after:";
+
+impl Endpoint {
+    /// Tools by the names that the client sees, in their order.
+    pub(super) fn tools(&self) -> BTreeMap<String, Arc<Registered>> {
+        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
+        let flatten = self.hub.pool.prefixes().flatten();
+        let mut seen = BTreeMap::new();
+        let mut flat = BTreeMap::new();
+        for tool in snapshot.tools().iter().filter(|tool| self.may_see(&tool.spec)) {
+            match &tool.source {
+                Source::Mcp(server) if Some(server.as_str()) == flatten => {
+                    flat.insert(local_name(server, &tool.spec.name).to_owned(), tool.clone());
+                }
+                _ => {
+                    seen.insert(tool.spec.name.clone(), tool.clone());
+                }
+            }
+        }
+        // A name of the server that is exposed unrenamed wins.
+        seen.extend(flat);
+        seen
+    }
+
+    /// The tool that the client knows by this name.
+    pub(super) fn tool(&self, name: &str) -> Option<Arc<Registered>> {
+        let snapshot = self.hub.executor.registry().snapshot(&self.who.user, &self.device());
+        let flat = self.hub.pool.prefixes().flatten();
+        let found = flat.and_then(|server| {
+            let tool = snapshot.find(&format!("{server}.{name}"))?;
+            (tool.source == Source::Mcp(server.to_owned())).then_some(tool)
+        });
+        let found = found.or_else(|| {
+            let tool = snapshot.find(name)?;
+            (!matches!(&tool.source, Source::Mcp(server) if Some(server.as_str()) == flat)).then_some(tool)
+        });
+        found.filter(|tool| self.may_see(&tool.spec)).cloned()
+    }
+
+    fn may_see(&self, spec: &ToolSpec) -> bool {
+        spec.clients.as_ref().is_none_or(|clients| clients.contains(&self.who.class))
+    }
+
+    /// A tool as the client is told of it.
+    pub(super) fn describe(&self, name: &str, tool: &Registered) -> Tool {
+        let original = match &tool.source {
+            Source::Mcp(server) => self
+                .hub
+                .pool
+                .server(server)
+                .and_then(|downstream| downstream.offers().tools.get(local_name(server, &tool.spec.name)).cloned()),
+            _ => None,
+        };
+        match original {
+            Some(mut original) => {
+                original.name = Cow::Owned(name.to_owned());
+                original
+            }
+            None => own(name, &tool.spec),
+        }
+    }
+
+    /// All prompts, by the names that the client sees.
+    pub(super) fn prompts(&self) -> BTreeMap<String, Prompt> {
+        let mut seen = BTreeMap::new();
+        for server in self.hub.pool.servers() {
+            for prompt in server.offers().prompts.iter() {
+                let name = self.hub.pool.prefixes().name_out(&server.config.name, &prompt.name);
+                let mut prompt = prompt.clone();
+                prompt.name.clone_from(&name);
+                seen.insert(name, prompt);
+            }
+        }
+        seen
+    }
+
+    /// All resources, by the URIs that the client sees.
+    pub(super) fn resources(&self) -> BTreeMap<String, Resource> {
+        let mut seen = BTreeMap::new();
+        for server in self.hub.pool.servers() {
+            for resource in server.offers().resources.iter() {
+                let uri = self.hub.pool.prefixes().uri_out(&server.config.name, &resource.uri);
+                let mut resource = resource.clone();
+                resource.uri.clone_from(&uri);
+                seen.insert(uri, resource);
+            }
+        }
+        seen
+    }
+
+    /// All templates, likewise.
+    pub(super) fn templates(&self) -> BTreeMap<String, ResourceTemplate> {
+        let mut seen = BTreeMap::new();
+        for server in self.hub.pool.servers() {
+            for template in server.offers().templates.iter() {
+                let uri = self.hub.pool.prefixes().uri_out(&server.config.name, &template.uri_template);
+                let mut template = template.clone();
+                template.uri_template.clone_from(&uri);
+                seen.insert(uri, template);
+            }
+        }
+        seen
+    }
+}
+
+/// What a tool is called at its server; the prefix was put there by the client's side.
+fn local_name<'a>(server: &str, name: &'a str) -> &'a str {
+    name.strip_prefix(server).and_then(|rest| rest.strip_prefix('.')).unwrap_or(name)
+}
+
+/// A tool of the house's own.
+fn own(name: &str, spec: &ToolSpec) -> Tool {
+    let schema = spec.input_schema.as_object().cloned().unwrap_or_default();
+    let mut tool = Tool::new(name.to_owned(), spec.description.clone(), Arc::new(schema));
+    tool.output_schema = spec.output_schema.as_ref().and_then(|schema| schema.as_object()).cloned().map(Arc::new);
+    let mut annotations = ToolAnnotations::new();
+    annotations.read_only_hint = Some(spec.flags.read_only);
+    annotations.destructive_hint = Some(spec.flags.destructive);
+    annotations.idempotent_hint = Some(spec.flags.idempotent);
+    tool.annotations = Some(annotations);
+    tool
+}
+
+/// One page of sorted items, and the cursor of the next. A cursor names the last item seen: what is
+/// added or removed meanwhile shifts nothing.
+pub(super) fn page<T>(
+    items: BTreeMap<String, T>,
+    request: Option<PaginatedRequestParams>,
+) -> Result<(Vec<(String, T)>, Option<String>), ErrorData> {
+    let cursor = request.and_then(|request| request.cursor);
+    let after = match &cursor {
+        None => "",
+        Some(cursor) if cursor.len() <= CURSOR_BYTES_MAX => {
+            let wrong = || ErrorData::invalid_params("this cursor is none of ours", None);
+            cursor.strip_prefix(CURSOR).ok_or_else(wrong)?
+        }
+        Some(_) => return Err(ErrorData::invalid_params("this cursor is too long", None)),
+    };
+    let mut rest = items.into_iter().filter(|(key, _)| cursor.is_none() || key.as_str() > after);
+    let page: Vec<_> = rest.by_ref().take(PAGE_MAX).collect();
+    let more = rest.next().is_some();
+    let next = page.last().filter(|_| more).map(|(key, _)| format!("{CURSOR}{key}"));
+    Ok((page, next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pages(count: usize) -> Vec<Vec<String>> {
+        let items: BTreeMap<String, ()> = (0..count).map(|n| (format!("{n:05}"), ())).collect();
+        let mut pages = Vec::new();
+        let mut cursor = None;
+        loop {
+            let request = PaginatedRequestParams::default().with_cursor(cursor);
+            let (page, next) = page(items.clone(), Some(request)).unwrap();
+            pages.push(page.into_iter().map(|(key, ())| key).collect());
+            cursor = next;
+            if cursor.is_none() {
+                return pages;
+            }
+        }
+    }
+
+    #[test]
+    fn pages_hold_everything_once_and_in_order() {
+        for (count, wanted) in [(0, 1), (1, 1), (PAGE_MAX, 1), (PAGE_MAX + 1, 2), (3 * PAGE_MAX, 3)] {
+            let pages = pages(count);
+            assert_eq!(pages.len(), wanted, "{count}");
+            let all: Vec<_> = pages.concat();
+            assert_eq!(all.len(), count);
+            assert!(all.is_sorted());
+        }
+    }
+
+    #[test]
+    fn a_foreign_cursor_is_refused() {
+        for cursor in ["x".to_owned(), "9".repeat(2 * CURSOR_BYTES_MAX)] {
+            let request = PaginatedRequestParams::default().with_cursor(Some(cursor));
+            assert!(page(BTreeMap::<String, ()>::new(), Some(request)).is_err());
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The gateway as an MCP server: everybody's tools, and the resources and prompts of downstream
+//! servers, for one user and one class of clients at a time.
+
+mod changes;
+mod handler;
+mod http;
+mod line;
+mod lists;
+mod parked;
+mod results;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use gateway_core::vocab::ClientClass;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::http::{Http, HttpReply, Limits};
+use self::{handler::Session, parked::Parked};
+use super::client::Pool;
+use crate::executor::Executor;
+
+/// Who is served.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Who {
+    /// User.
+    pub user: String,
+    /// Class of the client.
+    pub class: ClientClass,
+}
+
+/// What all clients share.
+pub struct Hub {
+    executor: Executor,
+    pool: Arc<Pool>,
+    device_of: Box<dyn Fn(&str) -> String + Send + Sync>,
+    stop: CancellationToken,
+    tracker: TaskTracker,
+    calls: AtomicU64,
+    /// In front of the calls' numbers, since they begin anew with each start.
+    epoch: String,
+}
+
+impl Hub {
+    /// `device_of` gives the device of a user on which questions may be asked and device tools run;
+    /// empty: none is connected.
+    pub fn new(
+        executor: Executor,
+        pool: Arc<Pool>,
+        device_of: impl Fn(&str) -> String + Send + Sync + 'static,
+        epoch: i64,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            executor,
+            pool,
+            device_of: Box::new(device_of),
+            stop: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+            calls: AtomicU64::new(1),
+            epoch: format!("mcp-{epoch:x}"),
+        })
+    }
+
+    /// The downstream servers.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Serves one client over a pair of byte streams until it ends.
+    ///
+    /// # Errors
+    /// It does not speak the protocol.
+    pub async fn serve_stream<S>(self: &Arc<Self>, who: Who, stream: S) -> Result<(), String>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let session = Endpoint::new(self.clone(), who).session();
+        let served = rmcp::serve_server(session, tokio::io::split(stream));
+        let running = tokio::select! {
+            running = served => running.map_err(|error| error.to_string())?,
+            () = self.stop.cancelled() => return Ok(()),
+        };
+        let ended = running.cancellation_token();
+        tokio::select! {
+            ended = running.waiting() => drop(ended),
+            () = self.stop.cancelled() => ended.cancel(),
+        }
+        Ok(())
+    }
+
+    /// Ends all clients and then the downstream servers.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+        self.pool.stop().await;
+    }
+
+    fn call_id(&self) -> String {
+        format!("{}-{}", self.epoch, self.calls.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What the sessions of one user and class share.
+pub(crate) struct Endpoint {
+    hub: Arc<Hub>,
+    who: Who,
+    parked: Parked,
+}
+
+impl Endpoint {
+    fn new(hub: Arc<Hub>, who: Who) -> Arc<Self> {
+        Arc::new(Self { hub, who, parked: Parked::default() })
+    }
+
+    fn session(self: &Arc<Self>) -> Session {
+        Session::new(self.clone())
+    }
+
+    fn device(&self) -> String {
+        (self.hub.device_of)(&self.who.user)
+    }
+}

@@ -1,0 +1,97 @@
+//! From the house's results to the protocol's.
+
+use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    caller::Exact,
+    mcp::{client::Failure, uris::Prefixes},
+};
+
+/// What a request comes to.
+pub(super) enum Outcome {
+    Tool(CallToolResult),
+    Prompt(GetPromptResult),
+    Resource(ReadResourceResult),
+}
+
+/// The outcome of a tool call. `exact` is what a downstream server said, as it said it; `server` is
+/// its name.
+pub(super) fn tool(
+    result: ToolResult,
+    exact: Option<Exact>,
+    server: Option<&str>,
+    prefixes: &Prefixes,
+) -> Result<CallToolResult, ErrorData> {
+    match (exact, server) {
+        (Some(Exact::Result(mut exact)), Some(server)) => {
+            for block in exact.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
+                rename(block, server, prefixes);
+            }
+            if let Ok(exact) = serde_json::from_value(exact) {
+                return Ok(exact);
+            }
+        }
+        (Some(Exact::Error { code, message, data }), Some(_)) => {
+            return Err(ErrorData::new(rmcp::model::ErrorCode(code), message, data));
+        }
+        _ => {}
+    }
+    if let Some(error) = &result.error
+        && error.code == ErrorCode::ToolNotFound
+    {
+        return Err(ErrorData::invalid_params(error.message.clone(), None));
+    }
+    Ok(own(result))
+}
+
+/// A result of the house's own: of a built-in, a device, an app, or a failure before the call.
+fn own(result: ToolResult) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(result.content)];
+    content.extend(result.attachments.into_iter().filter_map(|attachment| match attachment {
+        Attachment::Image { mime, data } => Some(ContentBlock::image(data, mime)),
+        Attachment::Audio { mime, data } => {
+            serde_json::from_value(json!({ "type": "audio", "data": data, "mimeType": mime })).ok()
+        }
+        Attachment::Resource { block } => serde_json::from_value(block).ok(),
+    }));
+    let failed = result.error.is_some();
+    let mut out = if failed { CallToolResult::error(content) } else { CallToolResult::success(content) };
+    out.structured_content = match result.error {
+        Some(error) => serde_json::to_value(error).ok().map(|error| json!({ "error": error })),
+        None => result.data.filter(Value::is_object),
+    };
+    out
+}
+
+/// URIs inside a content block, as they are seen outside.
+pub(super) fn rename(block: &mut Value, server: &str, prefixes: &Prefixes) {
+    let pointer = match block.get("type").and_then(Value::as_str) {
+        Some("resource") => "/resource/uri",
+        Some("resource_link") => "/uri",
+        _ => return,
+    };
+    if let Some(uri) = block.pointer_mut(pointer)
+        && let Some(inner) = uri.as_str()
+    {
+        *uri = prefixes.uri_out(server, inner).into();
+    }
+}
+
+/// A failure of a downstream server, where no tool's result can hold it.
+pub(super) fn error(server: &str, failure: Failure) -> ErrorData {
+    match failure {
+        Failure::Refused(error) => error,
+        Failure::Down(why) => {
+            ErrorData::internal_error(format!("the MCP server '{server}' is not running: {why}"), None)
+        }
+        Failure::Broken(why) => {
+            ErrorData::internal_error(format!("the MCP server '{server}' gave no answer: {why}"), None)
+        }
+        Failure::Late => ErrorData::internal_error(format!("the MCP server '{server}' did not answer in time"), None),
+    }
+}
