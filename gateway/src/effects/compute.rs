@@ -123,9 +123,9 @@ mod tests {
     use super::*;
 
     /// Occupies the only thread until the sender is dropped or used.
-    fn occupy(compute: &Compute) -> mpsc::Sender<()> {
-        let (release, released) = mpsc::channel::<()>();
-        let (started, has_started) = mpsc::channel();
+    fn occupy(compute: &Compute) -> mpsc::SyncSender<()> {
+        let (release, released) = mpsc::sync_channel::<()>(1);
+        let (started, has_started) = mpsc::sync_channel(16);
         compute
             .submit(Urgency::Now, move || {
                 started.send(()).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     fn urgent_jobs_go_first_and_equal_ones_in_turn() {
         let compute = Compute::start("test", 1, 8).unwrap();
         let release = occupy(&compute);
-        let (sender, done) = mpsc::channel();
+        let (sender, done) = mpsc::sync_channel(16);
         for (urgency, name) in
             [(Urgency::Soon, "a"), (Urgency::Soon, "b"), (Urgency::Now, "c"), (Urgency::Soon, "d"), (Urgency::Now, "e")]
         {
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_is_queued_is_done_before_the_threads_end() {
         let compute = Compute::start("test", 2, 8).unwrap();
-        let (sender, done) = mpsc::channel();
+        let (sender, done) = mpsc::sync_channel(16);
         for number in 0..8 {
             let sender = sender.clone();
             compute.submit(Urgency::Soon, move || sender.send(number).unwrap()).unwrap();

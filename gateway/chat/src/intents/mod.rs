@@ -4,6 +4,11 @@
 //! plain courtesy. A false fire costs the wearer more than a miss, so a reading needs evidence in
 //! words of its own; free text counts against it. What is not understood gets a short honest
 //! answer and never a call.
+//!
+//! A recogniser writes "red my notes" and loses articles. Only a sentence that no template takes as it
+//! is written is read again with words taken for what they sound like (`hearing`), each at a cost in
+//! evidence, and at most one of them beside a free text, which is itself never touched but for one
+//! plain case: a to-do that begins with "by" is something to buy.
 
 mod clock;
 mod courtesy;
