@@ -34,7 +34,7 @@ pub(super) fn list(gate: &Gate, user: &str) -> Result<Answer, String> {
     let offered = |tool: &std::sync::Arc<tools::registry::Registered>| Offered {
         source: tool.source.to_string(),
         off: is_denied(&denied, &tool.spec.name),
-        spec: tool.spec.clone(),
+        spec: (*tool.spec).clone(),
     };
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
 }
