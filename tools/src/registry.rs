@@ -1,10 +1,8 @@
 //! Which tools there are: built-in, of devices, later of apps and MCP servers, in one catalogue.
 
 use std::{
-    borrow::Borrow,
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap},
     fmt,
-    hash::{Hash, Hasher},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
@@ -109,6 +107,8 @@ pub enum RegisterError {
 pub struct Registered {
     /// What it declares.
     pub spec: Arc<ToolSpec>,
+    /// Its full name again, near at hand for sorting and finding among thousands.
+    name: Arc<str>,
     /// Who provides it.
     pub source: Source,
     /// What it is called there. Names are never taken apart: they contain dots.
@@ -131,30 +131,6 @@ struct Catalogue {
 /// What tools declare, shared with the catalogue: lists of thousands are made and kept for free.
 pub type Specs = Arc<[Arc<ToolSpec>]>;
 
-/// A tool that is found by its name.
-struct ByName(Arc<Registered>);
-
-impl Borrow<str> for ByName {
-    fn borrow(&self) -> &str {
-        &self.0.spec.name
-    }
-}
-
-impl Hash for ByName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        // As `str` does, which it is looked up by.
-        self.0.spec.name.as_str().hash(state);
-    }
-}
-
-impl PartialEq for ByName {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.spec.name == other.0.spec.name
-    }
-}
-
-impl Eq for ByName {}
-
 /// The tools that one device of one user is offered at one moment.
 pub struct Snapshot {
     /// The catalogue's revision that it was taken from.
@@ -165,14 +141,14 @@ pub struct Snapshot {
     /// What each class of clients sees, made when it is first asked for.
     views: [OnceLock<Specs>; 3],
     /// Made when the first tool is looked up.
-    by_name: OnceLock<HashSet<ByName>>,
+    by_name: OnceLock<HashMap<Arc<str>, usize>>,
 }
 
 impl Snapshot {
     /// The tool of this full name.
     pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
-        let by_name = self.by_name.get_or_init(|| self.tools.iter().cloned().map(ByName).collect());
-        by_name.get(name).map(|tool| &tool.0)
+        let index = || self.tools.iter().enumerate().map(|(at, tool)| (Arc::clone(&tool.name), at)).collect();
+        self.tools.get(*self.by_name.get_or_init(index).get(name)?)
     }
 
     /// The specs that a class of clients sees, in the same order.
@@ -273,6 +249,7 @@ impl Registry {
                 output_schema: spec.output_schema.as_ref().and_then(|schema| Schema::compile_any(schema).ok()),
                 schema,
                 runner: Arc::clone(&runner),
+                name: spec.name.as_str().into(),
                 spec: Arc::new(spec),
             });
             let name = tool.spec.name.clone();
@@ -357,8 +334,8 @@ impl Registry {
         // one keeps the name. Each set is sorted already, which this sort makes use of.
         let covering = catalogue.sets.iter().filter(|((scope, _), _)| scope.covers(user, device));
         let mut tools: Vec<_> = covering.flat_map(|(_, set)| set).cloned().collect();
-        tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
-        tools.dedup_by(|later, first| later.spec.name == first.spec.name);
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.dedup_by(|later, first| later.name == first.name);
         let snapshot = Arc::new(Snapshot {
             revision: catalogue.revision,
             specs: tools.iter().map(|tool| Arc::clone(&tool.spec)).collect(),
