@@ -29,7 +29,7 @@ use crate::{
     permissions::{self, AllOn, Switches},
     ports::{ConsentRequest, PortError, Ports},
     rates::{Limits, Rates},
-    registry::{Registered, Registry, Snapshot, Source},
+    registry::{Registered, Registry, Snapshot, Source, Specs},
     reply,
     runner::RunContext,
     secret::Secrets,
@@ -130,7 +130,7 @@ impl Executor {
 
     /// The tools that a client of this user is offered on this device, and the catalogue's
     /// revision: those of its class that the user has not switched off.
-    pub fn offered(&self, user: &str, device: &str, client: ClientClass) -> (u64, Arc<[ToolSpec]>) {
+    pub fn offered(&self, user: &str, device: &str, client: ClientClass) -> (u64, Specs) {
         let snapshot = self.registry.snapshot(user, device);
         let specs = snapshot.for_client(client);
         let denied = self.switches.denied(user);

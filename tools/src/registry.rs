@@ -1,7 +1,7 @@
 //! Which tools there are: built-in, of devices, later of apps and MCP servers, in one catalogue.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
@@ -106,7 +106,9 @@ pub enum RegisterError {
 /// A tool that can be called: its spec and what runs it are one object.
 pub struct Registered {
     /// What it declares.
-    pub spec: ToolSpec,
+    pub spec: Arc<ToolSpec>,
+    /// Its full name again, near at hand for sorting and finding among thousands.
+    name: Arc<str>,
     /// Who provides it.
     pub source: Source,
     /// What it is called there. Names are never taken apart: they contain dots.
@@ -126,26 +128,31 @@ struct Catalogue {
     sets: Sets,
 }
 
+/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free.
+pub type Specs = Arc<[Arc<ToolSpec>]>;
+
 /// The tools that one device of one user is offered at one moment.
 pub struct Snapshot {
     /// The catalogue's revision that it was taken from.
     pub revision: u64,
     /// Sorted by full name.
-    pub specs: Arc<[ToolSpec]>,
+    pub specs: Specs,
     tools: Vec<Arc<Registered>>,
     /// What each class of clients sees, made when it is first asked for.
-    views: [OnceLock<Arc<[ToolSpec]>>; 3],
+    views: [OnceLock<Specs>; 3],
+    /// Made when the first tool is looked up.
+    by_name: OnceLock<HashMap<Arc<str>, usize>>,
 }
 
 impl Snapshot {
     /// The tool of this full name.
     pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
-        let at = self.tools.binary_search_by(|tool| tool.spec.name.as_str().cmp(name)).ok()?;
-        self.tools.get(at)
+        let index = || self.tools.iter().enumerate().map(|(at, tool)| (Arc::clone(&tool.name), at)).collect();
+        self.tools.get(*self.by_name.get_or_init(index).get(name)?)
     }
 
     /// The specs that a class of clients sees, in the same order.
-    pub fn for_client(&self, client: ClientClass) -> Arc<[ToolSpec]> {
+    pub fn for_client(&self, client: ClientClass) -> Specs {
         let view = match client {
             ClientClass::Internal => &self.views[0],
             ClientClass::Copilot => &self.views[1],
@@ -163,8 +170,8 @@ impl Snapshot {
     /// The same without what `keep` refuses.
     pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
-        let specs = tools.iter().map(|tool| tool.spec.clone()).collect();
-        Self { revision: self.revision, specs, tools, views: Default::default() }
+        let specs = tools.iter().map(|tool| Arc::clone(&tool.spec)).collect();
+        Self { revision: self.revision, specs, tools, views: Default::default(), by_name: OnceLock::new() }
     }
 
     /// All tools, in the order of `specs`.
@@ -242,7 +249,8 @@ impl Registry {
                 output_schema: spec.output_schema.as_ref().and_then(|schema| Schema::compile_any(schema).ok()),
                 schema,
                 runner: Arc::clone(&runner),
-                spec,
+                name: spec.name.as_str().into(),
+                spec: Arc::new(spec),
             });
             let name = tool.spec.name.clone();
             if tools.insert(name.clone(), tool).is_some() {
@@ -285,7 +293,7 @@ impl Registry {
         if before.is_some_and(|old| old.len() == tools.len() && old.iter().zip(tools).all(same)) {
             return;
         }
-        let tools = tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
+        let tools = tools.iter().map(|tool| (ToolSpec::clone(&tool.spec), tool.local_name.clone())).collect();
         store.save(StoredSet { source: key.1.clone(), scope: key.0.clone(), tools });
     }
 
@@ -322,20 +330,18 @@ impl Registry {
         {
             return Arc::clone(kept);
         }
-        let mut tools: BTreeMap<&str, &Arc<Registered>> = BTreeMap::new();
-        // Scopes are sorted from wide to narrow, and the wider one keeps the name.
-        for ((scope, _), set) in &catalogue.sets {
-            if scope.covers(user, device) {
-                for tool in set {
-                    tools.entry(&tool.spec.name).or_insert(tool);
-                }
-            }
-        }
+        // Scopes are sorted from wide to narrow, and of equal names the first one stays: the wider
+        // one keeps the name. Each set is sorted already, which this sort makes use of.
+        let covering = catalogue.sets.iter().filter(|((scope, _), _)| scope.covers(user, device));
+        let mut tools: Vec<_> = covering.flat_map(|(_, set)| set).cloned().collect();
+        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        tools.dedup_by(|later, first| later.name == first.name);
         let snapshot = Arc::new(Snapshot {
             revision: catalogue.revision,
-            specs: tools.values().map(|tool| tool.spec.clone()).collect(),
-            tools: tools.into_values().cloned().collect(),
+            specs: tools.iter().map(|tool| Arc::clone(&tool.spec)).collect(),
+            tools,
             views: Default::default(),
+            by_name: OnceLock::new(),
         });
         let mut snapshots = lock(&self.snapshots);
         if snapshots.len() >= SNAPSHOTS_MAX {

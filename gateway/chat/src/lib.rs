@@ -20,6 +20,9 @@ use gateway_core::vocab::{Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// Tools that are offered, shared with whoever offers them.
+pub type Tools = Arc<[Arc<ToolSpec>]>;
+
 /// One question to a model: everything that it is told.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -28,7 +31,7 @@ pub struct Request {
     /// The conversation, oldest first. The last message is the wearer's, or carries tool results.
     pub messages: Vec<Message>,
     /// The tools that may be called in this answer.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: Tools,
     /// When the question was asked; local time is `wall_ms` plus `offset_s`.
     pub now: Timestamp,
     /// BCP 47 tag of the wearer's language, for example `en`.

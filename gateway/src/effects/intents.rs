@@ -211,9 +211,7 @@ mod tests {
         let ledger = StoredLedger(store.clone());
         for _ in 0..2 {
             again.tell_of_open(&ledger).unwrap();
-            // A write that is waited for comes behind all that was submitted.
-            let barrier = Write::RemoveRow { kind: Kind::Switches, owner: "ann".into(), key: vec![1] };
-            store.write(barrier).await.unwrap();
+            store.settled().await.unwrap();
         }
         let told = ledger.records("ann", i64::MIN).unwrap();
         let [record] = told.as_slice() else { panic!("{told:?}") };

@@ -12,7 +12,7 @@ pub fn now() -> Timestamp {
     Timestamp { mono_us: 0, wall_ms: moment.as_millisecond(), offset_s: 7200 }
 }
 
-pub fn request(text: &str, tools: &Arc<[ToolSpec]>) -> Request {
+pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
     Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],
@@ -46,7 +46,7 @@ pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]
 }
 
 /// The built-in tools and the ones that the simulated glasses offer, as the gateway has them.
-pub fn tools() -> Arc<[ToolSpec]> {
+pub fn tools() -> Arc<[Arc<ToolSpec>]> {
     let (built_in, _) = tools::builtin::all();
     let offered = firmware_sim::tools::offers().into_iter().map(|offer| {
         let offer = tools::device::Offer {
@@ -59,7 +59,7 @@ pub fn tools() -> Arc<[ToolSpec]> {
         };
         tools::device::spec(offer).expect("the simulated glasses offer sound tools")
     });
-    built_in.into_iter().chain(offered).collect()
+    built_in.into_iter().chain(offered).map(Arc::new).collect()
 }
 
 /// Which half of a table a sentence belongs to: FNV-1a of its bytes.

@@ -57,8 +57,8 @@ fn decide(engine: &Engine, sentence: &str) -> Option<(String, Value)> {
     }
 }
 
-fn tools_once() -> std::sync::Arc<[gateway_core::vocab::ToolSpec]> {
-    static TOOLS: std::sync::OnceLock<std::sync::Arc<[gateway_core::vocab::ToolSpec]>> = std::sync::OnceLock::new();
+fn tools_once() -> chat_models::Tools {
+    static TOOLS: std::sync::OnceLock<chat_models::Tools> = std::sync::OnceLock::new();
     TOOLS.get_or_init(tools).clone()
 }
 
@@ -238,7 +238,7 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
     let sentence = "Could you water the tomatoes for two and a half minutes, please?";
     assert!(matches!(engine.decide(&request(sentence, &without)), Decision::Say(_)));
     let mut list = without.to_vec();
-    list.push(tool(
+    let water = tool(
         "garden.water",
         json!({
             "bed": {"type": "string", "enum": ["tomatoes", "herb_garden"]},
@@ -247,7 +247,8 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
         }),
         &["bed"],
         &["[{gently=true} gently] water the {bed} [for {seconds:duration}]"],
-    ));
+    );
+    list.push(water.into());
     let with = list.into();
     let ask = |sentence: &str| match engine.decide(&request(sentence, &with)) {
         Decision::Calls(calls) => calls.into_iter().map(|call| (call.name, call.arguments)).collect(),
@@ -274,7 +275,7 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     );
     let many = (0..1_000).map(|_| greedy.to_owned());
     hostile.phrases[0].templates.extend(many);
-    list.push(hostile);
+    list.push(hostile.into());
     let tools = list.into();
     let engine = Engine::new();
     let long = "set a timer for ten minutes word ".repeat(50);
@@ -423,9 +424,9 @@ async fn stream(engine: &Engine, request: Request) -> Vec<ModelEvent> {
 fn speed_among_sixty_tools() {
     let mut list = tools().to_vec();
     for copy in 0..42 {
-        let mut tool = list[copy % 18].clone();
+        let mut tool = gateway_core::vocab::ToolSpec::clone(&list[copy % 18]);
         tool.name = format!("copy{copy}.{}", tool.name);
-        list.push(tool);
+        list.push(tool.into());
     }
     let tools = list.into();
     let engine = Engine::new();

@@ -1,6 +1,6 @@
 //! All templates of the tools on offer, compiled and indexed by the words that they may begin with.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use gateway_core::vocab::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
@@ -72,7 +72,7 @@ pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
 }
 
 impl Grammar {
-    pub fn compile(tools: &[ToolSpec], language: &str) -> Self {
+    pub fn compile(tools: &[Arc<ToolSpec>], language: &str) -> Self {
         let mut grammar = Self {
             tools: Vec::new(),
             templates: Vec::new(),

@@ -56,7 +56,7 @@ pub struct Engine {
 }
 
 struct Compiled {
-    tools: Arc<[ToolSpec]>,
+    tools: Arc<[Arc<ToolSpec>]>,
     language: String,
     grammar: Arc<Grammar>,
 }
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     /// Compiles the tools ahead of the first request, and says how many templates are in use.
-    pub fn prepare(&self, tools: &Arc<[ToolSpec]>, language: &str) -> usize {
+    pub fn prepare(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> usize {
         let grammar = self.grammar(tools, language);
         tracing::debug!(templates = ?grammar.sources().collect::<Vec<_>>(), "prepared");
         grammar.len()
@@ -121,7 +121,7 @@ impl Engine {
         format!("{CALL_PREFIX}{:x}-{count}", request.now.wall_ms)
     }
 
-    fn grammar(&self, tools: &Arc<[ToolSpec]>, language: &str) -> Arc<Grammar> {
+    fn grammar(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> Arc<Grammar> {
         {
             let known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
             // The same set is usually the same allocation; a rebuilt one may still be equal.

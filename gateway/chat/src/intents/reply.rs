@@ -1,5 +1,7 @@
 //! What is said when a tool has answered, and when nothing was understood.
 
+use std::sync::Arc;
+
 use gateway_core::vocab::{Message, Part, Role, ToolResult, ToolSpec};
 use serde_json::Value;
 
@@ -8,7 +10,7 @@ const SPOKEN_CHARS_MAX: usize = 300;
 
 /// What to say to the results at the end of the conversation; none where the last message is not
 /// of that kind. An empty text means that the tools speak for themselves.
-pub(super) fn to_results(messages: &[Message], tools: &[ToolSpec]) -> Option<String> {
+pub(super) fn to_results(messages: &[Message], tools: &[Arc<ToolSpec>]) -> Option<String> {
     let last_other = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |index| index + 1);
     let trailing = messages.get(last_other..).unwrap_or(&[]);
     if trailing.is_empty() {
@@ -18,7 +20,7 @@ pub(super) fn to_results(messages: &[Message], tools: &[ToolSpec]) -> Option<Str
     for part in trailing.iter().flat_map(|message| &message.parts) {
         if let Part::ToolResult { call_id, result } = part {
             let tool = called_tool(messages, call_id).and_then(|name| tools.iter().find(|tool| tool.name == name));
-            let sentence = sentence(result, tool);
+            let sentence = sentence(result, tool.map(AsRef::as_ref));
             if !sentence.is_empty() && !sentences.contains(&sentence) {
                 sentences.push(sentence);
             }
@@ -153,7 +155,7 @@ mod tests {
             (vec![silent], ""),
         ];
         for (results, expected) in cases {
-            let said = to_results(&conversation(results), &[tool()]);
+            let said = to_results(&conversation(results), &[tool().into()]);
             assert_eq!(said.as_deref(), Some(expected));
         }
         assert_eq!(to_results(&[Message::text(Role::User, "x")], &[]), None);

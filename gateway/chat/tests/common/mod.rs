@@ -13,7 +13,7 @@ pub fn now() -> Timestamp {
     Timestamp { mono_us: 0, wall_ms: moment.as_millisecond(), offset_s: 7200 }
 }
 
-pub fn request(text: &str, tools: &Arc<[ToolSpec]>) -> Request {
+pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
     Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],
