@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use firmware_sim::Glasses;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -155,7 +155,11 @@ impl Drop for FakeApp {
 
 type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-async fn serve(request: Request<Incoming>, book: Arc<Book>, answer: Arc<Mutex<Answer>>) -> Result<Response<Body>, Infallible> {
+async fn serve(
+    request: Request<Incoming>,
+    book: Arc<Book>,
+    answer: Arc<Mutex<Answer>>,
+) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     book.requests.lock().unwrap().push(Got { path: path.clone(), body });
@@ -232,7 +236,8 @@ impl Socket {
 
     /// Dials as a session request says, and is acknowledged.
     pub async fn dial(request: &Value, package: &str) -> Self {
-        let (url, session) = (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
+        let (url, session) =
+            (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
         let (ws, ack) = Self::init(url, session, package, KEY).await;
         assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
         Self { ws, session: session.into(), ack }

@@ -15,7 +15,8 @@ async fn whatever_a_webhook_answers_only_the_socket_counts() {
         assert_eq!(starting.await.unwrap(), Ok(true));
         stage.app.answers(Answer::Success);
         let apps = stage.world.gateway().gate().apps.clone();
-        let stopping = tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });
+        let stopping =
+            tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });
         stage.app.got("stop_request", number).await;
         socket.close().await;
         assert_eq!(stopping.await.unwrap(), Ok(true));
@@ -40,8 +41,17 @@ async fn an_app_that_never_dials_fails_in_time_and_a_dead_server_at_once() {
 async fn garbage_on_the_socket_is_answered_and_a_flood_ends_with_the_socket() {
     let stage = Stage::new().await;
     let mut socket = stage.run().await;
-    let nonsense = ["", "{", "[]", "null", "\"x\"", r#"{"type":7}"#, r#"{"type":"display_event"}"#,
-        r#"{"type":"subscription_update","subscriptions":{"a":1}}"#, r#"{"type":"audio_play_request"}"#];
+    let nonsense = [
+        "",
+        "{",
+        "[]",
+        "null",
+        "\"x\"",
+        r#"{"type":7}"#,
+        r#"{"type":"display_event"}"#,
+        r#"{"type":"subscription_update","subscriptions":{"a":1}}"#,
+        r#"{"type":"audio_play_request"}"#,
+    ];
     for text in nonsense {
         assert!(socket.send_text(text.to_owned()).await);
         assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE", "{text}");
@@ -55,7 +65,7 @@ async fn garbage_on_the_socket_is_answered_and_a_flood_ends_with_the_socket() {
     assert!(socket.send_text(deep).await);
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "MALFORMED_MESSAGE");
     // 10 MB in one frame are not read.
-    drop(socket.send_text("x".repeat(10 * 1024 * 1024)).await);
+    let _ = socket.send_text("x".repeat(10 * 1024 * 1024)).await;
     drop(socket.closed().await);
     // The app counts as lost, and is started anew; the gateway is well.
     let request = stage.app.got("session_request", 1).await.json();
@@ -76,7 +86,8 @@ async fn an_app_that_sends_too_much_is_not_listened_to_for_the_rest_of_the_secon
         asked += 1;
         assert!(asked < 10_000, "it is never heard again");
         socket.send(json!({"type": "stream_status_check"})).await;
-        let answer = tokio::time::timeout(std::time::Duration::from_millis(100), socket.of_type("stream_status_check_response"));
+        let answer =
+            tokio::time::timeout(std::time::Duration::from_millis(100), socket.of_type("stream_status_check_response"));
         if let Ok(answer) = answer.await {
             assert_eq!(answer["hasActiveStream"], false);
             return;

@@ -41,7 +41,8 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     let put = |body: String| client.put(&url).bearer_auth(&bearer).body(body).send();
     let large = "x".repeat(100_001);
     assert_eq!(put(json!({"data": {"k": large}}).to_string()).await.unwrap().status(), StatusCode::BAD_REQUEST);
-    let many: serde_json::Map<String, Value> = (0..12).map(|at| (format!("k{at}"), json!("x".repeat(90_000)))).collect();
+    let many: serde_json::Map<String, Value> =
+        (0..12).map(|at| (format!("k{at}"), json!("x".repeat(90_000)))).collect();
     let answer = put(json!({"data": many}).to_string()).await.unwrap();
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     for nonsense in ["", "[]", "{\"data\": 3}", "{"] {
@@ -92,8 +93,10 @@ async fn rule_4_changed_settings_are_told_and_the_houses_own_right_behind_them()
 async fn a_photo_is_taken_by_the_glasses_and_delivered_to_the_app() {
     let mut stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
     let mut socket = stage.run().await;
-    let ask = |request: &str| json!({"type": "photo_request", "packageName": PACKAGE, "sessionId": "x",
-        "requestId": request, "saveToGallery": false, "size": "small", "compress": "none"});
+    let ask = |request: &str| {
+        json!({"type": "photo_request", "packageName": PACKAGE, "sessionId": "x",
+        "requestId": request, "saveToGallery": false, "size": "small", "compress": "none"})
+    };
     socket.send(ask("photo_1")).await;
     let upload = stage.app.got("/photo-upload", 0).await;
     let contains = |wanted: &[u8]| upload.body.windows(wanted.len()).any(|part| part == wanted);

@@ -35,7 +35,10 @@ async fn rules_1_to_4_and_10_an_app_is_started_by_its_webhook_and_runs_by_its_so
     let ack = &socket.ack;
     assert_eq!(ack["sessionId"], request["sessionId"]);
     assert_eq!(ack["mentraosSettings"], ack["augmentosSettings"]);
-    assert!(ack["mentraosSettings"]["metricSystemEnabled"].is_boolean() && ack["mentraosSettings"]["userTimezone"].is_string());
+    assert!(
+        ack["mentraosSettings"]["metricSystemEnabled"].is_boolean()
+            && ack["mentraosSettings"]["userTimezone"].is_string()
+    );
     assert_eq!((&ack["settings"][0]["value"], &ack["settings"][1]["value"]), (&json!("en"), &Value::Null));
     assert_eq!(ack["capabilities"]["hasDisplay"], true);
     assert_eq!(ack["capabilities"]["modelName"], "Lorgnette simulator");
@@ -101,7 +104,10 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     let whole = whole.await;
     let text = whole["data"]["text"].as_str().unwrap().to_lowercase();
     assert!(text.contains("train") && text.contains("mountain"), "{text}");
-    assert_eq!((&whole["data"]["transcribeLanguage"], &whole["data"]["utteranceId"]), (&json!("en-US"), &partial["data"]["utteranceId"]));
+    assert_eq!(
+        (&whole["data"]["transcribeLanguage"], &whole["data"]["utteranceId"]),
+        (&json!("en-US"), &partial["data"]["utteranceId"])
+    );
     assert!(whole["data"]["endTime"].as_u64() > whole["data"]["startTime"].as_u64(), "{whole}");
     assert_eq!(whole["sessionId"], json!(socket.session));
 }
@@ -115,7 +121,8 @@ async fn speech_stays_with_apps_that_may_hear() {
     let refused = socket.of_type("permission_error").await;
     assert_eq!(refused["details"].as_array().unwrap().len(), 3);
     say(&mut stage.glasses, "Nobody else is to hear this.").await;
-    until(&mut stage.glasses, "a transcript", |event| matches!(event.seen, Seen::Transcript { is_final: true, .. })).await;
+    until(&mut stage.glasses, "a transcript", |event| matches!(event.seen, Seen::Transcript { is_final: true, .. }))
+        .await;
     stage.glasses.press(ButtonId::Main, ButtonAction::Press).await.unwrap();
     loop {
         match socket.next().await.expect("the button") {
@@ -144,17 +151,24 @@ async fn rule_7_frames_are_routed_by_connection_and_every_layout_is_drawn() {
     ];
     for (layout, wanted) in layouts {
         socket.send(json!({"type": "display_event", "sessionId": "", "packageName": "another.app", "view": "main", "layout": layout, "durationMs": 60_000})).await;
-        until(&mut stage.glasses, wanted, |event| {
-            matches!(&event.seen, Seen::Display { text, .. } if text.to_lowercase().contains(wanted))
-        })
+        until(
+            &mut stage.glasses,
+            wanted,
+            |event| matches!(&event.seen, Seen::Display { text, .. } if text.to_lowercase().contains(wanted)),
+        )
         .await;
     }
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "clear_view"}})).await;
-    until(&mut stage.glasses, "nothing", |event| matches!(&event.seen, Seen::Display { text, .. } if text.is_empty())).await;
+    until(&mut stage.glasses, "nothing", |event| matches!(&event.seen, Seen::Display { text, .. } if text.is_empty()))
+        .await;
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "hologram"}})).await;
     assert_eq!(socket.of_type("tpa_connection_error").await["code"], "LAYOUT_NOT_AVAILABLE");
     // Every odd name of a session that SDKs send.
-    socket.send(json!({"type": "rgb_led_control", "sessionId": "unknown-session-id", "requestId": "led_1", "action": "on"})).await;
+    socket
+        .send(
+            json!({"type": "rgb_led_control", "sessionId": "unknown-session-id", "requestId": "led_1", "action": "on"}),
+        )
+        .await;
     assert_eq!(socket.of_type("rgb_led_control_response").await["requestId"], "led_1");
     socket.send(json!({"type": "managed_stream_request", "packageName": PACKAGE, "quality": "720p"})).await;
     assert_eq!(socket.of_type("managed_stream_status").await["status"], "error");
@@ -181,7 +195,9 @@ async fn rules_8_and_9_a_tool_is_called_after_the_acknowledgement_for_the_webhoo
     let gate = stage.world.gateway().gate().clone();
     let calling = tokio::spawn(async move {
         let context = super::context();
-        gate.executor.call(context, ToolCall { id: "1".into(), name: name.into(), arguments: json!({"item": "milk"}) }).await
+        gate.executor
+            .call(context, ToolCall { id: "1".into(), name: name.into(), arguments: json!({"item": "milk"}) })
+            .await
     });
     let request = stage.app.got("session_request", 0).await.json();
     assert_eq!(stage.app.count("/tool"), 0);
@@ -228,9 +244,11 @@ async fn rule_17_speak_is_said_by_the_glasses_and_answered_when_it_was_heard() {
     socket.send(speak("r1", "https://127.0.0.1:1/api/tts?text=Two+items+%26+a+bag&voice_id=v1")).await;
     let answer = socket.of_type("audio_play_response").await;
     assert_eq!((&answer["requestId"], &answer["success"]), (&json!("r1"), &json!(true)), "{answer}");
-    until(&mut stage.glasses, "the speech", |event| {
-        matches!(&event.seen, Seen::SpeechHeard { text, complete: true, .. } if text.contains("Two items"))
-    })
+    until(
+        &mut stage.glasses,
+        "the speech",
+        |event| matches!(&event.seen, Seen::SpeechHeard { text, complete: true, .. } if text.contains("Two items")),
+    )
     .await;
     socket.send(speak("r2", "http://127.0.0.1:9/a.mp3")).await;
     let answer = socket.of_type("audio_play_response").await;
@@ -248,7 +266,8 @@ async fn rule_17_speak_is_said_by_the_glasses_and_answered_when_it_was_heard() {
 async fn rule_18_stray_tls_bytes_disturb_nobody() {
     let stage = Stage::new().await;
     let mut socket = stage.run().await;
-    for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"[..], b"\x16", b"\x16\x03\x01\x00\x02\x01\x00"] {
+    for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage"[..], b"\x16", b"\x16\x03\x01\x00\x02\x01\x00"]
+    {
         let mut stream = tokio::net::TcpStream::connect(stage.world.web()).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream.shutdown().await.unwrap();

