@@ -15,7 +15,7 @@ use crate::{
     apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
-    effects::{compute::Compute, ports::Questions},
+    effects::{books::StoredSwitches, compute::Compute, ports::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
     store::Store,
@@ -63,6 +63,8 @@ pub struct Gate {
     pub apps: Arc<Host>,
     /// Runs tools.
     pub executor: Executor,
+    /// What users have switched off.
+    pub switches: Arc<StoredSwitches>,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
     /// Who answers.

@@ -18,9 +18,9 @@ use device_protocol::GoodbyeReason;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
-    executor::Executor,
+    executor::{Books, Executor},
     ports::{Ports, Style},
-    registry::Registry,
+    registry::{Registry, Source},
 };
 
 use crate::{
@@ -28,7 +28,9 @@ use crate::{
     config::Checked,
     control,
     effects::{
+        books::{StoredCatalogue, StoredLedger, StoredSwitches},
         compute::Compute,
+        intents::StoredIntents,
         on_own_thread,
         ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
         spawn,
@@ -101,11 +103,26 @@ pub async fn start(config: Checked) -> Result<Running> {
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
+    let restored = registry
+        // Installed apps are offered already, from what is kept of themselves.
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| !matches!(source, Source::App(_)))
+        .context("reading the catalogue of tools")?;
+    tracing::debug!(restored, "tools of apps and servers as they were last known");
+    let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
+    let ledger = Arc::new(StoredLedger(store.clone()));
+    let journal = StoredIntents::new(store.clone());
+    journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    let books = Books {
+        journal: Some(Arc::new(journal)),
+        ledger: Some(ledger),
+        switches: Some(switches.clone()),
+        limits: config.tool_limits,
+    };
     let public_key = key.public();
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
-        executor: Executor::new(registry.clone(), ports),
+        executor: Executor::with_books(registry.clone(), ports, books),
         compute: Compute::start("tts", 1, SYNTHESIS_WAITING_MAX).context("starting the synthesis thread")?,
         key,
         store,
@@ -115,6 +132,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         registry,
         installed,
         apps: apps.clone(),
+        switches,
         questions,
         model,
         asr: engines.asr,

@@ -253,6 +253,7 @@ impl Host {
             }
             let body = wire::session_request(&session, &user, &url, clock::wall_ms());
             if let Err(why) = webhook::start(http, &app, &body).await {
+                host.installed.client().faults().record(&app.package, webhook::fault(&app, &body, &why));
                 host.input(&user, Input::WebhookFailed { package: app.package.clone(), why });
             }
         });

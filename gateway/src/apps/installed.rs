@@ -151,9 +151,9 @@ impl Installed {
     }
 
     fn offer(&self, app: &Arc<App>) -> Result<u64, RegisterError> {
-        let specs = app.tools.iter().map(|tool| tool.spec.clone()).collect();
+        let named = app.tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
         let runner = Arc::new(AppRunner::new(app.clone(), self.client.clone()));
-        self.registry.register(Source::App(app.package.clone()), Scope::Global, specs, runner)
+        self.registry.register_named(Source::App(app.package.clone()), Scope::Global, named, runner)
     }
 
     fn withdraw(&self, package: &str) {

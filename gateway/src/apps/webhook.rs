@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use backon::{ConstantBuilder, Retryable as _};
+use gateway_core::vocab::ErrorCode;
 use reqwest::Client;
 use serde_json::Value;
-use tools::apps::manifest::App;
+use tools::apps::{faults::Fault, manifest::App};
+
+use crate::clock;
 
 /// How long an answer may take: it comes only when the app's own `onSession` is through.
 const ANSWER_MS_MAX: u64 = 10_000;
@@ -32,6 +35,18 @@ pub async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String>
         Err(error) if error.is_timeout() && !error.is_connect() => Ok(()),
         Err(error) if error.is_connect() => Err("its server does not answer".to_owned()),
         Err(error) => Err(format!("calling its server failed: {}", error.without_url())),
+    }
+}
+
+/// A start that came to nothing, for who writes the app.
+pub fn fault(app: &App, body: &Value, why: &str) -> Fault {
+    Fault {
+        wall_ms: clock::wall_ms(),
+        what: "webhook".to_owned(),
+        code: ErrorCode::AppNotAvailable,
+        message: why.to_owned(),
+        request: format!("POST {}/webhook {body}", app.public_url),
+        answer: String::new(),
     }
 }
 

@@ -71,6 +71,14 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
     },
+    /// Stop it where it runs, and start it, as after a change of its program.
+    Restart {
+        /// Its package.
+        package: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
     /// Give one of its settings a value.
     Set {
         /// Its package.
@@ -109,6 +117,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         Command::Logs { package } => Wish::Logs { package },
         Command::Start { package, user } => Wish::Start { package, user },
         Command::Stop { package, user } => Wish::Stop { package, user },
+        Command::Restart { package, user } => Wish::Restart { package, user },
         Command::Set { package, key, value, user } => {
             let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
             Wish::Set { package, user, key, value }

@@ -5,8 +5,10 @@ mod check;
 mod devices;
 mod models;
 mod serve;
+mod tools;
 mod transcribe;
 mod turns;
+mod usage;
 mod wire;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -43,6 +45,10 @@ enum Command {
     Transcribe(transcribe::Arguments),
     /// Show the latest turns with the time of each stage.
     Turns(turns::Arguments),
+    /// List, call, allow and deny tools.
+    Tools(tools::Arguments),
+    /// Show what tools were used for.
+    Usage(usage::Arguments),
     /// Look into frames of the device protocol.
     Wire(wire::Arguments),
 }
@@ -58,6 +64,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
+        Command::Tools(arguments) => load(config).and_then(|config| tools::run(&config, arguments)),
+        Command::Usage(arguments) => load(config).and_then(|config| usage::run(&config, &arguments)),
         Command::Wire(arguments) => wire::run(&arguments),
     };
     match result {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gateway_core::conversation;
+use gateway_core::{conversation, vocab::RateLimit};
 
 pub use raw::{ModelKind, Raw};
 
@@ -48,6 +48,8 @@ pub struct Checked {
     pub speed: f32,
     /// Limits on connections.
     pub limits: Limits,
+    /// How often tools may be called.
+    pub tool_limits: tools::RateLimits,
     /// Largest store, in MiB.
     pub store_size_max_mib: usize,
     /// Where mini-apps on other machines reach the gateway; absent: they run on this one.
@@ -188,6 +190,11 @@ impl Problems<'_> {
             frames_per_s_max: self.between(&raw.limits.frames_per_s, "limits.frames_per_s", 60..=10_000),
             bytes_per_s_max: self.between(&raw.limits.bytes_per_s, "limits.bytes_per_s", 40_000..=10_000_000),
         };
+        let per_min = |calls: u32| (calls > 0).then_some(RateLimit { calls, per_ms: 60_000 });
+        let calls = &raw.limits.tool_calls_per_min;
+        let per_user = per_min(self.between(calls, "limits.tool_calls_per_min", 0..=60_000));
+        let calls = &raw.limits.tool_calls_per_min_per_source;
+        let per_source = per_min(self.between(calls, "limits.tool_calls_per_min_per_source", 0..=60_000));
         let speed = self.between(&raw.voice.speed, "voice.speed", 0.5..=2.0);
         let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
         let apps_url = self.apps_url(&raw.apps.url);
@@ -206,6 +213,7 @@ impl Problems<'_> {
             asr_workers,
             speed,
             limits,
+            tool_limits: tools::RateLimits { per_user, per_source },
             store_size_max_mib,
             apps_url,
         })

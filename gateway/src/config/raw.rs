@@ -96,6 +96,8 @@ pub(super) struct Limits {
     pub(super) sessions: Spanned<usize>,
     pub(super) frames_per_s: Spanned<u32>,
     pub(super) bytes_per_s: Spanned<u32>,
+    pub(super) tool_calls_per_min: Spanned<u32>,
+    pub(super) tool_calls_per_min_per_source: Spanned<u32>,
 }
 
 /// A value that stands nowhere in the file.
@@ -186,6 +188,8 @@ impl Default for Limits {
             sessions: unwritten(128),
             frames_per_s: unwritten(400),
             bytes_per_s: unwritten(512_000),
+            tool_calls_per_min: unwritten(600),
+            tool_calls_per_min_per_source: unwritten(300),
         }
     }
 }

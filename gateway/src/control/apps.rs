@@ -48,6 +48,8 @@ pub enum Wish {
     Start { package: String, user: String },
     /// Stop it and wait until it is gone.
     Stop { package: String, user: String },
+    /// Stop it where it runs, and start it.
+    Restart { package: String, user: String },
     /// Give one of its settings a value.
     Set { package: String, user: String, key: String, value: Value },
     /// What a sentence would lead to; with `run`, call that.
@@ -99,6 +101,7 @@ pub(super) fn name(wish: &Wish) -> &'static str {
         Wish::Logs { .. } => "apps logs",
         Wish::Start { .. } => "apps start",
         Wish::Stop { .. } => "apps stop",
+        Wish::Restart { .. } => "apps restart",
         Wish::Set { .. } => "apps set",
         Wish::Try { .. } => "apps try",
     }
@@ -117,12 +120,14 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
             Some(_) => Ok(Answer::Faults { faults: faults(gate, &package) }),
             None => Err(not_installed(&package)),
         },
-        Wish::Start { package, user } => {
-            let limit = Duration::from_millis(START_MS_MAX);
-            match gate.apps.start(&user, &package, limit).await? {
-                true => Ok(Answer::Done { message: format!("started {package} for {user}") }),
-                false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
-            }
+        Wish::Start { package, user } => match start(gate, &user, &package).await? {
+            true => Ok(Answer::Done { message: format!("started {package} for {user}") }),
+            false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
+        },
+        Wish::Restart { package, user } => {
+            gate.apps.stop(&user, &package, StopReason::User).await;
+            start(gate, &user, &package).await?;
+            Ok(Answer::Done { message: format!("started {package} for {user} anew") })
         }
         Wish::Stop { package, user } => match gate.apps.stop(&user, &package, StopReason::User).await {
             true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
@@ -134,6 +139,10 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
         }
         Wish::Try { text, user, device, run } => attempt(gate, &text, &user, device.as_deref(), run).await,
     }
+}
+
+async fn start(gate: &Gate, user: &str, package: &str) -> Result<bool, String> {
+    gate.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await
 }
 
 fn not_installed(package: &str) -> String {

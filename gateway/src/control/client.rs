@@ -11,24 +11,24 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{Answer, Request, socket_path};
 
-/// Longest answer: a list of devices or turns.
-const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// How long a gateway may take to answer: nothing of it waits for anybody else.
-const ANSWER_MS_MAX: u64 = 10_000;
+/// Longest answer: a list of devices, turns or tools.
+const ANSWER_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How long an answer may take.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
 /// Asks the gateway that runs on this data folder.
 ///
 /// # Errors
 /// None runs, or it refuses.
 pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
-    ask_within(data_dir, request, Duration::from_millis(ANSWER_MS_MAX))
+    ask_within(data_dir, request, ANSWER_WAIT)
 }
 
 /// As [`ask`], for what takes its time.
 ///
 /// # Errors
-/// None runs, or it refuses.
-pub fn ask_within(data_dir: &Path, request: &Request, limit: Duration) -> Result<Answer> {
+/// None runs, it refuses, or it does not answer in time.
+pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<Answer> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -40,7 +40,7 @@ pub fn ask_within(data_dir: &Path, request: &Request, limit: Duration) -> Result
         }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
-    stream.set_read_timeout(Some(limit))?;
+    stream.set_read_timeout(Some(wait))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;

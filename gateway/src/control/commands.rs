@@ -2,7 +2,7 @@
 
 use device_protocol::GoodbyeReason;
 
-use super::{Answer, Paired, Request, Waits, apps, turns_as_json};
+use super::{Answer, Paired, Request, Waits, apps, tools, turns_as_json};
 use crate::{
     clock,
     gate::Gate,
@@ -22,6 +22,10 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
         Request::Apps { wish } => apps::name(wish),
+        Request::Tools { .. } => "tools list",
+        Request::CallTool { .. } => "tools call",
+        Request::SwitchTool { .. } => "tools allow or deny",
+        Request::Usage { .. } => "usage",
     }
 }
 
@@ -70,6 +74,10 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
         Request::Apps { wish } => apps::carry_out(gate, wish).await,
+        Request::Tools { user } => tools::list(gate, &user),
+        Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
+        Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
+        Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms),
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }
@@ -104,7 +112,7 @@ fn devices(gate: &Gate) -> Result<Answer, String> {
     Ok(Answer::Devices { paired, waiting })
 }
 
-fn done(message: String) -> Answer {
+pub(super) fn done(message: String) -> Answer {
     Answer::Done { message }
 }
 
@@ -116,7 +124,7 @@ fn grant(user: String, name: String) -> Result<Grant, String> {
     Ok(Grant { user, name })
 }
 
-fn check_name(name: &str) -> Result<(), String> {
+pub(super) fn check_name(name: &str) -> Result<(), String> {
     if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no control characters"));
     }

@@ -5,15 +5,21 @@ pub mod apps;
 pub mod client;
 mod commands;
 pub mod server;
+mod tools;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
+use ::tools::ledger::Usage;
+use gateway_core::vocab::{ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::telemetry::TurnRecord;
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
-const LINE_BYTES_MAX: usize = 2 * tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
+const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -34,6 +40,14 @@ pub enum Request {
     Turns { count: usize },
     /// Something about mini-apps.
     Apps { wish: apps::Wish },
+    /// The tools that a user is offered.
+    Tools { user: String },
+    /// Call a tool as a user.
+    CallTool { user: String, name: String, arguments: serde_json::Value },
+    /// Switch a tool on or off for a user.
+    SwitchTool { user: String, name: String, on: bool },
+    /// What tools were used for, by one user or by all, since a moment.
+    Usage { user: Option<String>, since_wall_ms: i64 },
 }
 
 /// What is answered.
@@ -50,11 +64,28 @@ pub enum Answer {
     /// Installed apps.
     Apps { apps: Vec<apps::Listed> },
     /// What went wrong with an app lately, oldest first.
-    Faults { faults: Vec<tools::apps::faults::Fault> },
+    Faults { faults: Vec<::tools::apps::faults::Fault> },
     /// What a sentence leads to.
     Tried { tried: apps::Tried },
+    /// Tools, in the order of their names.
+    Tools { tools: Vec<Offered> },
+    /// What a tool answered; attachments are described, not given.
+    ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
+    /// What tools were used for, by user.
+    Usage { users: BTreeMap<String, Vec<Usage>> },
     /// Not done; why and what to do.
     Error { message: String },
+}
+
+/// A tool that a user is offered, or has switched off.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Offered {
+    /// Who provides it.
+    pub source: String,
+    /// Whether the user has switched it off.
+    pub off: bool,
+    /// Everything that it declares.
+    pub spec: ToolSpec,
 }
 
 /// A paired device.

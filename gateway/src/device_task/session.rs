@@ -132,6 +132,8 @@ impl Session {
             work: Work::new(
                 record.user.clone(),
                 id.clone(),
+                // Numbers of sessions begin anew with the process.
+                format!("{:x}.{number}", clock::wall_ms()),
                 language,
                 gate.model.clone(),
                 gate.executor.clone(),

@@ -1,6 +1,8 @@
 //! The only place that spawns: everything that runs beside a device's task.
 
+pub mod books;
 pub mod compute;
+pub mod intents;
 pub mod ports;
 pub mod work;
 

@@ -32,7 +32,7 @@ use crate::{
 /// How long a question to the wearer stands, in milliseconds.
 const CONSENT_MS: u32 = 30_000;
 
-fn port(error: store::Error) -> PortError {
+pub(super) fn port(error: store::Error) -> PortError {
     match error {
         store::Error::Full(_) => PortError::Full(error.to_string()),
         store::Error::Busy | store::Error::Closed => PortError::Unavailable(error.to_string()),
@@ -167,8 +167,12 @@ impl DeviceCall for ConnectedDevices {
         if present.mail.try_send(Mail::CallDevice(call)).is_err() {
             return gone();
         }
+        let lost = || {
+            let message = "the glasses went away during the call; whether it was done is unknown";
+            ToolResult::failed(ErrorCode::AppNotAvailable, message, false)
+        };
         tokio::select! {
-            result = answer => result.unwrap_or_else(|_| gone()),
+            result = answer => result.unwrap_or_else(|_| lost()),
             () = tokio::time::sleep(deadline) => {
                 ToolResult::failed(ErrorCode::Timeout, "the glasses did not answer in time", true)
             }

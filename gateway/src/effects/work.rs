@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chat_models::{ChatModel, Request};
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, Message, ToolCall, ToolSpec, Turn},
+    vocab::{ClientClass, Message, ToolCall, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ const TOOL_MS_DEFAULT: u64 = 30_000;
 pub struct Work {
     user: String,
     device: String,
+    session: String,
     language: String,
     model: Arc<dyn ChatModel>,
     executor: Executor,
@@ -39,12 +40,13 @@ impl Work {
     pub fn new(
         user: String,
         device: String,
+        session: String,
         language: String,
         model: Arc<dyn ChatModel>,
         executor: Executor,
         mail: Address,
     ) -> Self {
-        Self { user, device, language, model, executor, mail, asked: BTreeMap::new(), called: BTreeMap::new() }
+        Self { user, device, session, language, model, executor, mail, asked: BTreeMap::new(), called: BTreeMap::new() }
     }
 
     /// Asks the model, with the tools of this moment.
@@ -54,9 +56,8 @@ impl Work {
         if let Some(old) = self.asked.insert(turn, cancel.clone()) {
             old.cancel();
         }
-        let snapshot = self.executor.registry().snapshot(&self.user, &self.device);
-        let tools: Arc<[ToolSpec]> = snapshot.specs.clone();
-        tracing::debug!(turn = turn.id, revision = snapshot.revision, tools = tools.len(), "asking the model");
+        let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        tracing::debug!(turn = turn.id, revision, tools = tools.len(), "asking the model");
         let request = Request {
             system: String::new(),
             messages,
@@ -90,9 +91,9 @@ impl Work {
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
         let context = CallContext {
-            session: String::new(),
             user: self.user.clone(),
             device: self.device.clone(),
+            session: self.session.clone(),
             turn,
             cancel,
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),

@@ -14,6 +14,9 @@ pub const KEY_BYTES_MAX: usize = 440;
 /// Longest value of a row: a page of a result or a setting, not a file.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Rows that are looked at for dropping with each new one.
+const TRIM_MAX: usize = 8;
+
 /// A kind of rows. The owner is a user unless the kind says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -87,6 +90,22 @@ impl Tables {
         let id = last.map_or(1, |(key, _)| id_of(key) + 1);
         self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
         Ok(id)
+    }
+
+    /// Drops an owner's numbered rows up to this number.
+    pub(super) fn trim(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, last: u64) -> Result<(), Error> {
+        let table = self.of(kind).0;
+        let prefix = user_prefix(owner)?;
+        // Mostly there is one, since rows come one by one.
+        let old: Vec<Vec<u8>> = {
+            let rows = table.prefix_iter(txn, &prefix)?.take(TRIM_MAX);
+            let keys = rows.map(|row| row.map(|(key, _)| key.to_vec())).collect::<Result<Vec<_>, _>>()?;
+            keys.into_iter().filter(|key| id_of(key) <= last).collect()
+        };
+        for key in &old {
+            table.delete(txn, key)?;
+        }
+        Ok(())
     }
 
     pub(super) fn remove(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, key: &[u8]) -> Result<bool, Error> {
@@ -232,6 +251,13 @@ mod tests {
             let append = Write::AppendRow { kind: Kind::Ledger, owner: "ann".into(), value: vec![7] };
             assert_eq!(store.write(append).await.unwrap(), wanted);
         }
+        for wanted in [4, 5, 6] {
+            let append =
+                Write::AppendRowWithin { kind: Kind::Ledger, owner: "ann".into(), value: vec![7], rows_max: 3 };
+            assert_eq!(store.write(append).await.unwrap(), wanted);
+        }
+        let kept = store.disk().rows(Kind::Ledger, "ann", b"", 9).unwrap();
+        assert_eq!(kept.iter().map(|(key, _)| id_of(key)).collect::<Vec<_>>(), [4, 5, 6]);
         let key = vec![0; KEY_BYTES_MAX + 1];
         let long = Write::PutRow { kind: Kind::Ledger, owner: "ann".into(), key, value: vec![] };
         let error = store.write(long).await.unwrap_err();

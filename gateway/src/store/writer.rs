@@ -42,6 +42,8 @@ pub enum Write {
     PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
     /// Add a row under the owner's next number; answered with it.
     AppendRow { kind: Kind, owner: String, value: Vec<u8> },
+    /// As `AppendRow`; of the owner's rows only the newest `rows_max` are kept.
+    AppendRowWithin { kind: Kind, owner: String, value: Vec<u8>, rows_max: u64 },
     /// Drop a row; answered with 1 when there was one, else 0.
     RemoveRow { kind: Kind, owner: String, key: Vec<u8> },
     /// Drop the rows whose key begins with `prefix`; answered with their number.
@@ -149,6 +151,11 @@ fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> 
         Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
         Write::PutRow { kind, owner, key, value } => disk.rows.put(txn, *kind, owner, key, value).map(|()| 0),
         Write::AppendRow { kind, owner, value } => disk.rows.append(txn, *kind, owner, value),
+        Write::AppendRowWithin { kind, owner, value, rows_max } => {
+            let id = disk.rows.append(txn, *kind, owner, value)?;
+            disk.rows.trim(txn, *kind, owner, id.saturating_sub(*rows_max))?;
+            Ok(id)
+        }
         Write::RemoveRow { kind, owner, key } => disk.rows.remove(txn, *kind, owner, key).map(u64::from),
         Write::ClearRows { kind, owner, prefix } => disk.rows.clear(txn, *kind, owner, prefix),
     }

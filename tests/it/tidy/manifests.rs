@@ -7,16 +7,29 @@ use toml::{Table, Value};
 use super::{no_complaints, tree};
 
 /// Every crate, and the crates of this workspace that it may name in any dependency table.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("device-protocol", &[]),
     ("audio", &[]),
     ("xtask", &[]),
     ("gateway-core", &["device-protocol"]),
     ("chat-models", &["gateway-core"]),
     ("tools", &["gateway-core"]),
+    ("mini-app-kit", &[]),
     ("firmware-sim", &["device-protocol", "audio"]),
     ("gateway", &["tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
-    ("tests", &["gateway", "firmware-sim", "tools", "chat-models", "gateway-core", "audio", "device-protocol"]),
+    (
+        "tests",
+        &[
+            "gateway",
+            "firmware-sim",
+            "tools",
+            "mini-app-kit",
+            "chat-models",
+            "gateway-core",
+            "audio",
+            "device-protocol",
+        ],
+    ),
 ];
 
 /// Crates whose work is plain calls: neither a runtime nor sockets, also not in their tests.

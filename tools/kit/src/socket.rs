@@ -154,7 +154,8 @@ async fn converse(session: &Session, socket: &mut Opened, out: &mut mpsc::Receiv
             }
             message = socket.next() => match message {
                 Some(Ok(Message::Close(frame))) => {
-                    let over = frame.is_some_and(|frame| {
+                    // Whoever closes without a reason means it; a loss comes without a close.
+                    let over = frame.is_none_or(|frame| {
                         matches!(frame.code, CloseCode::Normal | CloseCode::Away | CloseCode::Policy)
                     });
                     return if over { End::Over } else { End::Lost };

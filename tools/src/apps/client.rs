@@ -4,7 +4,6 @@
 //! refused. What an app answers is bounded while it comes.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,8 +12,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use backon::{ConstantBuilder, Retryable as _};
-use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use gateway_core::vocab::{ToolCall, ToolResult};
 use reqwest::{
     Response, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION},
@@ -29,9 +27,13 @@ use super::{
     answer,
     failure::Failure,
     faults::{Fault, Faults},
-    manifest::{App, AppTool, CallShape},
+    manifest::{App, CallShape},
 };
-use crate::runner::{RunContext, Runner};
+use crate::{
+    consent::cancelled,
+    runner::{RunContext, Runner},
+    secret::{Secret, Secrets},
+};
 
 /// Header with SHA-256 of the app's key, as MentraOS sends it.
 const KEY_HEADER: &str = "x-app-api-key";
@@ -48,12 +50,6 @@ const IDLE_MS_MAX: u64 = 4_000;
 const IDLE_PER_APP_MAX: usize = 4;
 /// Calls of one app at once; more wait their turn. Bounds memory: each may hold an answer.
 const CALLS_PER_APP_MAX: usize = 64;
-/// Milliseconds before an app that refused the connection is tried again: it may be restarting.
-const RETRY_MS: u64 = 250;
-/// How often it is tried again.
-const RETRIES_MAX: usize = 2;
-/// Milliseconds that starting an app may take: MentraOS allows 5 s, and the app asks for no more.
-const ACTIVATE_MS_MAX: u64 = 6_000;
 /// Milliseconds that are kept of a call's deadline, so that the end is told here and not by the
 /// executor, who knows less about it.
 const MARGIN_MS: u64 = 20;
@@ -100,10 +96,10 @@ impl Client {
 /// Runs the tools of one app.
 pub struct AppRunner {
     app: Arc<App>,
-    by_name: BTreeMap<String, usize>,
     url: Option<Url>,
     headers: HeaderMap,
     turns: Semaphore,
+    secrets: Secrets,
     client: Arc<Client>,
 }
 
@@ -116,8 +112,11 @@ impl AppRunner {
             key.set_sensitive(true);
             headers.insert(KEY_HEADER, key);
         }
+        // An app that tells what it was sent must not bring its key before a model.
+        let secrets = Secrets::default();
+        secrets.keep(&Secret::new(app.api_key_sha256.as_str()));
         Self {
-            by_name: app.tools.iter().enumerate().map(|(at, tool)| (tool.spec.name.clone(), at)).collect(),
+            secrets,
             url: Url::parse(&format!("{}/tool", app.public_url.trim_end_matches('/'))).ok(),
             headers,
             turns: Semaphore::new(CALLS_PER_APP_MAX),
@@ -126,32 +125,22 @@ impl AppRunner {
         }
     }
 
-    async fn call(&self, context: &RunContext, tool: &AppTool, call: &mut Attempt) -> Result<ToolResult, Failure> {
+    async fn call(
+        &self,
+        context: &RunContext,
+        attempt: &mut Attempt,
+        arguments: Value,
+        sent: &AtomicBool,
+    ) -> Result<ToolResult, Failure> {
         let Ok(_turn) = self.turns.acquire().await else {
             return Err(Failure::NotReached("the app is being removed".to_owned()));
         };
-        let mut activated = false;
-        if tool.spec.app.is_some() || tool.spec.flags.requires_display {
-            let limit = context.deadline.min(Duration::from_millis(ACTIVATE_MS_MAX));
-            let activate = context.ports.apps.activate(&context.user, &self.app.package, limit);
-            activated = activate.await.map_err(Failure::NotStarted)?;
-        }
-        let timestamp = timestamp(context.ports.clock.now().wall_ms);
-        call.body = body(&self.app, tool, context, call.arguments.take(), &timestamp, activated);
+        attempt.body = body(&self.app, context, arguments);
         let url = self.url.as_ref().ok_or_else(|| Failure::NotReached("its address is no URL".to_owned()))?;
-        call.sent.store(true, Ordering::Relaxed);
-        let response = self.post(url, &call.body).await?;
-        self.read(response, &mut call.answer).await
-    }
-
-    /// Sends the request; once more only where nothing can have arrived.
-    async fn post(&self, url: &Url, body: &str) -> Result<Response, Failure> {
-        let send = || {
-            let request = self.client.http.post(url.clone()).headers(self.headers.clone()).body(body.to_owned());
-            request.send()
-        };
-        let pauses = ConstantBuilder::new().with_delay(Duration::from_millis(RETRY_MS)).with_max_times(RETRIES_MAX);
-        send.retry(pauses).when(|error| error.is_connect() && !error.is_timeout()).await.map_err(failure)
+        let request = self.client.http.post(url.clone()).headers(self.headers.clone()).body(attempt.body.clone());
+        sent.store(true, Ordering::Relaxed);
+        let response = request.send().await.map_err(failure)?;
+        self.read(response, &mut attempt.answer).await
     }
 
     async fn read(&self, response: Response, excerpt: &mut String) -> Result<ToolResult, Failure> {
@@ -179,35 +168,44 @@ impl AppRunner {
 /// What is known of a call while it runs, for the report if it fails.
 #[derive(Default)]
 struct Attempt {
-    arguments: Value,
     body: String,
     answer: String,
-    sent: AtomicBool,
 }
 
 #[async_trait]
 impl Runner for AppRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
-        let Some(tool) = self.by_name.get(&call.name).and_then(|at| self.app.tools.get(*at)) else {
-            return ToolResult::failed(ErrorCode::ToolNotFound, "The app has no such tool.", false);
-        };
-        let repeatable = tool.spec.flags.read_only || tool.spec.flags.idempotent;
-        let mut attempt = Attempt { arguments: call.arguments, ..Attempt::default() };
+        let repeatable = context.flags.read_only || context.flags.idempotent;
+        let mut attempt = Attempt::default();
+        let sent = AtomicBool::new(false);
         let limit = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
-        let ended = timeout(limit, self.call(&context, tool, &mut attempt)).await;
-        let result = match ended {
+        // Going away closes the connection, which is how the app hears of it. A change that has
+        // begun is waited for.
+        let unwanted = async {
+            context.cancel.cancelled().await;
+            if sent.load(Ordering::Relaxed) && !repeatable {
+                std::future::pending::<()>().await;
+            }
+        };
+        let ended = tokio::select! {
+            ended = timeout(limit, self.call(&context, &mut attempt, call.arguments, &sent)) => ended,
+            () = unwanted => return cancelled(),
+        };
+        let mut result = match ended {
             Ok(Ok(result)) => result,
             Ok(Err(failure)) => failure.result(&self.app.name, repeatable),
             Err(_elapsed) => {
                 let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-                let sent = attempt.sent.load(Ordering::Relaxed);
+                let sent = sent.load(Ordering::Relaxed);
                 Failure::TimedOut { ms, sent }.result(&self.app.name, repeatable)
             }
         };
+        self.secrets.blot_result(&mut result);
         if let Some(error) = &result.error {
+            self.secrets.blot(&mut attempt.answer);
             let fault = Fault {
                 wall_ms: context.ports.clock.now().wall_ms,
-                what: tool.local_name.clone(),
+                what: context.local_name,
                 code: error.code,
                 message: error.message.clone(),
                 request: format!("POST {}/tool {}", self.app.public_url, attempt.body),
@@ -245,38 +243,28 @@ struct McpContext<'a> {
     activated_for_tool: bool,
 }
 
-/// The session's name towards an app; opaque to both sides.
-pub fn session_id(user: &str, package: &str) -> String {
-    format!("{user}-{package}")
-}
-
-fn body(
-    app: &App,
-    tool: &AppTool,
-    context: &RunContext,
-    arguments: Value,
-    timestamp: &str,
-    activated_for_tool: bool,
-) -> String {
+fn body(app: &App, context: &RunContext, arguments: Value) -> String {
     // Published apps index into it without looking.
     let arguments = if arguments.is_object() { arguments } else { Value::Object(serde_json::Map::new()) };
     let user_id = context.user.as_str();
+    let timestamp = timestamp(context.ports.clock.now().wall_ms);
+    let timestamp = timestamp.as_str();
     let written = match app.shape {
         CallShape::Published => serde_json::to_string(&PublishedCall {
-            tool_id: &tool.local_name,
+            tool_id: &context.local_name,
             tool_parameters: arguments,
             user_id,
             timestamp,
             active_session: None,
         }),
         CallShape::Mcp => serde_json::to_string(&McpCall {
-            name: &tool.local_name,
+            name: &context.local_name,
             arguments,
             context: McpContext {
                 user_id,
-                session_id: session_id(user_id, &app.package),
+                session_id: format!("{user_id}-{}", app.package),
                 timestamp,
-                activated_for_tool,
+                activated_for_tool: context.activated,
             },
         }),
     };

@@ -1,18 +1,19 @@
-use std::{collections::BTreeSet, io, sync::Mutex, task::Poll};
+use std::{collections::BTreeSet, io, sync::Mutex};
 
 use futures_util::future::join_all;
-use gateway_core::vocab::{ToolFlags, ToolSpec};
+use gateway_core::vocab::{ErrorCode, ToolFlags, ToolSpec};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::Semaphore,
 };
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::apps::manifest::AppTool;
 use crate::{
     fakes_tests::{World, call, context},
-    ports::{AppHost, PortError},
     registry::Registry,
 };
 
@@ -114,21 +115,6 @@ async fn request(stream: &mut TcpStream) -> io::Result<Option<(String, String)>>
     }
 }
 
-/// Apps that start or do not, and what was asked of them.
-#[derive(Default)]
-struct Host {
-    refuses: bool,
-    asked: Mutex<Vec<(String, String)>>,
-}
-
-#[async_trait]
-impl AppHost for Host {
-    async fn activate(&self, user: &str, package: &str, _deadline: Duration) -> Result<bool, PortError> {
-        self.asked.lock().unwrap().push((user.into(), package.into()));
-        if self.refuses { Err(PortError::Unavailable("its server is down".into())) } else { Ok(true) }
-    }
-}
-
 fn client() -> Arc<Client> {
     drop(rustls::crypto::ring::default_provider().install_default());
     Arc::new(Client::new().unwrap())
@@ -156,30 +142,35 @@ fn with_flags(mut app: App, flags: ToolFlags) -> App {
 struct Bench {
     runner: AppRunner,
     client: Arc<Client>,
-    host: Arc<Host>,
+    flags: ToolFlags,
+    activated: bool,
+    cancel: CancellationToken,
 }
 
 impl Bench {
     fn of(app: App) -> Self {
-        Self::hosted(app, Host::default())
-    }
-
-    fn hosted(app: App, host: Host) -> Self {
         let client = client();
-        Self { runner: AppRunner::new(Arc::new(app), client.clone()), client, host: Arc::new(host) }
+        Self {
+            flags: app.tools[0].spec.flags,
+            runner: AppRunner::new(Arc::new(app), client.clone()),
+            client,
+            activated: false,
+            cancel: CancellationToken::new(),
+        }
     }
 
     async fn call(&self, arguments: Value) -> ToolResult {
-        let mut ports = World::usual().ports();
-        ports.apps = self.host.clone();
         let from = context();
         let context = RunContext {
             user: from.user,
             device: from.device,
             turn: from.turn,
             deadline: Duration::from_millis(2_000),
-            cancel: from.cancel,
-            ports,
+            cancel: self.cancel.clone(),
+            local_name: "list.add".into(),
+            flags: self.flags,
+            activated: self.activated,
+            ports: World::usual().ports(),
             offered: Registry::new().snapshot("", ""),
         };
         self.runner.run(context, call("com.example.todo.list.add", arguments)).await
@@ -205,7 +196,6 @@ async fn the_published_shape() {
     let head = server.seen.requests.lock().unwrap()[0].0.clone();
     assert!(head.starts_with("post /tool http/1.1"), "{head}");
     assert!(head.contains(&format!("x-app-api-key: {KEY_SHA256}")), "{head}");
-    assert!(bench.host.asked.lock().unwrap().is_empty());
 
     bench.call(Value::Null).await;
     assert_eq!(server.seen.bodies()[1]["toolParameters"], json!({}));
@@ -214,11 +204,10 @@ async fn the_published_shape() {
 }
 
 #[tokio::test]
-async fn the_mcp_shape_and_an_app_that_is_started_first() {
+async fn the_mcp_shape() {
     let server = Server::start(json_answer(&json!({"success": true, "content": "Added milk"}))).await;
     let app = App { shape: CallShape::Mcp, ..todo(&format!("{}/", server.url)) };
-    let flags = ToolFlags { requires_display: true, ..ToolFlags::default() };
-    let bench = Bench::of(with_flags(app, flags));
+    let bench = Bench { activated: true, ..Bench::of(app) };
     assert_eq!(bench.call(json!({"item": "milk"})).await.say.as_deref(), Some("Added milk"));
     assert_eq!(
         server.seen.bodies(),
@@ -233,20 +222,39 @@ async fn the_mcp_shape_and_an_app_that_is_started_first() {
             }
         })]
     );
-    assert_eq!(*bench.host.asked.lock().unwrap(), [("ada".to_owned(), "com.example.todo".to_owned())]);
 }
 
 #[tokio::test]
-async fn an_app_that_does_not_start_is_not_called() {
-    let server = Server::start(json_answer(&json!({"status": "success", "reply": "done"}))).await;
-    let mut app = todo(&server.url);
-    app.tools[0].spec.app = Some("com.example.todo".into());
-    let bench = Bench::hosted(app, Host { refuses: true, ..Host::default() });
-    let result = bench.call(json!({})).await;
-    let error = result.error.unwrap();
-    assert_eq!((error.code, error.retryable), (ErrorCode::AppNotAvailable, true));
-    assert_eq!(result.say.as_deref(), Some("I couldn't start Todo."));
-    assert_eq!(server.seen.count(), 0);
+async fn an_interruption_ends_what_may_be_ended() {
+    let server = Server::start(Does::Hangs).await;
+    for (read_only, code) in [(true, ErrorCode::Cancelled), (false, ErrorCode::Timeout)] {
+        let flags = ToolFlags { read_only, ..ToolFlags::default() };
+        let bench = Bench::of(with_flags(todo(&server.url), flags));
+        let before = server.seen.count();
+        let interrupt = async {
+            while server.seen.count() == before {
+                tokio::task::yield_now().await;
+            }
+            bench.cancel.cancel();
+        };
+        let (result, ()) = tokio::join!(bench.call(json!({})), interrupt);
+        assert_eq!(result.error.unwrap().code, code);
+    }
+    // What has not begun never begins.
+    let bench = Bench::of(todo(&server.url));
+    let all = bench.runner.turns.acquire_many(CALLS_PER_APP_MAX as u32).await.unwrap();
+    bench.cancel.cancel();
+    assert_eq!(bench.call(json!({})).await.error.unwrap().code, ErrorCode::Cancelled);
+    drop(all);
+    assert_eq!(server.seen.count(), 2);
+}
+
+#[tokio::test]
+async fn an_app_that_tells_its_key_is_not_believed() {
+    let told = json!({"status": "success", "reply": {"headers": {"x-app-api-key": KEY_SHA256}, KEY_SHA256: 1}});
+    let server = Server::start(json_answer(&told)).await;
+    let result = Bench::of(todo(&server.url)).call(json!({})).await;
+    assert!(result.data.is_some() && !format!("{result:?}").contains(KEY_SHA256), "{result:?}");
 }
 
 #[tokio::test]
@@ -316,28 +324,19 @@ async fn redirects_are_not_followed_wherever_they_lead() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_again() {
+async fn a_server_that_is_not_there_has_done_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let bench = Bench::of(todo(&format!("http://{address}")));
-    let result = bench.call(json!({})).await;
-    let error = result.error.unwrap();
+    let error = bench.call(json!({})).await.error.unwrap();
     assert_eq!((error.code, error.retryable), (ErrorCode::AppNotAvailable, true));
-    assert!(error.message.contains("refused"), "{}", error.message);
-
-    let mut called = Box::pin(bench.call(json!({})));
-    // The first try begins before anybody listens.
-    for _ in 0..20 {
-        let pending = std::future::poll_fn(|context| Poll::Ready(called.as_mut().poll(context).is_pending())).await;
-        assert!(pending);
-        tokio::task::yield_now().await;
-    }
+    assert!(error.message.contains("refused") && error.message.contains("nothing was done"), "{}", error.message);
     let server = Server::on(
         TcpListener::bind(address).await.unwrap(),
         json_answer(&json!({"status": "success", "reply": "there"})),
     );
-    assert_eq!(called.await.say.as_deref(), Some("there"));
+    assert_eq!(bench.call(json!({})).await.say.as_deref(), Some("there"));
     assert_eq!(server.seen.count(), 1);
 }
 

@@ -2,7 +2,7 @@
 
 use gateway_core::vocab::{ErrorCode, ToolResult};
 
-use crate::{limits::MESSAGE_BYTES_MAX, ports::PortError, reply::cut};
+use crate::{limits::MESSAGE_BYTES_MAX, reply::cut};
 
 /// Bytes of an app's name in a sentence: longer names are cut, nobody listens to them.
 const NAME_BYTES_MAX: usize = 48;
@@ -10,8 +10,6 @@ const NAME_BYTES_MAX: usize = 48;
 /// What went wrong between the gateway and an app's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It could not be started or was not ready in time. Nothing was sent.
-    NotStarted(PortError),
     /// No connection came about. Nothing was sent.
     NotReached(String),
     /// The connection broke after the request had begun.
@@ -61,9 +59,6 @@ impl Failure {
     fn told(&self, app: &str, repeatable: bool) -> (ErrorCode, String, bool) {
         let unknown = if repeatable { "" } else { "; whether it was done is unknown. Do not repeat it" };
         match self {
-            Self::NotStarted(why) => {
-                (ErrorCode::AppNotAvailable, format!("{app} could not be started: {why}; nothing was done."), true)
-            }
             Self::NotReached(why) => (
                 ErrorCode::AppNotAvailable,
                 format!("The server of {app} cannot be reached ({why}); nothing was done."),
@@ -107,7 +102,6 @@ impl Failure {
 
     fn spoken(&self, app: &str, repeatable: bool) -> String {
         match self {
-            Self::NotStarted(_) => format!("I couldn't start {app}."),
             Self::NotReached(_) => format!("I can't reach {app} right now."),
             Self::TimedOut { sent: false, .. } => format!("{app} didn't get ready in time."),
             Self::Lost(_) | Self::TimedOut { .. } if !repeatable => {
@@ -131,7 +125,6 @@ mod tests {
     fn each_has_its_code_and_tells_truthfully_what_may_be_repeated() {
         let status = |status| Failure::Status { status, message: None };
         let table = [
-            (Failure::NotStarted(PortError::Unavailable("gone".into())), ErrorCode::AppNotAvailable, true, true),
             (Failure::NotReached("refused".into()), ErrorCode::AppNotAvailable, true, true),
             (Failure::Lost("reset".into()), ErrorCode::AppNotAvailable, false, true),
             (Failure::TimedOut { ms: 10, sent: true }, ErrorCode::Timeout, false, true),

@@ -43,5 +43,8 @@ pub fn app() -> App {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7010".to_owned());
-    app().serve(&address).await
+    let bound = app().bind(&address).await?;
+    println!("ready at http://{}", bound.address());
+    bound.serve().await;
+    Ok(())
 }

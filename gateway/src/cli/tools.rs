@@ -1,0 +1,134 @@
+//! `lorgnette tools`.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::{
+    config::Checked,
+    control::{Answer, Offered, Request, client},
+};
+
+/// How long a call may take: the longest question and the longest call behind it.
+const CALL_WAIT: Duration = Duration::from_secs(320);
+/// Characters of a description in the list.
+const DESCRIPTION_CHARS: usize = 70;
+
+/// List, call, allow and deny tools.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the tools that a user is offered now.
+    List {
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// Everything, one JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Call a tool, with everything that surrounds a call: limits, questions, the ledger.
+    Call {
+        /// Full name.
+        name: String,
+        /// The arguments: a JSON object.
+        #[arg(default_value = "{}")]
+        arguments: String,
+        /// As whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// The whole result as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Switch a tool on that was switched off.
+    Allow {
+        /// Full name, or the beginning of names and a `*`, as it was switched off.
+        name: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Switch a tool off: it is neither offered nor called.
+    Deny {
+        /// Full name, or the beginning of names and a `*`.
+        name: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+}
+
+pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+    let data_dir = &config.data_dir;
+    match arguments.command {
+        Command::List { user, json } => match client::ask(data_dir, &Request::Tools { user })? {
+            Answer::Tools { tools } => list(&tools, json),
+            answer => bail!("unexpected answer: {answer:?}"),
+        },
+        Command::Call { name, arguments, user, json } => {
+            let arguments: Value = serde_json::from_str(&arguments).with_context(|| {
+                format!("the arguments must be a JSON object such as {{\"text\": \"x\"}}: {arguments}")
+            })?;
+            match client::ask_within(data_dir, &Request::CallTool { user, name, arguments }, CALL_WAIT)? {
+                Answer::ToolResult { result, attachments } => {
+                    if json {
+                        println!("{}", json!({"result": result, "attachments": attachments}));
+                    } else {
+                        println!("{}", result.content);
+                        attachments.iter().for_each(|part| println!("[{part}]"));
+                    }
+                    match result.error {
+                        Some(error) => {
+                            let code = serde_json::to_value(error.code)?;
+                            let again = if error.retryable { "; it may be tried again" } else { "" };
+                            bail!("{}: {}{again}", code.as_str().unwrap_or("FAILED"), error.message)
+                        }
+                        None => Ok(()),
+                    }
+                }
+                answer => bail!("unexpected answer: {answer:?}"),
+            }
+        }
+        Command::Allow { name, user } => switch(config, Request::SwitchTool { user, name, on: true }),
+        Command::Deny { name, user } => switch(config, Request::SwitchTool { user, name, on: false }),
+    }
+}
+
+fn switch(config: &Checked, request: Request) -> Result<()> {
+    match client::ask(&config.data_dir, &request)? {
+        Answer::Done { message } => println!("{message}"),
+        answer => bail!("unexpected answer: {answer:?}"),
+    }
+    Ok(())
+}
+
+fn list(tools: &[Offered], json: bool) -> Result<()> {
+    if json {
+        for tool in tools {
+            println!("{}", serde_json::to_string(tool)?);
+        }
+        return Ok(());
+    }
+    let width = tools.iter().map(|tool| tool.spec.name.len()).max().unwrap_or(0);
+    for tool in tools {
+        let flags = tool.spec.flags;
+        let marks: String =
+            [(tool.off, 'x'), (!flags.read_only, 'w'), (flags.requires_approval, '?'), (flags.persistent, 'l')]
+                .map(|(holds, mark)| if holds { mark } else { '-' })
+                .iter()
+                .collect();
+        let first = tool.spec.description.lines().next().unwrap_or_default();
+        let short: String = first.chars().take(DESCRIPTION_CHARS).collect();
+        println!("{marks}  {:<width$}  {:<10}  {short}", tool.spec.name, tool.source);
+    }
+    println!("x: switched off, w: changes something, ?: asks first, l: recorded; {} tools", tools.len());
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! What the commands about tools do.
+
+use std::time::Duration;
+
+use gateway_core::vocab::{Attachment, ClientClass, ToolCall, Turn};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tools::{
+    executor::CallContext,
+    ledger,
+    limits::NAME_BYTES_MAX,
+    permissions::{Switches as _, is_denied},
+};
+
+use super::{
+    Answer, Offered,
+    commands::{check_name, done},
+};
+use crate::{clock, effects::books::StoredLedger, gate::Gate, store::Kind};
+
+/// For tools that set no time of their own.
+const CALL_TIME: Duration = Duration::from_secs(30);
+
+/// The user's glasses, where some are connected: their tools, their display for questions.
+fn device_of(gate: &Gate, user: &str) -> String {
+    let mut present = gate.roster.all().into_iter().filter(|(_, present)| present.user == user);
+    present.next().map_or_else(String::new, |(id, _)| id)
+}
+
+pub(super) fn list(gate: &Gate, user: &str) -> Result<Answer, String> {
+    check_name(user)?;
+    let snapshot = gate.registry.snapshot(user, &device_of(gate, user));
+    let denied = gate.switches.denied(user);
+    let offered = |tool: &std::sync::Arc<tools::registry::Registered>| Offered {
+        source: tool.source.to_string(),
+        off: is_denied(&denied, &tool.spec.name),
+        spec: tool.spec.clone(),
+    };
+    Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
+}
+
+pub(super) async fn call(gate: &Gate, user: String, name: String, arguments: Value) -> Result<Answer, String> {
+    check_name(&user)?;
+    let context = CallContext {
+        device: device_of(gate, &user),
+        user,
+        // An operator who asks twice wants it twice.
+        session: String::new(),
+        turn: Turn::default(),
+        cancel: CancellationToken::new(),
+        default_timeout: CALL_TIME,
+        client: ClientClass::Internal,
+    };
+    let id = format!("control-{}", clock::mono_us());
+    let mut result = gate.executor.call(context, ToolCall { id, name, arguments }).await;
+    let attachments = std::mem::take(&mut result.attachments).iter().map(describe).collect();
+    Ok(Answer::ToolResult { result: Box::new(result), attachments })
+}
+
+fn describe(part: &Attachment) -> String {
+    match part {
+        Attachment::Image { mime, data } => format!("image, {mime}, {} bytes of base64", data.len()),
+        Attachment::Audio { mime, data } => format!("audio, {mime}, {} bytes of base64", data.len()),
+        Attachment::Resource { block } => format!("resource, {} bytes", block.to_string().len()),
+    }
+}
+
+pub(super) async fn switch(gate: &Gate, user: &str, name: &str, on: bool) -> Result<Answer, String> {
+    check_name(user)?;
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err("give the full name of a tool, or the beginning of names and a `*`".to_owned());
+    }
+    let changed = gate.switches.set(user, name, on).await?;
+    let state = if on { "on" } else { "off" };
+    let before = if changed { "now" } else { "already" };
+    let beginning = name.strip_suffix('*');
+    let snapshot = gate.registry.snapshot(user, &device_of(gate, user));
+    let known = match beginning {
+        Some(beginning) => snapshot.tools().iter().any(|tool| tool.spec.name.starts_with(beginning)),
+        None => snapshot.find(name).is_some(),
+    };
+    // It may belong to an app that is not there at the moment, or be a typing error.
+    let unknown = if known { "" } else { "; no tool of that name is offered at the moment" };
+    Ok(done(format!("{name} is {before} {state} for {user}{unknown}")))
+}
+
+pub(super) fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let users = match user {
+        Some(user) => {
+            check_name(user)?;
+            vec![user.to_owned()]
+        }
+        None => gate.store.disk().owners(Kind::Ledger).map_err(|error| error.to_string())?,
+    };
+    let book = StoredLedger(gate.store.clone());
+    let mut all = std::collections::BTreeMap::new();
+    for user in users {
+        let records = book.records(&user, since_wall_ms).map_err(|error| error.to_string())?;
+        if !records.is_empty() {
+            all.insert(user, ledger::usage(records));
+        }
+    }
+    Ok(Answer::Usage { users: all })
+}

@@ -1,0 +1,187 @@
+//! What is kept about tools: calls that were made, what users have switched off, and the last
+//! known tools of apps and servers.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use tools::{
+    catalogue::{CatalogueStore, StoredSet},
+    intents,
+    ledger::{Ledger, Record},
+    permissions::Switches,
+    ports::PortError,
+    registry::{Scope, Source},
+};
+
+use super::ports::port;
+use crate::store::{self, Kind, Store, Write};
+
+/// Calls of one user that are kept: months of an ordinary wearer's.
+const RECORDS_MAX: u64 = 10_000;
+/// Switches of one user: every call looks through them.
+const SWITCHES_MAX: usize = 256;
+/// Sets of tools that are read back: more than there are sources.
+const SETS_MAX: usize = 1_000;
+
+/// The ledger.
+pub struct StoredLedger(pub Store);
+
+impl StoredLedger {
+    /// A user's calls since a moment, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn records(&self, user: &str, since_wall_ms: i64) -> Result<Vec<Record>, store::Error> {
+        let limit = usize::try_from(RECORDS_MAX).unwrap_or(usize::MAX);
+        let rows = self.0.disk().rows_backwards(Kind::Ledger, user, b"", limit)?;
+        let records = rows.iter().filter_map(|(_, value)| serde_json::from_slice::<Record>(value).ok());
+        // Not cut at the first older one: a wall clock may have jumped.
+        Ok(records.filter(|record| record.wall_ms >= since_wall_ms).collect())
+    }
+}
+
+impl Ledger for StoredLedger {
+    fn record(&self, record: Record) {
+        let Ok(value) = serde_json::to_vec(&record) else { return };
+        let write = Write::AppendRowWithin { kind: Kind::Ledger, owner: record.user, value, rows_max: RECORDS_MAX };
+        let submitted = self.0.submit(write, |written| {
+            if let Err(error) = written {
+                tracing::warn!(%error, "a call could not be recorded");
+            }
+        });
+        if let Err(error) = submitted {
+            tracing::warn!(%error, "a call could not be recorded");
+        }
+    }
+}
+
+/// What users have switched off: in memory, and written through.
+pub struct StoredSwitches {
+    store: Store,
+    off: RwLock<BTreeMap<String, Arc<[String]>>>,
+}
+
+impl StoredSwitches {
+    /// Reads them all.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn load(store: Store) -> Result<Self, store::Error> {
+        let mut off = BTreeMap::new();
+        for user in store.disk().owners(Kind::Switches)? {
+            off.insert(user.clone(), read_switches(&store, &user)?);
+        }
+        Ok(Self { store, off: RwLock::new(off) })
+    }
+
+    /// Switches a tool, or all whose names begin so (`com.example.*`), on or off for a user.
+    /// Whether that changed anything.
+    ///
+    /// # Errors
+    /// The store did not take it, or there are too many.
+    pub async fn set(&self, user: &str, switch: &str, on: bool) -> Result<bool, String> {
+        let before = self.denied(user);
+        if before.iter().any(|other| other == switch) != on {
+            return Ok(false);
+        }
+        if !on && before.len() >= SWITCHES_MAX {
+            return Err(format!("{SWITCHES_MAX} tools are switched off; use `*` for all whose names begin alike"));
+        }
+        let (kind, owner, key) = (Kind::Switches, user.to_owned(), switch.as_bytes().to_vec());
+        let write = match on {
+            true => Write::RemoveRow { kind, owner, key },
+            false => Write::PutRow { kind, owner, key, value: Vec::new() },
+        };
+        self.store.write(write).await.map_err(|error| error.to_string())?;
+        let now = read_switches(&self.store, user).map_err(|error| error.to_string())?;
+        self.off.write().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), now);
+        Ok(true)
+    }
+}
+
+fn read_switches(store: &Store, user: &str) -> Result<Arc<[String]>, store::Error> {
+    let rows = store.disk().rows(Kind::Switches, user, b"", SWITCHES_MAX)?;
+    Ok(rows.into_iter().filter_map(|(key, _)| String::from_utf8(key).ok()).collect())
+}
+
+impl Switches for StoredSwitches {
+    fn denied(&self, user: &str) -> Arc<[String]> {
+        self.off.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned().unwrap_or_default()
+    }
+}
+
+/// The last known tools of apps and servers.
+pub struct StoredCatalogue(pub Store);
+
+/// The owner of all sets: a source's name may be longer than an owner's.
+const OWNER: &str = "sources";
+
+fn key_of(source: &Source, scope: &Scope) -> Vec<u8> {
+    let name = serde_json::to_vec(&(source, scope)).unwrap_or_default();
+    intents::key(&[&name]).to_vec()
+}
+
+impl StoredCatalogue {
+    fn submit(&self, write: Write) {
+        let tell = |error: store::Error| tracing::warn!(%error, "the catalogue of tools could not be kept");
+        if let Err(error) = self.0.submit(write, move |written| _ = written.map_err(tell)) {
+            tell(error);
+        }
+    }
+}
+
+impl CatalogueStore for StoredCatalogue {
+    fn load(&self) -> Result<Vec<StoredSet>, PortError> {
+        let rows = self.0.disk().rows(Kind::Catalogue, OWNER, b"", SETS_MAX).map_err(port)?;
+        Ok(rows.iter().filter_map(|(_, value)| serde_json::from_slice(value).ok()).collect())
+    }
+
+    fn save(&self, set: StoredSet) {
+        let key = key_of(&set.source, &set.scope);
+        let value = serde_json::to_vec(&set).unwrap_or_default();
+        self.submit(Write::PutRow { kind: Kind::Catalogue, owner: OWNER.to_owned(), key, value });
+    }
+
+    fn forget(&self, source: &Source, scope: &Scope) {
+        let key = key_of(source, scope);
+        self.submit(Write::RemoveRow { kind: Kind::Catalogue, owner: OWNER.to_owned(), key });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn switches_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let switches = StoredSwitches::load(store.clone()).unwrap();
+        assert_eq!(switches.set("ann", "a.*", false).await, Ok(true));
+        assert_eq!(switches.set("ann", "a.*", false).await, Ok(false));
+        assert_eq!(switches.set("ann", "b", true).await, Ok(false));
+        for switches in [&switches, &StoredSwitches::load(store.clone()).unwrap()] {
+            assert_eq!(*switches.denied("ann"), ["a.*".to_owned()]);
+            assert!(switches.denied("bob").is_empty());
+        }
+        assert_eq!(switches.set("ann", "a.*", true).await, Ok(true));
+        assert!(StoredSwitches::load(store).unwrap().denied("ann").is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_catalogue_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let catalogue = StoredCatalogue(store.clone());
+        let set = |name: &str| StoredSet { source: Source::Mcp(name.into()), scope: Scope::Global, tools: vec![] };
+        let long = "x".repeat(200);
+        catalogue.save(set("a"));
+        catalogue.save(set(&long));
+        catalogue.forget(&Source::Mcp("a".into()), &Scope::Global);
+        // A write that is waited for comes behind them.
+        drop(StoredSwitches::load(store).unwrap().set("ann", "a", false).await);
+        assert_eq!(catalogue.load(), Ok(vec![set(&long)]));
+    }
+}

@@ -1,0 +1,246 @@
+//! Intents in the store: what is about to be done is on disk before it is done.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ErrorCode, ToolResult};
+use serde::{Deserialize, Serialize};
+use tools::{
+    intents::{Intent, Journal, Key, Past},
+    ledger::{Ledger, Record},
+    ports::PortError,
+    reply::cut,
+};
+
+use super::{ports::port, spawn};
+use crate::{
+    clock,
+    store::{self, Kind, Store, Write},
+};
+
+/// Intents of one user that are kept: those of a busy day.
+const ROWS_MAX: usize = 1_000;
+/// How long an intent is kept, in milliseconds: no client repeats a call after a day.
+const KEEP_MS: i64 = 24 * 3_600 * 1_000;
+/// Intents after which the old ones are dropped.
+const PRUNE_EVERY: u32 = 128;
+/// Bytes of a result that is kept for a repetition; of a longer one only the beginning of its text.
+const RESULT_BYTES_MAX: usize = 16 * 1024;
+/// Bytes of that beginning.
+const RESULT_TEXT_BYTES: usize = 4 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    tool: String,
+    wall_ms: i64,
+    /// Absent until the call has ended.
+    result: Option<ToolResult>,
+    /// The operator was told that it never did.
+    #[serde(default)]
+    told: bool,
+}
+
+type Ended = BTreeMap<(String, Key), ToolResult>;
+
+/// The journal.
+pub struct StoredIntents {
+    store: Store,
+    /// Outcomes on their way to the disk.
+    ended: Arc<Mutex<Ended>>,
+    begun: AtomicU32,
+}
+
+impl StoredIntents {
+    /// The journal in this store.
+    pub fn new(store: Store) -> Self {
+        Self { store, ended: Arc::default(), begun: AtomicU32::new(0) }
+    }
+
+    /// Tells the log and the ledger, once, of the calls that were begun and never ended: the
+    /// gateway was stopped in the middle of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn tell_of_open(&self, ledger: &dyn Ledger) -> Result<(), store::Error> {
+        for user in self.store.disk().owners(Kind::Intents)? {
+            for (key, value) in self.store.disk().rows(Kind::Intents, &user, b"", ROWS_MAX * 2)? {
+                let Ok(row) = serde_json::from_slice::<Row>(&value) else { continue };
+                if row.result.is_some() || row.told {
+                    continue;
+                }
+                tracing::warn!(user, tool = row.tool, "a call was begun before the last stop; its outcome is unknown");
+                ledger.record(Record {
+                    wall_ms: row.wall_ms,
+                    user: user.clone(),
+                    device: String::new(),
+                    client: Default::default(),
+                    turn: 0,
+                    tool: row.tool.clone(),
+                    source: "unknown".to_owned(),
+                    took_ms: 0,
+                    error: Some(ErrorCode::ExecutionError),
+                    asked: false,
+                    bytes_in: 0,
+                    bytes_out: 0,
+                });
+                let told = Row { told: true, ..row };
+                drop(self.store.submit(put(&user, &key, &told), |_| {}));
+            }
+            prune(&self.store, &user)?;
+        }
+        Ok(())
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put(user: &str, key: &[u8], row: &Row) -> Write {
+    let value = serde_json::to_vec(row).unwrap_or_default();
+    Write::PutRow { kind: Kind::Intents, owner: user.to_owned(), key: key.to_vec(), value }
+}
+
+#[async_trait]
+impl Journal for StoredIntents {
+    fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError> {
+        if let Some(result) = self.ended().get(&(intent.user.clone(), intent.key)) {
+            return Ok(Some(Past::Done(Box::new(result.clone()))));
+        }
+        let row = self.store.disk().row(Kind::Intents, &intent.user, &intent.key).map_err(port)?;
+        Ok(row.map(|value| match serde_json::from_slice::<Row>(&value) {
+            Ok(Row { result: Some(result), .. }) => Past::Done(Box::new(result)),
+            // A row that cannot be read was begun as well.
+            _ => Past::Unknown,
+        }))
+    }
+
+    async fn begin(&self, intent: &Intent) -> Result<(), PortError> {
+        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: None, told: false };
+        self.store.write(put(&intent.user, &intent.key, &row)).await.map_err(port)?;
+        if self.begun.fetch_add(1, Ordering::Relaxed) % PRUNE_EVERY == PRUNE_EVERY - 1 {
+            let (store, user) = (self.store.clone(), intent.user.clone());
+            spawn("intents", async move {
+                if let Err(error) = prune(&store, &user) {
+                    tracing::warn!(%error, "old intents could not be dropped");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn finish(&self, intent: &Intent, result: &ToolResult) {
+        let at = (intent.user.clone(), intent.key);
+        let result = short(result);
+        let row = Row { tool: intent.tool.clone(), wall_ms: intent.wall_ms, result: Some(result.clone()), told: false };
+        self.ended().insert(at.clone(), result);
+        let (ended, of) = (Arc::clone(&self.ended), at.clone());
+        let submitted = self.store.submit(put(&intent.user, &intent.key, &row), move |written| {
+            if let Err(error) = written {
+                tracing::error!(%error, "an outcome could not be written down; a repetition will hear of that");
+            }
+            ended.lock().unwrap_or_else(PoisonError::into_inner).remove(&of);
+        });
+        if let Err(error) = submitted {
+            tracing::error!(%error, "an outcome could not be written down; a repetition will hear of that");
+            self.ended().remove(&at);
+        }
+    }
+}
+
+/// The result as it is kept: attachments and what is too long are not.
+fn short(result: &ToolResult) -> ToolResult {
+    let kept = ToolResult { attachments: Vec::new(), ..result.clone() };
+    if serde_json::to_vec(&kept).is_ok_and(|bytes| bytes.len() <= RESULT_BYTES_MAX) {
+        return kept;
+    }
+    let content = cut(&kept.content, RESULT_TEXT_BYTES);
+    ToolResult { content, data: None, show: None, follow_ups: Vec::new(), ..kept }
+}
+
+/// Drops what is too old, and the oldest of what is too much.
+fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
+    let rows = store.disk().rows(Kind::Intents, user, b"", ROWS_MAX * 8)?;
+    let mut by_age: Vec<(i64, Vec<u8>)> = rows
+        .into_iter()
+        .map(|(key, value)| (serde_json::from_slice::<Row>(&value).map_or(0, |row| row.wall_ms), key))
+        .collect();
+    by_age.sort();
+    let (too_many, oldest) = (by_age.len().saturating_sub(ROWS_MAX), clock::wall_ms() - KEEP_MS);
+    for (at, (wall_ms, key)) in by_age.into_iter().enumerate() {
+        if at < too_many || wall_ms < oldest {
+            store.submit(Write::RemoveRow { kind: Kind::Intents, owner: user.to_owned(), key }, |_| {})?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::books::StoredLedger;
+
+    fn intent(number: u8) -> Intent {
+        Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms() }
+    }
+
+    #[tokio::test]
+    async fn outcomes_outlive_the_process_and_their_absence_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone());
+        assert_eq!(journal.recall(&intent(1)), Ok(None));
+        journal.begin(&intent(1)).await.unwrap();
+        assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Unknown)));
+        let result = ToolResult::said("done");
+        journal.finish(&intent(1), &result);
+        // At once, before any commit.
+        assert_eq!(journal.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result.clone())))));
+        journal.begin(&intent(2)).await.unwrap();
+        // The write of the second one was behind the first one's outcome.
+        let again = StoredIntents::new(store.clone());
+        assert_eq!(again.recall(&intent(1)), Ok(Some(Past::Done(Box::new(result)))));
+        assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)));
+
+        let ledger = StoredLedger(store.clone());
+        for _ in 0..2 {
+            again.tell_of_open(&ledger).unwrap();
+            // Waits until all that was submitted is written.
+            again.begin(&intent(1)).await.unwrap();
+            again.finish(&intent(1), &ToolResult::said("done"));
+        }
+        let told = ledger.records("ann", i64::MIN).unwrap();
+        let [record] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((record.tool.as_str(), record.error), ("t", Some(ErrorCode::ExecutionError)));
+        assert_eq!(again.recall(&intent(2)), Ok(Some(Past::Unknown)), "told of, and still unknown");
+    }
+
+    #[tokio::test]
+    async fn old_intents_are_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let journal = StoredIntents::new(store.clone());
+        let old = Intent { wall_ms: clock::wall_ms() - KEEP_MS - 1, ..intent(1) };
+        journal.begin(&old).await.unwrap();
+        journal.begin(&intent(2)).await.unwrap();
+        prune(&store, "ann").unwrap();
+        journal.begin(&intent(3)).await.unwrap();
+        assert_eq!(journal.recall(&old), Ok(None));
+        assert_eq!(journal.recall(&intent(2)), Ok(Some(Past::Unknown)));
+    }
+
+    #[test]
+    fn long_results_are_kept_in_short() {
+        let long = ToolResult { data: Some("x".repeat(40_000).into()), ..ToolResult::said("y".repeat(40_000)) };
+        let kept = short(&long);
+        assert!(kept.content.len() <= RESULT_TEXT_BYTES && kept.data.is_none());
+        let small = ToolResult::said("small");
+        assert_eq!(short(&small), small);
+    }
+}

@@ -1,0 +1,116 @@
+//! The official JSON Schema test suite (draft 2020-12) through the validation that every tool call passes.
+//!
+//! The suite comes from the source distribution of the PyPI package `jsonschema`, which carries it whole. Each of its
+//! schemas becomes the schema of a tool's argument, and each of its instances an argument: registered and checked as
+//! tools are. What is expected to fail is listed with its reason, and a surprise in either direction fails the test.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+use tools::schema::Schema;
+
+/// The package and the version whose suite is meant.
+const PACKAGE: &str = "jsonschema";
+const VERSION: &str = "4.26.0";
+
+/// Files of the suite in which something is expected to differ: file, beginning of the group's description, reason.
+const EXPECTED: [(&str, &str, &str); 0] = [];
+
+/// The folder of the suite, downloaded where it is missing.
+fn suite() -> PathBuf {
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/json-schema-suite");
+    let tests = cache.join(format!("{PACKAGE}-{VERSION}/json/tests/draft2020-12"));
+    if tests.is_dir() {
+        return tests;
+    }
+    std::fs::create_dir_all(&cache).expect("the cache folder");
+    let folder = cache.display().to_string();
+    let pinned = format!("{PACKAGE}=={VERSION}");
+    let download =
+        ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", PACKAGE];
+    run("python3", &[&download[..], &["--dest", &folder, &pinned]].concat(), "a package registry that pip reaches");
+    let archive = format!("{folder}/{PACKAGE}-{VERSION}.tar.gz");
+    run("tar", &["-xzf", &archive, "-C", &folder], "the program tar");
+    assert!(tests.is_dir(), "{} is not in the package", tests.display());
+    tests
+}
+
+fn run(program: &str, arguments: &[&str], needs: &str) {
+    let output = Command::new(program).args(arguments).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; needs {needs}"));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {words}; needs {needs}");
+}
+
+/// The schema as that of one argument. References within it stay its own, since it is a resource of its own.
+fn as_argument(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(object) = schema.as_object_mut()
+        && !object.contains_key("$id")
+    {
+        object.insert("$id".to_owned(), "urn:example:argument".into());
+    }
+    json!({"type": "object", "properties": {"value": schema}, "required": ["value"]})
+}
+
+/// What a case came to, where that is not what the suite says.
+fn differs(schema: &Result<Schema, String>, data: &Value, valid: bool) -> Option<String> {
+    match schema {
+        Err(error) => Some(format!("the schema is refused: {error}")),
+        Ok(schema) => match (schema.check(&json!({"value": data})), valid) {
+            (Ok(()), true) | (Err(_), false) => None,
+            (Ok(()), false) => Some("accepted".to_owned()),
+            (Err(misfit), true) => Some(format!("refused: {misfit}")),
+        },
+    }
+}
+
+#[test]
+fn the_official_suite_passes_through_our_validation() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(suite())
+        .expect("the suite")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort();
+    assert!(files.len() > 40, "{} files are not the suite", files.len());
+    let (mut cases, mut passed, mut surprises) = (0, 0, Vec::new());
+    let mut expected: BTreeMap<(&str, &str), usize> =
+        EXPECTED.iter().map(|(file, group, _)| ((*file, *group), 0)).collect();
+    for path in &files {
+        let file = path.file_name().and_then(|name| name.to_str()).expect("a name");
+        let text = std::fs::read_to_string(path).expect("a file of the suite");
+        let groups: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+        for group in &groups {
+            let description = group["description"].as_str().expect("a description");
+            let schema = Schema::compile(&as_argument(&group["schema"])).map_err(|misfit| misfit.to_string());
+            for case in group["tests"].as_array().expect("tests") {
+                cases += 1;
+                let valid = case["valid"].as_bool().expect("valid");
+                let Some(how) = differs(&schema, &case["data"], valid) else {
+                    passed += 1;
+                    continue;
+                };
+                let known = expected.iter_mut().find(|((of, group), _)| *of == file && description.starts_with(group));
+                match known {
+                    Some((_, count)) => *count += 1,
+                    None => surprises.push(format!("{file}: {description}: {}: {how}", case["description"])),
+                }
+            }
+        }
+    }
+    println!(
+        "JSON Schema 2020-12: {passed} of {cases} cases pass ({:.2} %)",
+        f64::from(passed) * 100.0 / f64::from(cases)
+    );
+    for (file, group, reason) in EXPECTED {
+        println!("  not: {file}, {group} ({} cases): {reason}", expected[&(file, group)]);
+    }
+    assert!(surprises.is_empty(), "{} surprises:\n{}", surprises.len(), surprises.join("\n"));
+    let gone: Vec<_> = expected.iter().filter(|(_, count)| **count == 0).collect();
+    assert!(gone.is_empty(), "these pass now: {gone:?}");
+}

@@ -1,0 +1,133 @@
+//! A mini-app on the Rust kit behind a real gateway, as its author meets it: installed, tried, debugged, removed.
+
+#[path = "../../tools/kit/examples/reminders/main.rs"]
+#[allow(dead_code)]
+mod reminders;
+
+use std::{net::SocketAddr, path::Path};
+
+use firmware_sim::{Glasses, Seen};
+use tokio::task::JoinHandle;
+
+use crate::{
+    process::{Process, fails, succeeds},
+    world::{self, WAIT},
+};
+
+async fn serve(address: &str) -> (SocketAddr, JoinHandle<()>) {
+    let bound = reminders::app().bind(address).await.unwrap();
+    (bound.address(), tokio::spawn(bound.serve()))
+}
+
+/// Waits until the glasses show this; answers where to look on from.
+async fn shown(glasses: &Glasses, from: u64, words: &str) -> u64 {
+    let shows = |seen: &Seen| matches!(seen, Seen::Display { text, .. } if text.contains(words));
+    let found = tokio::time::timeout(WAIT, glasses.log().find(from, |event| shows(&event.seen))).await;
+    found.unwrap_or_else(|_| panic!("{words:?} was not shown: {:#?}", glasses.log().since(from))).1
+}
+
+struct Operator(String);
+
+impl Operator {
+    fn of(data: &Path) -> Self {
+        Self(data.with_extension("toml").display().to_string())
+    }
+
+    async fn does(&self, words: &[&str]) -> String {
+        succeeds(&[&["apps"], words, &["--config", &self.0]].concat()).await
+    }
+
+    async fn fails(&self, words: &[&str]) -> String {
+        fails(&[&["apps"], words, &["--config", &self.0]].concat()).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_from_its_manifest_to_its_removal() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let operator = Operator::of(&data);
+    let (address, server) = serve("127.0.0.1:0").await;
+    assert!(operator.does(&["list"]).await.contains("no apps"));
+
+    // Installed from the app's own server; the key is told once.
+    let manifest = format!("http://{address}/app_config.json");
+    let told = operator.does(&["add", &manifest]).await;
+    assert!(told.contains("installed Reminders (com.example.reminders)"), "{told}");
+    assert!(told.contains("tool com.example.reminders.keep"), "{told}");
+    let key = told.split_whitespace().find(|word| word.len() == 64).expect("a key").to_owned();
+    let again = operator.does(&["add", &manifest]).await;
+    assert!(again.contains("the same as before") && !again.contains(&key), "{again}");
+    let list = operator.does(&["list"]).await;
+    assert!(list.contains("com.example.reminders.show") && list.contains("0 fault(s)"), "{list}");
+
+    // What a sentence would do is told without doing it.
+    let sentence = "keep in mind the dentist at noon";
+    let told = operator.does(&["try", sentence]).await;
+    assert_eq!(told.trim(), r#"com.example.reminders.keep {"text":"the dentist at noon"}"#);
+    let told = operator.does(&["try", "paint the town"]).await;
+    assert!(told.starts_with("no tool"), "{told}");
+
+    // Done, it is drawn and kept.
+    let glasses = world::connect(&data, gateway.options()).await;
+    let told = operator.does(&["try", sentence, "--run"]).await;
+    assert!(told.contains("said: I'll keep in mind the dentist at noon."), "{told}");
+    let mark = shown(&glasses, 0, "the dentist at noon").await;
+    let told = operator.does(&["try", "keep in mind milk", "--run"]).await;
+    assert!(told.contains("milk"), "{told}");
+    shown(&glasses, mark, "milk").await;
+    operator.does(&["restart", "com.example.reminders"]).await;
+    let told = operator.does(&["try", "what should I keep in mind", "--run"]).await;
+    assert!(told.contains("said: the dentist at noon, milk"), "{told}");
+    glasses.goodbye().await;
+
+    // A gateway that was killed has the app and what it kept.
+    gateway.kill().await;
+    let gateway = Process::start(&data, "", &[]).await;
+    let told = operator.does(&["try", "what should I keep in mind", "--run"]).await;
+    assert!(told.contains("said: the dentist at noon, milk"), "{told}");
+
+    // A server that is gone is told of, with the request that was in vain.
+    server.abort();
+    drop(server.await);
+    operator.does(&["stop", "com.example.reminders"]).await;
+    let told = operator.does(&["try", sentence, "--run"]).await;
+    assert!(told.contains("AppNotAvailable") && told.contains("said: I couldn't start"), "{told}");
+    let logs = operator.does(&["logs", "com.example.reminders"]).await;
+    assert!(logs.contains("request: POST http://127.0.0.1") && logs.contains("session_request"), "{logs}");
+    assert!(!logs.contains(&key), "{logs}");
+
+    operator.does(&["remove", "com.example.reminders"]).await;
+    let told = operator.does(&["try", sentence]).await;
+    assert!(told.starts_with("no tool"), "{told}");
+    for words in [["remove", "com.example.reminders"], ["logs", "com.example.reminders"]] {
+        let error = operator.fails(&words).await;
+        assert!(error.contains("apps list"), "{error}");
+    }
+    gateway.terminate().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_manifest_is_told_key_by_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let operator = Operator::of(&data);
+    let file = folder.path().join("app.toml");
+    let path = file.display().to_string();
+    std::fs::write(&file, "name = \"Todo\"\n[[tools]]\nid = \"add\"\nparameters = 7\n").unwrap();
+    let error = operator.fails(&["add", &path]).await;
+    for words in ["3 problem(s)", "packageName: is missing", "publicUrl: is missing", "tools/0/parameters"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    std::fs::write(&file, "name = \"Todo\"\n[[tools]]\nid = \"add\"\ndescription = \"Adds.\"\n").unwrap();
+    let given = ["add", &path, "--package", "com.example.todo", "--url", "http://127.0.0.1:9", "--api-key", "secret"];
+    let told = operator.does(&given).await;
+    assert!(told.contains("com.example.todo.add") && !told.contains("secret"), "{told}");
+    let error = operator.fails(&["add", "/nowhere/app.toml"]).await;
+    assert!(error.contains("reading /nowhere/app.toml"), "{error}");
+    let error = operator.fails(&["add", "http://127.0.0.1:9/app_config.json"]).await;
+    assert!(error.contains("fetching http://127.0.0.1:9"), "{error}");
+    gateway.terminate().await;
+}

@@ -1,0 +1,113 @@
+//! Tools of a running gateway, as its operator sees them: listed, called, switched off, accounted for.
+
+use gateway::control::{Answer, Request};
+use gateway_core::vocab::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::{
+    process::{Process, fails, succeeds},
+    world::{USER, World},
+};
+
+fn call(name: &str, arguments: Value) -> Request {
+    Request::CallTool { user: USER.to_owned(), name: name.to_owned(), arguments }
+}
+
+async fn outcome(world: &World, request: Request) -> (String, Option<ErrorCode>) {
+    match world.ask(request).await.expect("an answer") {
+        Answer::ToolResult { result, .. } => (result.content, result.error.map(|error| error.code)),
+        answer => panic!("{answer:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_calls_tools_and_the_books_are_kept() {
+    let world = World::with("[limits]\ntool_calls_per_min = 8\n").await;
+    let (said, error) = outcome(&world, call("note.add", json!({"text": "buy milk"}))).await;
+    assert!(error.is_none() && said.contains("buy milk"), "{said}");
+    assert_eq!(world.notes(), ["buy milk"]);
+    let (_, error) = outcome(&world, call("note.add", json!({"text": 5}))).await;
+    assert_eq!(error, Some(ErrorCode::InvalidArguments));
+    let (_, error) = outcome(&world, call("note.fly", json!({}))).await;
+    assert_eq!(error, Some(ErrorCode::ToolNotFound));
+
+    // Switched off, it is neither offered nor called; for others it is on.
+    let switch = |name: &str, on| Request::SwitchTool { user: USER.to_owned(), name: name.to_owned(), on };
+    world.ask(switch("note.*", false)).await.expect("switched off");
+    let (_, error) = outcome(&world, call("note.add", json!({"text": "more"}))).await;
+    assert_eq!(error, Some(ErrorCode::PermissionDenied));
+    let client = gateway_core::vocab::ClientClass::Internal;
+    let offered = |user: &str| {
+        let (_, specs) = world.gateway().gate().executor.offered(user, "", client);
+        specs.iter().any(|spec| spec.name == "note.add")
+    };
+    assert!(!offered(USER) && offered("somebody"));
+    let Answer::Tools { tools } = world.ask(Request::Tools { user: USER.to_owned() }).await.expect("a list") else {
+        panic!("no list");
+    };
+    let off: Vec<&str> = tools.iter().filter(|tool| tool.off).map(|tool| tool.spec.name.as_str()).collect();
+    assert_eq!(off, ["note.add", "note.delete", "note.list", "note.search"]);
+    world.ask(switch("note.*", true)).await.expect("switched on");
+
+    // There is an end to it, however slow the machine is.
+    let mut added = 1;
+    let held = loop {
+        match outcome(&world, call("note.add", json!({"text": "again"}))).await {
+            (_, None) => added += 1,
+            (_, Some(code)) => break code,
+        }
+        assert!(added < 1_000, "no limit holds");
+    };
+    assert_eq!(held, ErrorCode::RateLimited);
+    assert_eq!(world.notes().len().min(100), added.min(100));
+
+    let usage = Request::Usage { user: None, since_wall_ms: i64::MIN };
+    let Answer::Usage { users } = world.ask(usage).await.expect("usage") else { panic!("no usage") };
+    let [usage] = users[USER].as_slice() else { panic!("{users:?}") };
+    // Beside the notes a wrong argument, a tool switched off, and one call too many.
+    assert_eq!((usage.tool.as_str(), usage.calls, usage.failed), ("note.add", added as u64 + 3, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_lists_calls_switches_and_sums_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "", &[]).await;
+    let config = data.with_extension("toml").display().to_string();
+    let with = |words: &[&str]| -> Vec<String> {
+        words.iter().map(ToString::to_string).chain(["--config".to_owned(), config.clone()]).collect()
+    };
+    let said =
+        |words: Vec<String>| async move { succeeds(&words.iter().map(String::as_str).collect::<Vec<_>>()).await };
+    let list = said(with(&["tools", "list"])).await;
+    assert!(list.contains("timer.set") && list.contains("built-in"), "{list}");
+    let lines = said(with(&["tools", "list", "--json"])).await;
+    let first: Value = serde_json::from_str(lines.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(first["spec"]["input_schema"]["type"], "object");
+    let answer = said(with(&["tools", "call", "calculator.evaluate", "{\"expression\": \"6*7\"}"])).await;
+    assert!(answer.contains("42"), "{answer}");
+    said(with(&["tools", "call", "note.add", "{\"text\": \"buy milk\"}", "--json"])).await;
+    let usage = said(with(&["usage"])).await;
+    assert!(usage.contains("wearer") && usage.contains("note.add"), "{usage}");
+
+    let words = said(with(&["tools", "deny", "calculator.evaluate"])).await;
+    assert!(words.contains("now off"), "{words}");
+    let denied = with(&["tools", "call", "calculator.evaluate", "{\"expression\": \"6*7\"}"]);
+    let denied: Vec<&str> = denied.iter().map(String::as_str).collect();
+    let error = fails(&denied).await;
+    assert!(error.contains("PERMISSION_DENIED"), "{error}");
+    let wrong = with(&["tools", "call", "note.add", "text"]);
+    let error = fails(&wrong.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert!(error.contains("JSON object"), "{error}");
+
+    // What was switched off and what was recorded outlives the process.
+    assert!(gateway.terminate().await.0.success());
+    let gateway = Process::start(&data, "", &[]).await;
+    assert!(fails(&denied).await.contains("PERMISSION_DENIED"));
+    said(with(&["tools", "allow", "calculator.evaluate"])).await;
+    said(denied.iter().map(ToString::to_string).collect()).await;
+    let usage = said(with(&["usage", "--user", "wearer", "--since", "1h", "--json"])).await;
+    let line: Value = serde_json::from_str(usage.lines().next().expect("a line")).expect("JSON");
+    assert_eq!((&line["usage"]["tool"], &line["usage"]["calls"]), (&json!("note.add"), &json!(1)));
+    assert!(gateway.terminate().await.0.success());
+}
