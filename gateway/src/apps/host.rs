@@ -11,7 +11,7 @@ use std::{
 
 use gateway_core::{input::Input as DeviceInput, vocab::AppEvent};
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
@@ -35,6 +35,8 @@ use crate::{
 
 /// Messages that may wait for one app's socket beside its streams.
 pub const WAITING_MAX: usize = 64;
+/// Sockets that may be open without having said who they are: each has 5 s to do so.
+const NEWCOMERS_MAX: usize = 64;
 /// Restored apps per user are as many as may run.
 const RESTORED_MAX: usize = life::RUNNING_MAX;
 
@@ -82,6 +84,8 @@ pub struct Host {
     pub photos: Photos,
     /// One change of an app's storage at a time.
     pub(super) storage: tokio::sync::Mutex<()>,
+    /// Sockets whose first frame is awaited.
+    pub(super) newcomers: Semaphore,
     /// Set when the gateway stops.
     pub(super) stop: CancellationToken,
     wake: Notify,
@@ -111,6 +115,7 @@ impl Host {
             speeches: Speeches::default(),
             photos: Photos::default(),
             storage: tokio::sync::Mutex::default(),
+            newcomers: Semaphore::new(NEWCOMERS_MAX),
             stop,
             wake: Notify::new(),
             next_connection: AtomicU64::new(1),

@@ -3,6 +3,7 @@
 //! The decisions are in `life` (a machine), `streams`, `drawing` and `settings` (plain functions); `host` carries
 //! them out, `socket` has one task for each app that runs, `rest` answers what apps ask by HTTP.
 
+pub mod bitmap;
 pub mod drawing;
 pub mod feed;
 pub mod glasses;

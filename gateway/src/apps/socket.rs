@@ -88,7 +88,12 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded) {
         .max_frame_size(Some(wire::FRAME_BYTES_MAX));
     let mut ws = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (out, mail) = mpsc::channel(WAITING_MAX);
-    match admit(&host, &mut ws, out).await {
+    let Ok(newcomer) = host.newcomers.try_acquire() else {
+        return tracing::warn!("too many sockets wait to say who they are; one was dropped");
+    };
+    let admitted = admit(&host, &mut ws, out).await;
+    drop(newcomer);
+    match admitted {
         Ok(session) => session.run(ws, mail).await,
         Err((code, message)) => {
             tracing::info!(code, message, "an app's socket was refused");
