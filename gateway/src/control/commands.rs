@@ -77,7 +77,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::Tools { user } => tools::list(gate, &user),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
-        Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms),
+        Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }
