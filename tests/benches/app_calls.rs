@@ -33,9 +33,11 @@ async fn echo(_: Call, words: Words) -> Result<String, ToolError> {
 }
 
 fn app() -> App {
-    App::new("com.example.echo", "Echo")
-        .tool(Tool::new("look", "Says it again.", echo).read_only())
-        .tool(Tool::new("change", "Says it again, and might have changed something.", echo))
+    App::new("com.example.echo", "Echo").tool(Tool::new("look", "Says it again.", echo).read_only()).tool(Tool::new(
+        "change",
+        "Says it again, and might have changed something.",
+        echo,
+    ))
 }
 
 fn main() -> Result<()> {
@@ -86,7 +88,11 @@ async fn run() -> Result<()> {
         println!("{name:<20} {:>8.0} {:>8.0} {:>8.0}", at(0.5), at(0.95), at(0.99));
         medians.push(at(0.5));
     }
-    println!("the executor adds {:.0} µs at the median, the journal {:.0} µs", medians[2] - medians[0], medians[3] - medians[2]);
+    println!(
+        "the executor adds {:.0} µs at the median, the journal {:.0} µs",
+        medians[2] - medians[0],
+        medians[3] - medians[2]
+    );
     house.running.stop().await;
     Ok(())
 }

@@ -1,3 +1,5 @@
+//! Manifests: what is taken, what is told of one that is wrong.
+
 use proptest::prelude::*;
 use serde_json::json;
 
