@@ -19,6 +19,8 @@ const GATEWAY: &str = "lorgnette";
 const SIMULATOR: &str = "lorgnette-sim";
 /// The mini-app, an example of the kit.
 const APP: &str = "reminders";
+/// By this gateway and app know one another; both run here and now only.
+const APP_KEY: &str = "demo";
 /// How its readiness line begins: `ready at http://ADDRESS`.
 const APP_READY: &str = "ready at ";
 /// How the gateway's readiness line begins: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
@@ -58,7 +60,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let (gateway, ready) = step("start the gateway", || Gateway::start(house.gateway().arg("serve"), READY, &log))?;
     let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
     let mut program = Command::new(places.example(APP));
-    program.arg("127.0.0.1:0");
+    program.arg("127.0.0.1:0").env("API_KEY", APP_KEY);
     let app = step("start a mini-app and install it", || house.install(&mut program, &kept));
     let app = match app {
         Ok(app) => app,
@@ -124,7 +126,7 @@ impl House<'_> {
         let (app, line) = Gateway::start(program, APP_READY, &kept.join("app.log"))?;
         let manifest = format!("{}/app_config.json", line.trim_start_matches(APP_READY).trim());
         let mut operator = self.gateway();
-        operator.args(["apps", "add", &manifest]);
+        operator.args(["apps", "add", &manifest, "--api-key", APP_KEY]);
         gateway::run_interruptible(&mut operator)?;
         Ok(app)
     }
