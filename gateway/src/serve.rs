@@ -82,6 +82,8 @@ pub struct Running {
 /// # Errors
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Checked) -> Result<Running> {
+    // One TLS stack in the house; only the first call in a process counts.
+    drop(rustls::crypto::ring::default_provider().install_default());
     make_private_dir(&config.data_dir)?;
     let control_socket = control::server::bind(&config.data_dir)?;
     let key = GatewayKey::load_or_make(&config.data_dir)?;

@@ -22,6 +22,9 @@ pub(super) struct Arguments {
     /// Address of QUIC.
     #[arg(long)]
     gateway_quic: Target,
+    /// Call the example of a mini-app, too (`reminders` of the kit), which the gateway must have.
+    #[arg(long)]
+    with_app: bool,
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
@@ -66,9 +69,16 @@ const OVER_WEBSOCKET: [Scene; 3] = [
     },
 ];
 
+const OF_AN_APP: Scene = Scene {
+    title: "a mini-app, started by the call",
+    file: "4-app.wav",
+    sentence: "Hey Mentra, keep in mind the train at noon.",
+    proof: Proof::Answer(&["keep in mind the train"]),
+};
+
 const OVER_QUIC: Scene = Scene {
     title: "the time, over QUIC",
-    file: "4-time.wav",
+    file: "5-time.wav",
     sentence: "Hey Mentra, what time is it?",
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
@@ -99,7 +109,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         folder,
         wait: Duration::from_secs(arguments.wait_s),
         scenes: 0,
-        total: OVER_WEBSOCKET.len() + 2 + usize::from(arguments.with_model),
+        total: OVER_WEBSOCKET.len() + 2 + usize::from(arguments.with_app) + usize::from(arguments.with_model),
         rows: Vec::new(),
         failures: Vec::new(),
     };
@@ -118,6 +128,9 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     stage.introduce(&glasses);
     for scene in &OVER_WEBSOCKET {
         stage.play(&mut glasses, scene).await?;
+    }
+    if arguments.with_app {
+        stage.play(&mut glasses, &OF_AN_APP).await?;
     }
     glasses.goodbye().await;
 
@@ -228,7 +241,7 @@ impl Stage {
             _ => None,
         });
         self.show_display(glasses);
-        self.keep(glasses, heard_before, "5-interruption.wav")?;
+        self.keep(glasses, heard_before, "6-interruption.wav")?;
         match stopped {
             Some((at_us, played_us)) => {
                 let silent_ms = at_us.saturating_sub(begins_us) / 1_000;
