@@ -122,6 +122,7 @@ impl Session {
             id: id.clone(),
             user: record.user.clone(),
             display,
+            bitmaps: screen.kind == DisplayKind::Pixels,
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
         };
