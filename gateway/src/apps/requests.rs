@@ -41,7 +41,7 @@ impl Session {
                     force: force_display,
                 };
                 match drawing::read(&layout) {
-                    Drawn::Refused(why) => return vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, now)],
+                    Drawn::Refused(why) => vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, now)],
                     Drawn::Content(content) => {
                         self.animation = None;
                         self.draw(&draw(Some(content)))
