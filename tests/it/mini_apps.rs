@@ -14,8 +14,8 @@ use crate::{
     world::{self, WAIT},
 };
 
-async fn serve(address: &str) -> (SocketAddr, JoinHandle<()>) {
-    let bound = reminders::app().bind(address).await.unwrap();
+async fn serve(key: &str) -> (SocketAddr, JoinHandle<()>) {
+    let bound = reminders::app().key(key).bind("127.0.0.1:0").await.unwrap();
     (bound.address(), tokio::spawn(bound.serve()))
 }
 
@@ -48,16 +48,17 @@ async fn an_app_from_its_manifest_to_its_removal() {
     let data = folder.path().join("data");
     let gateway = Process::start(&data, "", &[]).await;
     let operator = Operator::of(&data);
-    let (address, server) = serve("127.0.0.1:0").await;
     assert!(operator.does(&["list"]).await.contains("no apps"));
 
-    // Installed from the app's own server; the key is told once.
-    let manifest = format!("http://{address}/app_config.json");
-    let told = operator.does(&["add", &manifest]).await;
+    // The key is told once; the app is started with it, and gives its manifest itself.
+    let file = folder.path().join("app_config.json");
+    std::fs::write(&file, reminders::app().manifest("http://127.0.0.1:9").to_string()).unwrap();
+    let told = operator.does(&["add", &file.display().to_string()]).await;
     assert!(told.contains("installed Reminders (com.example.reminders)"), "{told}");
     assert!(told.contains("tool com.example.reminders.keep"), "{told}");
     let key = told.split_whitespace().find(|word| word.len() == 64).expect("a key").to_owned();
-    let again = operator.does(&["add", &manifest]).await;
+    let (address, server) = serve(&key).await;
+    let again = operator.does(&["add", &format!("http://{address}/app_config.json")]).await;
     assert!(again.contains("the same as before") && !again.contains(&key), "{again}");
     let list = operator.does(&["list"]).await;
     assert!(list.contains("com.example.reminders.show") && list.contains("0 fault(s)"), "{list}");
@@ -85,6 +86,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     // A gateway that was killed has the app and what it kept.
     gateway.kill().await;
     let gateway = Process::start(&data, "", &[]).await;
+    let glasses = world::connect(&data, gateway.options()).await;
     let told = operator.does(&["try", "what should I keep in mind", "--run"]).await;
     assert!(told.contains("said: the dentist at noon, milk"), "{told}");
 
@@ -105,6 +107,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
         let error = operator.fails(&words).await;
         assert!(error.contains("apps list"), "{error}");
     }
+    glasses.goodbye().await;
     gateway.terminate().await;
 }
 

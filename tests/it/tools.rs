@@ -1,8 +1,20 @@
 //! Tools of a running gateway, as its operator sees them: listed, called, switched off, accounted for.
 
-use gateway::control::{Answer, Request};
-use gateway_core::vocab::ErrorCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chat_models::chat_completions;
+use gateway::{
+    clock,
+    control::{Answer, Request},
+};
+use gateway_core::vocab::{ClientClass, ErrorCode, Message, Part, Role, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
+use tools::{
+    registry::{Scope, Source},
+    runner::{RunContext, Runner},
+    secret::Secret,
+};
 
 use crate::{
     process::{Process, fails, succeeds},
@@ -36,7 +48,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     world.ask(switch("note.*", false)).await.expect("switched off");
     let (_, error) = outcome(&world, call("note.add", json!({"text": "more"}))).await;
     assert_eq!(error, Some(ErrorCode::PermissionDenied));
-    let client = gateway_core::vocab::ClientClass::Internal;
+    let client = ClientClass::Internal;
     let offered = |user: &str| {
         let (_, specs) = world.gateway().gate().executor.offered(user, "", client);
         specs.iter().any(|spec| spec.name == "note.add")
@@ -110,4 +122,72 @@ async fn the_command_line_lists_calls_switches_and_sums_up() {
     let line: Value = serde_json::from_str(usage.lines().next().expect("a line")).expect("JSON");
     assert_eq!((&line["usage"]["tool"], &line["usage"]["calls"]), (&json!("note.add"), &json!(1)));
     assert!(gateway.terminate().await.0.success());
+}
+
+/// A server that answers with what it was sent in its headers.
+struct Indiscreet(Secret);
+
+#[async_trait]
+impl Runner for Indiscreet {
+    async fn run(&self, _context: RunContext, call: ToolCall) -> ToolResult {
+        let words = format!("You sent me Authorization: Bearer {}", self.0.expose());
+        match call.arguments["fail"].as_bool() {
+            Some(true) => ToolResult::failed(ErrorCode::HttpError, words, false),
+            _ => ToolResult { data: Some(json!({"headers": words})), ..ToolResult::said(words) },
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
+    const KEY: &str = "sk-planted-0815";
+    let world = World::start().await;
+    let gate = world.gateway().gate();
+    let secret = Secret::new(KEY);
+    gate.executor.secrets().keep(&secret);
+    let spec = ToolSpec {
+        name: "indiscreet.tool".into(),
+        description: "Tells what it should not.".into(),
+        input_schema: json!({"type": "object"}),
+        flags: ToolFlags { persistent: true, ..ToolFlags::default() },
+        ..ToolSpec::default()
+    };
+    let source = Source::Mcp("indiscreet".into());
+    gate.registry.register(source, Scope::Global, vec![spec], Arc::new(Indiscreet(secret))).expect("a tool");
+    for fail in [true, false] {
+        let asked = call("indiscreet.tool", json!({"fail": fail}));
+        let Answer::ToolResult { result, .. } = world.ask(asked).await.expect("an answer") else {
+            panic!("no result");
+        };
+        assert!(result.content.contains("[secret]"), "{result:?}");
+        let call = ToolCall { id: "c".into(), name: "indiscreet.tool".into(), arguments: json!({}) };
+        let messages = vec![
+            Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] },
+            Message {
+                role: Role::Tool,
+                parts: vec![Part::ToolResult { call_id: "c".into(), result: (*result).clone() }],
+            },
+        ];
+        let request = chat_models::Request {
+            system: String::new(),
+            messages,
+            tools: gate.executor.offered(USER, "", ClientClass::Internal).1,
+            now: clock::now(),
+            language: "en".into(),
+            max_tokens: None,
+        };
+        let (prompt, _) = chat_completions::render(&request, &chat_completions::Options::new("m"));
+        assert!(prompt.to_string().contains("[secret]"));
+        for text in [prompt.to_string(), serde_json::to_string(&result).unwrap()] {
+            assert!(!text.contains("planted"), "{text}");
+        }
+    }
+    // Everything that is on disk, as bytes.
+    let mut looked_at = 0;
+    for entry in std::fs::read_dir(world.data().join("store")).expect("the store") {
+        let bytes = std::fs::read(entry.expect("a file").path()).expect("its bytes");
+        looked_at += bytes.len();
+        assert!(!bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes()));
+    }
+    assert!(looked_at > 4096, "the store was not looked at");
 }

@@ -24,10 +24,11 @@ use crate::{
     intents::{self, Entry, Intent, Journal, Past, Running},
     ledger::{Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
+    order::Order,
     permissions::{self, AllOn, Switches},
     ports::{ConsentRequest, PortError, Ports},
     rates::{Limits, Rates},
-    registry::{Registered, Registry, Snapshot},
+    registry::{Registered, Registry, Snapshot, Source},
     reply,
     runner::RunContext,
     secret::Secrets,
@@ -77,6 +78,7 @@ pub struct Executor {
     rates: Arc<Rates>,
     secrets: Secrets,
     running: Running,
+    order: Order,
     /// Number of the next call that nobody vouches for.
     next: Arc<AtomicU64>,
 }
@@ -108,6 +110,7 @@ impl Executor {
             rates: Arc::new(rates),
             secrets: Secrets::default(),
             running: Running::default(),
+            order: Order::default(),
             next: Arc::default(),
         }
     }
@@ -268,7 +271,16 @@ impl Executor {
         if context.cancel.is_cancelled() {
             return cancelled();
         }
-        // Only from here on time runs: while the wearer thinks it stands still.
+        let _slot = if tool.spec.flags.read_only {
+            None
+        } else {
+            tokio::select! {
+                biased;
+                () = context.cancel.cancelled() => return cancelled(),
+                slot = self.order.wait(&context) => slot,
+            }
+        };
+        // Only from here on time runs: while the wearer thinks, and others run, it stands still.
         let deadline = tool
             .spec
             .timeout_ms
@@ -289,6 +301,7 @@ impl Executor {
                 return result;
             }
         }
+        let offered = self.seen(&context, tool, offered);
         let run = RunContext {
             user: context.user,
             device: context.device,
@@ -310,6 +323,18 @@ impl Executor {
             journal.finish(intent, &result);
         }
         result
+    }
+
+    /// What a tool that tells of others may tell of: only those that are built in do.
+    fn seen(&self, context: &CallContext, tool: &Registered, offered: Arc<Snapshot>) -> Arc<Snapshot> {
+        let denied = self.switches.denied(&context.user);
+        let all_for_client = Arc::ptr_eq(&offered.for_client(context.client), &offered.specs);
+        if tool.source != Source::BuiltIn || (denied.is_empty() && all_for_client) {
+            return offered;
+        }
+        let sees =
+            |spec: &ToolSpec| permissions::is_for(spec, context.client) && !permissions::is_denied(&denied, &spec.name);
+        Arc::new(offered.only(sees))
     }
 
     /// Asks the wearer; a refusal where there was no yes.

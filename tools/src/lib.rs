@@ -19,6 +19,7 @@ pub mod intents;
 pub mod ledger;
 pub mod limits;
 pub mod matching;
+mod order;
 pub mod permissions;
 pub mod phrases;
 #[cfg(test)]

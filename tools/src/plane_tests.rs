@@ -253,6 +253,20 @@ async fn what_a_user_switched_off_is_off_for_that_user() {
 }
 
 #[tokio::test]
+async fn help_does_not_tell_of_what_is_switched_off() {
+    let panel = Arc::<Panel>::default();
+    let registry = Arc::new(Registry::with_built_ins().unwrap());
+    let books = Books { switches: Some(panel.clone()), ..Books::default() };
+    let executor = Executor::with_books(registry, World::usual().ports(), books);
+    let mut told = Vec::new();
+    for switch in ["nothing", "timer.*"] {
+        *panel.0.lock().unwrap() = vec![switch.to_owned()];
+        told.push(executor.call(context(), call("help.show", json!({}))).await.content.contains("set a timer"));
+    }
+    assert_eq!(told, [true, false]);
+}
+
+#[tokio::test]
 async fn limits_hold_per_user_per_source_and_per_tool() {
     let two = Some(RateLimit { calls: 2, per_ms: 60_000 });
     for (tool, limits) in [
@@ -405,11 +419,20 @@ async fn an_interruption_reaches_the_runner_and_the_result_is_truthful() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_run_beside_each_other() {
-    let house = house(READING, Act::Slow(900, ToolResult::said("x")));
-    let before = tokio::time::Instant::now();
-    futures_util::future::join_all((0..100).map(|_| house.executor.call(context(), good()))).await;
-    assert_eq!(before.elapsed(), Duration::from_millis(900));
+async fn what_reads_runs_together_and_changes_of_one_turn_one_after_another() {
+    for (flags, same_turn, elapsed_ms) in [(READING, true, 300), (CHANGING, false, 300), (CHANGING, true, 3_000)] {
+        let house = house(flags, Act::Slow(300, ToolResult::said("x")));
+        let before = tokio::time::Instant::now();
+        let calls = (1..=10).map(|number| {
+            let id = if same_turn { 7 } else { number };
+            let context = CallContext { turn: gateway_core::vocab::Turn { id, revision: 0 }, ..context() };
+            house.executor.call(context, ToolCall { id: number.to_string(), ..good() })
+        });
+        for result in futures_util::future::join_all(calls).await {
+            assert_eq!(code(&result), None, "waiting for others is not the tool's own time");
+        }
+        assert_eq!(before.elapsed(), Duration::from_millis(elapsed_ms));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -491,10 +514,48 @@ async fn the_app_runs_before_its_tool_does() {
     }
 }
 
+/// Every field of every event, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.0.lock().unwrap().push_str(&format!("{field}={value:?} "));
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        span.record(&mut self.clone());
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, values: &tracing::span::Record<'_>) {
+        values.record(&mut self.clone());
+    }
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
 #[tokio::test]
 async fn secrets_are_in_no_result_and_print_as_nothing() {
     const KEY: &str = "sk-hidden-4711-éà";
+    let log = Log::default();
+    let _logged = tracing::subscriber::set_default(log.clone());
     let secret = Secret::new(KEY);
+    tracing::error!(%secret, ?secret, "a planted one");
     assert_eq!((format!("{secret}"), format!("{secret:?}")), ("[secret]".to_owned(), "[secret]".to_owned()));
     let quoted = format!("401: bad key {KEY}{KEY}");
     let leak = ToolResult {
@@ -506,7 +567,9 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
         attachments: vec![Attachment::Resource { block: json!({"text": quoted}) }],
         ..ToolResult::failed(ErrorCode::HttpError, quoted.clone(), false)
     };
-    let house = house(CHANGING, Act::Answer(leak));
+    // The result fits its schema as little as possible, so that somebody complains of it.
+    let picky = ToolSpec { output_schema: Some(json!({"maxProperties": 0})), ..spec(CHANGING) };
+    let house = house_of(picky, Act::Answer(leak), Limits::default(), |ports| ports);
     house.executor.secrets().keep(&secret);
     let result = house.executor.call(context(), good()).await;
     let journal = house.journal.rows.lock().unwrap().values().cloned().collect::<Vec<_>>();
@@ -516,9 +579,12 @@ async fn secrets_are_in_no_result_and_print_as_nothing() {
         format!("{result:?}"),
         serde_json::to_string(&journal).unwrap(),
         serde_json::to_string(&records).unwrap(),
+        log.0.lock().unwrap().clone(),
     ] {
         assert!(!text.contains("hidden") && !text.contains("4711"), "{text}");
     }
+    let logged = log.0.lock().unwrap().clone();
+    assert!(logged.contains("a planted one") && logged.contains("output schema"), "{logged}");
     assert_eq!(result.content, "401: bad key [secret][secret]");
     // Ordinary words stay, even where somebody chose one for a password.
     house.executor.secrets().keep(&Secret::new("key"));

@@ -160,6 +160,13 @@ impl Snapshot {
         Arc::clone(view.get_or_init(make))
     }
 
+    /// The same without what `keep` refuses.
+    pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
+        let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
+        let specs = tools.iter().map(|tool| tool.spec.clone()).collect();
+        Self { revision: self.revision, specs, tools, views: Default::default() }
+    }
+
     /// All tools, in the order of `specs`.
     pub fn tools(&self) -> &[Arc<Registered>] {
         &self.tools

@@ -26,12 +26,15 @@ pub(crate) fn cargo(places: &Places, words: &[&str]) -> Command {
     command
 }
 
-/// Builds programs with the features of the whole workspace, so that the demo, the tests and the
+/// Builds programs and examples with the features of the whole workspace, so that the demo, the tests and the
 /// checks share what they compile.
-pub(crate) fn build_programs(places: &Places, programs: &[&str]) -> Result<(), Failure> {
+pub(crate) fn build_programs(places: &Places, programs: &[&str], examples: &[&str]) -> Result<(), Failure> {
     let mut command = cargo(places, &["build", "--workspace", "--locked"]);
     for program in programs {
         command.args(["--bin", program]);
+    }
+    for example in examples {
+        command.args(["--example", example]);
     }
     process::run(&mut command)
 }

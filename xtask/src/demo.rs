@@ -17,6 +17,12 @@ use crate::steps::step;
 
 const GATEWAY: &str = "lorgnette";
 const SIMULATOR: &str = "lorgnette-sim";
+/// The mini-app, an example of the kit.
+const APP: &str = "reminders";
+/// By this gateway and app know one another; both run here and now only.
+const APP_KEY: &str = "demo";
+/// How its readiness line begins: `ready at http://ADDRESS`.
+const APP_READY: &str = "ready at ";
 /// How the gateway's readiness line begins: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
 const READY: &str = "ready ";
 /// How the simulated glasses show their pairing code.
@@ -32,7 +38,7 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
         }
     };
     step("system packages", || needs::require(&[&needs::BUILD, &needs::FETCH]))?;
-    step("build", || cargo::build_programs(places, &[GATEWAY, SIMULATOR]))?;
+    step("build", || cargo::build_programs(places, &[GATEWAY, SIMULATOR], &[APP]))?;
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
     let model = if with_model { Some(llm::prepare(places)?) } else { None };
@@ -53,17 +59,27 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let log = kept.join("gateway.log");
     let (gateway, ready) = step("start the gateway", || Gateway::start(house.gateway().arg("serve"), READY, &log))?;
     let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
+    let mut program = Command::new(places.example(APP));
+    program.arg("127.0.0.1:0").env("API_KEY", APP_KEY);
+    let app = step("start a mini-app and install it", || house.install(&mut program, &kept));
+    let app = match app {
+        Ok(app) => app,
+        Err(failure) => return gateway.stop().and(Err(failure)),
+    };
     let outcome = step("pair the glasses", || house.pair(&web)).and_then(|()| {
         let mut demo = house.simulator();
         demo.arg("demo");
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
+        demo.arg("--with-app");
         demo.arg("--heard").arg(&kept);
         gateway::run_interruptible(&mut demo)?;
         eprintln!();
         gateway::run_interruptible(house.gateway().arg("turns"))
     });
+    // It has nothing to store or to say; the gateway tells it that the session is over.
     let stopped = gateway.stop();
+    drop(app);
     eprintln!("  what was heard: {}; the gateway's log: {}", kept.display(), log.display());
     outcome.and(stopped)
 }
@@ -103,6 +119,16 @@ impl House<'_> {
         command.arg("--state").arg(&self.glasses);
         command.env("LORGNETTE_MODELS", &self.places.models).env("LORGNETTE_SPEECH", &self.places.speech);
         command
+    }
+
+    /// Starts the app's server, and has the gateway fetch its manifest.
+    fn install(&self, program: &mut Command, kept: &Path) -> Result<Gateway, Failure> {
+        let (app, line) = Gateway::start(program, APP_READY, &kept.join("app.log"))?;
+        let manifest = format!("{}/app_config.json", line.trim_start_matches(APP_READY).trim());
+        let mut operator = self.gateway();
+        operator.args(["apps", "add", &manifest, "--api-key", APP_KEY]);
+        gateway::run_interruptible(&mut operator)?;
+        Ok(app)
     }
 
     /// The glasses show a code, the operator types it.

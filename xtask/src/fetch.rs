@@ -10,7 +10,7 @@ use crate::steps::step;
 
 /// Fetches everything; instant when it is all there.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
-    step("build lorgnette", || cargo::build_programs(places, &["lorgnette"]))?;
+    step("build lorgnette", || cargo::build_programs(places, &["lorgnette"], &[]))?;
     models(places)?;
     step("fetch test speech", || speech::fetch(places))
 }

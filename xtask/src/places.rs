@@ -43,6 +43,11 @@ impl Places {
     pub(crate) fn built(&self, program: &str) -> PathBuf {
         self.target.join("debug").join(program)
     }
+
+    /// An example that was built.
+    pub(crate) fn example(&self, name: &str) -> PathBuf {
+        self.target.join("debug/examples").join(name)
+    }
 }
 
 fn data_folder(variable: &str, name: &str) -> Result<PathBuf, Failure> {

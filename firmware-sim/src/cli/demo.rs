@@ -1,4 +1,4 @@
-//! `lorgnette-sim demo`: the product, seen and heard. Five spoken turns over both transports, in the simulator's voice.
+//! `lorgnette-sim demo`: the product, seen and heard. Five spoken turns, or six with a mini-app, over both transports, in the simulator's voice.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,6 +22,9 @@ pub(super) struct Arguments {
     /// Address of QUIC.
     #[arg(long)]
     gateway_quic: Target,
+    /// Call the example of a mini-app, too (`reminders` of the kit), which the gateway must have.
+    #[arg(long)]
+    with_app: bool,
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
@@ -63,9 +66,16 @@ const OVER_WEBSOCKET: [Scene; 3] = [
     },
 ];
 
+const OF_AN_APP: Scene = Scene {
+    title: "a mini-app, started by the call",
+    file: "4-app.wav",
+    sentence: "Hey Mentra, keep in mind the train at noon.",
+    proof: Proof::Answer(&["keep in mind the train"]),
+};
+
 const OVER_QUIC: Scene = Scene {
     title: "the time, over QUIC",
-    file: "4-time.wav",
+    file: "5-time.wav",
     sentence: "Hey Mentra, what time is it?",
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
@@ -88,6 +98,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         folder,
         wait: Duration::from_secs(arguments.wait_s),
         scenes: 0,
+        scenes_in_all: if arguments.with_app { 6 } else { 5 },
         rows: Vec::new(),
         failures: Vec::new(),
     };
@@ -107,6 +118,9 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     for scene in &OVER_WEBSOCKET {
         stage.play(&mut glasses, scene).await?;
     }
+    if arguments.with_app {
+        stage.play(&mut glasses, &OF_AN_APP).await?;
+    }
     glasses.goodbye().await;
 
     let mut glasses = pair::connect(options(&arguments.gateway_quic)?, false).await?;
@@ -117,10 +131,11 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 
     println!("\n{}\n", indent(&show::table(stage.style, &stage.rows)));
     if !stage.failures.is_empty() {
-        bail!("{} of 5 turns did not come through: {}", stage.failures.len(), stage.failures.join("; "));
+        let (failed, all) = (stage.failures.len(), stage.scenes_in_all);
+        bail!("{failed} of {all} turns did not come through: {}", stage.failures.join("; "));
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!("  {}", stage.style.green(&format!("all five turns came through in {seconds:.1} s")));
+    println!("  {}", stage.style.green(&format!("all {} turns came through in {seconds:.1} s", stage.scenes_in_all)));
     println!("  what was heard: {}\n", stage.folder.display());
     Ok(())
 }
@@ -130,6 +145,7 @@ struct Stage {
     folder: PathBuf,
     wait: Duration,
     scenes: usize,
+    scenes_in_all: usize,
     rows: Vec<(String, Latency)>,
     failures: Vec<String>,
 }
@@ -154,7 +170,7 @@ impl Stage {
 
     fn headline(&mut self, title: &str) {
         self.scenes += 1;
-        let head = format!("━━ {} of 5 · {title} ", self.scenes);
+        let head = format!("━━ {} of {} · {title} ", self.scenes, self.scenes_in_all);
         let rule = "━".repeat(74usize.saturating_sub(head.chars().count()));
         println!("\n  {}", self.style.bold(&(head + &rule)));
     }
@@ -210,7 +226,7 @@ impl Stage {
             _ => None,
         });
         self.show_display(glasses);
-        self.keep(glasses, heard_before, "5-interruption.wav")?;
+        self.keep(glasses, heard_before, "6-interruption.wav")?;
         match stopped {
             Some((at_us, played_us)) => {
                 let silent_ms = at_us.saturating_sub(begins_us) / 1_000;

@@ -81,7 +81,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::Tools { user } => tools::list(gate, &user),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
-        Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms),
+        Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };

@@ -84,7 +84,8 @@ pub(super) async fn switch(gate: &Gate, user: &str, name: &str, on: bool) -> Res
     Ok(done(format!("{name} is {before} {state} for {user}{unknown}")))
 }
 
-pub(super) fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+pub(super) async fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    gate.store.settled().await.map_err(|error| error.to_string())?;
     let users = match user {
         Some(user) => {
             check_name(user)?;

@@ -180,8 +180,7 @@ mod tests {
         catalogue.save(set("a"));
         catalogue.save(set(&long));
         catalogue.forget(&Source::Mcp("a".into()), &Scope::Global);
-        // A write that is waited for comes behind them.
-        drop(StoredSwitches::load(store).unwrap().set("ann", "a", false).await);
+        store.settled().await.unwrap();
         assert_eq!(catalogue.load(), Ok(vec![set(&long)]));
     }
 }

@@ -211,9 +211,7 @@ mod tests {
         let ledger = StoredLedger(store.clone());
         for _ in 0..2 {
             again.tell_of_open(&ledger).unwrap();
-            // Waits until all that was submitted is written.
-            again.begin(&intent(1)).await.unwrap();
-            again.finish(&intent(1), &ToolResult::said("done"));
+            store.settled().await.unwrap();
         }
         let told = ledger.records("ann", i64::MIN).unwrap();
         let [record] = told.as_slice() else { panic!("{told:?}") };

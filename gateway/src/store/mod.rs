@@ -117,6 +117,16 @@ impl Store {
         self.writer.submit(write, Box::new(reply))
     }
 
+    /// Waits until everything that was submitted before is on disk, so that reads see it.
+    ///
+    /// # Errors
+    /// The writer has stopped, or too many writes wait.
+    pub async fn settled(&self) -> Result<(), Error> {
+        // Nothing has this key: what is waited for is the turn.
+        let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
+        self.write(nothing).await.map(drop)
+    }
+
     /// For reads.
     pub fn disk(&self) -> &Disk {
         &self.disk

@@ -158,7 +158,7 @@ impl Bound {
         self.local
     }
 
-    /// Serves until the future is dropped.
+    /// Serves until the future is dropped; connections and sessions end with it.
     pub async fn serve(self) {
         tracing::info!(app = self.state.app.package, address = %self.local, "serving");
         server::run(self.listener, self.local, self.state).await;
@@ -194,6 +194,12 @@ impl State {
             before.end();
         }
         true
+    }
+
+    pub(crate) fn end_all(&self) {
+        for session in std::mem::take(&mut *self.sessions()).into_values() {
+            session.end();
+        }
     }
 
     /// Takes a session out, unless a newer one has its place.

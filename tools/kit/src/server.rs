@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
+    task::JoinSet,
     time::timeout,
 };
 
@@ -33,12 +34,18 @@ const KEY_HEADER: &str = "x-app-api-key";
 
 type Answer = (StatusCode, Value);
 
-/// Serves until the future is dropped.
+/// Serves until the future is dropped; connections and sessions end with it.
 pub(crate) async fn run(listener: TcpListener, local: SocketAddr, state: Arc<State>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let _sessions = EndAll(state.clone());
+    let mut connections = JoinSet::new();
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let stream = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+        };
+        let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
                 tracing::warn!(%error, "accepting a connection failed");
@@ -46,10 +53,19 @@ pub(crate) async fn run(listener: TcpListener, local: SocketAddr, state: Arc<Sta
             }
         };
         let state = state.clone();
-        tokio::spawn(async move {
+        connections.spawn(async move {
             serve(stream, local, state).await;
             drop(place);
         });
+    }
+}
+
+/// Ends all sessions when it goes.
+struct EndAll(Arc<State>);
+
+impl Drop for EndAll {
+    fn drop(&mut self) {
+        self.0.end_all();
     }
 }
 

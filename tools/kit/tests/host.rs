@@ -211,10 +211,12 @@ fn app() -> App {
 }
 
 async fn serve(app: App) -> SocketAddr {
+    serve_while(app).await.0
+}
+
+async fn serve_while(app: App) -> (SocketAddr, tokio::task::JoinHandle<()>) {
     let bound = app.bind("127.0.0.1:0").await.unwrap();
-    let address = bound.address();
-    tokio::spawn(bound.serve());
-    address
+    (bound.address(), tokio::spawn(bound.serve()))
 }
 
 fn call(tool: &str, words: &str) -> Value {
@@ -310,6 +312,22 @@ async fn a_lost_socket_comes_back_with_everything_it_listened_to() {
         tokio::task::yield_now().await;
     }
     assert!(told.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn nothing_of_an_app_outlives_its_server() {
+    let mut host = Host::start().await;
+    let (app, serving) = serve_while(app()).await;
+    let mut socket = host.begin(app).await;
+    let mut idle = TcpStream::connect(app).await.unwrap();
+    idle.write_all(b"GET /health HTTP/1.1\r\nhost: app\r\n\r\n").await.unwrap();
+    assert_eq!(read(&mut idle).await.1["activeSessions"], 1);
+    serving.abort();
+    assert_eq!(idle.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    while let Some(Ok(message)) = socket.0.next().await {
+        assert!(message.is_close() || message.to_text().unwrap().contains("subscription_update"), "{message}");
+    }
+    assert!(TcpStream::connect(app).await.is_err());
 }
 
 #[tokio::test]

@@ -1,3 +1,5 @@
+//! Answers of apps in both shapes, and what is neither.
+
 use serde_json::json;
 
 use super::*;

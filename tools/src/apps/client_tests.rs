@@ -1,3 +1,5 @@
+//! Calls to apps that do everything that a server can do wrong.
+
 use std::{collections::BTreeSet, io, sync::Mutex};
 
 use futures_util::future::join_all;

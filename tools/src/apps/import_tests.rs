@@ -1,3 +1,5 @@
+//! Manifests: what is taken, what is told of one that is wrong.
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -79,6 +81,19 @@ fn a_manifest_in_toml() {
     // What is stored is what was read.
     let kept: App = serde_json::from_str(&serde_json::to_string(&app).unwrap()).unwrap();
     assert_eq!(kept, app);
+}
+
+#[test]
+fn the_manifest_of_the_documentation_is_taken_whole() {
+    let page = include_str!("../../../docs/mini-apps.md");
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let (manifest, _) = rest.split_once("```").unwrap();
+    let (app, notes) = read(manifest, &given()).unwrap();
+    assert_eq!((app.shape, app.kind, notes), (CallShape::Mcp, AppKind::Background, vec![]));
+    let spec = &app.tools[0].spec;
+    assert!(spec.flags.requires_display && spec.flags.requires_approval && spec.timeout_ms == Some(5_000));
+    assert_eq!((spec.approval.as_deref(), spec.app.as_deref()), (Some("Add {item}?"), Some("com.example.todo")));
+    assert_eq!(spec.phrases[0].templates, ["add {item} to my list"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A mini-app: keeps things in mind, draws them, reads them out.
 //!
-//! `cargo run -p mini-app-kit --example reminders [ADDRESS]`
+//! `API_KEY=... cargo run -p mini-app-kit --example reminders [ADDRESS]`
 
 use mini_app_kit::{App, Call, Error, Layout, Tool, ToolError};
 use schemars::JsonSchema;
@@ -43,7 +43,8 @@ pub fn app() -> App {
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:7010".to_owned());
-    let bound = app().bind(&address).await?;
+    let key = std::env::var("API_KEY").unwrap_or_default();
+    let bound = app().key(&key).bind(&address).await?;
     println!("ready at http://{}", bound.address());
     bound.serve().await;
     Ok(())
