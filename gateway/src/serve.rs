@@ -160,6 +160,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         config,
     });
     users.wake_all()?;
+    apps.restore();
     let tasks = vec![
         spawn("apps", apps.run()),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
