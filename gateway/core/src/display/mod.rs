@@ -326,8 +326,10 @@ fn left_ms(now_us: u64, ends_us: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::*;
-    use crate::vocab::DisplaySize;
+    use crate::{limits::APPS_MAX, vocab::DisplaySize};
 
     /// Everybody claims the view in this order; the one of most weight is seen, whoever came last.
     #[test]
@@ -353,5 +355,16 @@ mod tests {
                 assert_eq!(seen, (first != second).then(|| first.min(second)));
             }
         }
+    }
+
+    #[test]
+    fn one_app_too_many_is_not_heard_of() {
+        let (now, mut display) = (Timestamp::default(), Display::new(Config::default(), 0));
+        for number in 0..=APPS_MAX {
+            let package = format!("app{number}");
+            display.handle_app(now, AppEvent::Resumed { package, name: String::new(), kind: AppKind::Background });
+        }
+        let known = |number: usize| display.apps.kind(&format!("app{number}")).is_some();
+        assert_eq!((known(APPS_MAX - 1), known(APPS_MAX)), (true, false));
     }
 }
