@@ -323,3 +323,48 @@ fn in_words(content: Content) -> Content {
 fn left_ms(now_us: u64, ends_us: u64) -> u32 {
     u32::try_from(ends_us.saturating_sub(now_us).div_ceil(1_000)).unwrap_or(u32::MAX).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::format;
+
+    use super::*;
+    use crate::{limits::APPS_MAX, vocab::DisplaySize};
+
+    /// Everybody claims the view in this order; the one of most weight is seen, whoever came last.
+    #[test]
+    fn the_claimant_of_most_weight_is_seen_whatever_the_order() {
+        let claimants = [Priority::Caption, Priority::Assistant, Priority::Notice, Priority::Approval];
+        for first in claimants {
+            for second in claimants {
+                let (now, mut display) = (Timestamp::default(), Display::new(Config::default(), 0));
+                let device = DeviceInfo {
+                    id: String::new(),
+                    user: String::new(),
+                    display: Some(DisplaySize { columns: 9, rows: 9 }),
+                    bitmaps: false,
+                    speaker: false,
+                    echo_cancelled: false,
+                };
+                display.handle_connected(now, &device, true);
+                let content = || Content::Text { text: String::from("x") };
+                assert!(display.handle_claim(now, first, content(), None));
+                assert_eq!(display.handle_claim(now, second, content(), None), second >= first, "{first:?} {second:?}");
+                display.handle_release(now, first.max(second));
+                let seen = display.main.standing.as_ref().map(|standing| standing.priority);
+                assert_eq!(seen, (first != second).then(|| first.min(second)));
+            }
+        }
+    }
+
+    #[test]
+    fn one_app_too_many_is_not_heard_of() {
+        let (now, mut display) = (Timestamp::default(), Display::new(Config::default(), 0));
+        for number in 0..=APPS_MAX {
+            let package = format!("app{number}");
+            display.handle_app(now, AppEvent::Resumed { package, name: String::new(), kind: AppKind::Background });
+        }
+        let known = |number: usize| display.apps.kind(&format!("app{number}")).is_some();
+        assert_eq!((known(APPS_MAX - 1), known(APPS_MAX)), (true, false));
+    }
+}

@@ -1,6 +1,6 @@
 //! What the glasses are asked to draw.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::BITMAP_BYTES_MAX;
@@ -102,7 +102,7 @@ impl Content {
 pub struct Bitmap {
     width_px: u16,
     height_px: u16,
-    pixels: Vec<u8>,
+    pixels: Box<[u8]>,
 }
 
 /// As it comes from outside.
@@ -119,11 +119,8 @@ impl Bitmap {
     /// the size.
     pub fn new(width_px: u16, height_px: u16, pixels: Vec<u8>) -> Option<Self> {
         let bytes = usize::from(width_px).div_ceil(8) * usize::from(height_px);
-        (bytes > 0 && bytes <= BITMAP_BYTES_MAX && bytes == pixels.len()).then_some(Self {
-            width_px,
-            height_px,
-            pixels,
-        })
+        let whole = bytes > 0 && bytes <= BITMAP_BYTES_MAX && bytes == pixels.len();
+        whole.then(|| Self { width_px, height_px, pixels: pixels.into_boxed_slice() })
     }
 
     /// Pixels in a row.
