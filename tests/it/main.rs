@@ -5,6 +5,7 @@ mod cli;
 mod durability;
 mod identity;
 mod intents;
+mod mcp;
 mod peer;
 mod process;
 mod speech;
