@@ -20,9 +20,9 @@ use rmcp::{
         CompleteRequestParams, CompleteResult, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
         InputRequest, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
         ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
-        ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities,
-        ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-        UnsubscribeRequestParams,
+        ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
+        ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams,
+        SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
@@ -265,9 +265,12 @@ impl Fixture {
     fn rounds(&self, request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
         let state = match &request.request_state {
             None => None,
-            Some(sealed) => Some(self.0.states.open(sealed).map_err(|_| {
-                ErrorData::invalid_params("requestState fails its integrity check", None)
-            })?),
+            Some(sealed) => Some(
+                self.0
+                    .states
+                    .open(sealed)
+                    .map_err(|_| ErrorData::invalid_params("requestState fails its integrity check", None))?,
+            ),
         };
         let given = |key: &str, field: &str| {
             let answer = request.input_responses.as_ref().and_then(|given| given.get(key));
@@ -287,9 +290,7 @@ impl Fixture {
 /// The five kinds of choices of SEP-1330.
 fn enums() -> Value {
     let plain = json!(["option1", "option2", "option3"]);
-    let titled = |one: &str, two: &str, three: &str| {
-        json!([{ "const": "value1", "title": one }, { "const": "value2", "title": two }, { "const": "value3", "title": three }])
-    };
+    let titled = |one: &str, two: &str, three: &str| json!([{ "const": "value1", "title": one }, { "const": "value2", "title": two }, { "const": "value3", "title": three }]);
     json!({
         "untitledSingle": { "type": "string", "enum": plain },
         "titledSingle": { "type": "string", "oneOf": titled("First Option", "Second Option", "Third Option") },
@@ -315,14 +316,28 @@ fn schema_2020_12() -> Value {
 
 fn tools(changes: u32) -> Value {
     let simple = [
-        "test_simple_text", "test_image_content", "test_audio_content", "test_embedded_resource",
-        "test_multiple_content_types", "test_tool_with_logging", "test_logging_tool", "test_error_handling",
-        "test_tool_with_progress", "test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums",
-        "test_input_required_result_elicitation", "test_input_required_result_sampling",
-        "test_input_required_result_list_roots", "test_input_required_result_request_state",
-        "test_input_required_result_multiple_inputs", "test_input_required_result_multi_round",
-        "test_input_required_result_tampered_state", "test_input_required_result_capabilities",
-        "test_missing_capability", "test_streaming_elicitation", "test_trigger_tool_change",
+        "test_simple_text",
+        "test_image_content",
+        "test_audio_content",
+        "test_embedded_resource",
+        "test_multiple_content_types",
+        "test_tool_with_logging",
+        "test_logging_tool",
+        "test_error_handling",
+        "test_tool_with_progress",
+        "test_elicitation_sep1034_defaults",
+        "test_elicitation_sep1330_enums",
+        "test_input_required_result_elicitation",
+        "test_input_required_result_sampling",
+        "test_input_required_result_list_roots",
+        "test_input_required_result_request_state",
+        "test_input_required_result_multiple_inputs",
+        "test_input_required_result_multi_round",
+        "test_input_required_result_tampered_state",
+        "test_input_required_result_capabilities",
+        "test_missing_capability",
+        "test_streaming_elicitation",
+        "test_trigger_tool_change",
         "test_trigger_prompt_change",
     ];
     let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
@@ -458,21 +473,32 @@ impl ServerHandler for Fixture {
         let say = |words: String| user(json!({ "type": "text", "text": words }));
         let messages = match request.name.as_str() {
             "test_simple_prompt" => json!([say("This is a simple prompt for testing.".to_owned())]),
-            "test_prompt_with_arguments" => json!([say(format!(
-                "Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2")))]),
+            "test_prompt_with_arguments" => {
+                json!([say(format!("Prompt with arguments: arg1='{}', arg2='{}'", argument("arg1"), argument("arg2")))])
+            }
             "test_prompt_with_embedded_resource" => json!([
-                user(json!({ "type": "resource", "resource": { "uri": argument("resourceUri"), "mimeType": "text/plain",
-                    "text": "Embedded resource content for testing." } })),
-                say("Please process the embedded resource above.".to_owned())]),
+                user(
+                    json!({ "type": "resource", "resource": { "uri": argument("resourceUri"), "mimeType": "text/plain",
+                    "text": "Embedded resource content for testing." } })
+                ),
+                say("Please process the embedded resource above.".to_owned())
+            ]),
             "test_prompt_with_image" => json!([
                 user(json!({ "type": "image", "data": PNG, "mimeType": "image/png" })),
-                say("Please analyze the image above.".to_owned())]),
+                say("Please analyze the image above.".to_owned())
+            ]),
             "test_input_required_result_prompt" => {
-                let question = elicit("What context should the prompt use?", json!({ "context": { "type": "string" } }), json!(["context"]));
+                let question = elicit(
+                    "What context should the prompt use?",
+                    json!({ "context": { "type": "string" } }),
+                    json!(["context"]),
+                );
                 match self.ask(json!({ "user_context": question }), &request.input_responses, &context).await? {
                     Ok(answers) => json!([say(format!("Use this context: {}", json!(answers)))]),
                     Err(questions) => {
-                        return Ok(GetPromptResponse::InputRequired(InputRequiredResult::from_input_requests(questions)));
+                        return Ok(GetPromptResponse::InputRequired(InputRequiredResult::from_input_requests(
+                            questions,
+                        )));
                     }
                 }
             }
@@ -488,8 +514,11 @@ impl ServerHandler for Fixture {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let resource = |uri: &str, mime: &str| json!({ "uri": uri, "name": uri, "description": "For the suite.", "mimeType": mime });
-        let resources = json!([resource("test://static-text", "text/plain"), resource("test://static-binary", "image/png"),
-                               resource("test://watched-resource", "text/plain")]);
+        let resources = json!([
+            resource("test://static-text", "text/plain"),
+            resource("test://static-binary", "image/png"),
+            resource("test://watched-resource", "text/plain")
+        ]);
         Ok(serde_json::from_value(json!({ "resources": resources })).expect("resources"))
     }
 
@@ -530,22 +559,34 @@ impl ServerHandler for Fixture {
         request: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let values: Vec<&str> = ["paris", "park", "party"].into_iter()
-            .filter(|value| value.starts_with(&request.argument.value)).collect();
+        let values: Vec<&str> =
+            ["paris", "park", "party"].into_iter().filter(|value| value.starts_with(&request.argument.value)).collect();
         let completion = json!({ "values": values, "total": values.len(), "hasMore": false });
         Ok(serde_json::from_value(json!({ "completion": completion })).expect("a completion"))
     }
 
-    async fn set_level(&self, _request: SetLevelRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        _request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         Ok(())
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.0.watched.lock().unwrap().push(request.uri);
         Ok(())
     }
 
-    async fn unsubscribe(&self, request: UnsubscribeRequestParams, _context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.0.watched.lock().unwrap().retain(|uri| *uri != request.uri);
         Ok(())
     }

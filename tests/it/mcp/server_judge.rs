@@ -35,12 +35,14 @@ fn failures(folder: &Path) -> Vec<String> {
     for scenario in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let checks = std::fs::read_to_string(scenario.path().join("checks.json")).unwrap_or_default();
         let checks: Vec<Value> = serde_json::from_str(&checks).unwrap_or_default();
-        found.extend(checks.into_iter().filter(|check| check["status"] == "FAILURE" || check["status"] == "WARNING").map(
-            |check| {
-                let name = scenario.file_name().display().to_string();
-                format!("{} {name} {}: {}", check["status"], check["id"], check["errorMessage"])
-            },
-        ));
+        found.extend(
+            checks.into_iter().filter(|check| check["status"] == "FAILURE" || check["status"] == "WARNING").map(
+                |check| {
+                    let name = scenario.file_name().display().to_string();
+                    format!("{} {name} {}: {}", check["status"], check["id"], check["errorMessage"])
+                },
+            ),
+        );
     }
     found
 }
