@@ -7,6 +7,7 @@ mod durability;
 mod identity;
 mod intents;
 mod json_schema;
+mod mcp;
 mod mini_apps;
 mod peer;
 mod process;

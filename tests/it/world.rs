@@ -48,6 +48,11 @@ impl World {
         Self { folder, running }
     }
 
+    /// Stops it as an operator does.
+    pub async fn stop(self) {
+        self.running.stop().await;
+    }
+
     pub fn gateway(&self) -> &Running {
         &self.running
     }

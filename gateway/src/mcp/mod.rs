@@ -124,6 +124,8 @@ impl Mcp {
     /// Starts the downstream servers, and waits for none of them.
     pub fn start(prepared: Prepared, executor: &Executor, roster: Arc<Roster>, port: u16) -> Self {
         let Prepared { servers, keys, config } = prepared;
+        // Only the first call in a process counts.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let pool = Pool::start(servers, config.flatten.clone(), executor.registry());
         let device_of = move |user: &str| {
             let all = roster.all();

@@ -30,6 +30,8 @@ const STEADY_MS: u64 = 30_000;
 const LIST_PAUSE_MS: u64 = 100;
 /// Pause before changes are subscribed to again.
 const LOST_PAUSE_MS: u64 = 1_000;
+/// How long taking leave may take: a child is asked by its input's end, then by a signal, then killed.
+const CLOSE_MS_MAX: u64 = 8_000;
 /// How long a list may take.
 const LIST_MS_MAX: u64 = 20_000;
 
@@ -137,7 +139,7 @@ async fn serve(
     };
     lock(&server.now).link = None;
     drop(subscription);
-    drop(running.close().await);
+    drop(running.close_with_timeout(Duration::from_millis(CLOSE_MS_MAX)).await);
     (why, steady)
 }
 

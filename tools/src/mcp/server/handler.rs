@@ -15,7 +15,7 @@ use rmcp::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
         GetPromptResponse, Implementation, InputRequiredResult, InputResponses, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, Reference, ServerCapabilities, ServerConfig,
+        ReadResourceRequestParams, ReadResourceResponse, Reference, ResultType, ServerCapabilities, ServerConfig,
         SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
         UnsubscribeRequestParams,
     },
@@ -255,7 +255,7 @@ impl ServerHandler for Session {
                     results::rename(block, name, &prefixes);
                 }
             }
-            Ok(Outcome::Prompt(serde_json::from_value(json).unwrap_or(result)))
+            Ok(Outcome::Prompt(results::complete_prompt(serde_json::from_value(json).unwrap_or(result))))
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Prompt(result)) => Ok(GetPromptResponse::Complete(result)),
@@ -308,7 +308,7 @@ impl ServerHandler for Session {
                     *uri = prefixes.uri_out(name, inner).into();
                 }
             }
-            Ok(Outcome::Resource(serde_json::from_value(json).unwrap_or(result)))
+            Ok(Outcome::Resource(results::complete_resource(serde_json::from_value(json).unwrap_or(result))))
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Resource(result)) => Ok(ReadResourceResponse::Complete(result)),
@@ -342,7 +342,9 @@ impl ServerHandler for Session {
             return Ok(CompleteResult::default());
         };
         let completed = server.complete(params, Duration::from_millis(REQUEST_MS_MAX)).await;
-        completed.map_err(|failure| results::error(&server.config.name, failure))
+        let mut completed = completed.map_err(|failure| results::error(&server.config.name, failure))?;
+        completed.result_type.get_or_insert(ResultType::COMPLETE);
+        Ok(completed)
     }
 
     async fn set_level(

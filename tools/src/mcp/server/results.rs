@@ -3,7 +3,7 @@
 use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
 use rmcp::{
     ErrorData,
-    model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult},
+    model::{CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResultType},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,8 @@ pub(super) fn tool(
             for block in exact.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten() {
                 rename(block, server, prefixes);
             }
-            if let Ok(exact) = serde_json::from_value(exact) {
+            if let Ok(mut exact) = serde_json::from_value::<CallToolResult>(exact) {
+                exact.result_type.get_or_insert(ResultType::COMPLETE);
                 return Ok(exact);
             }
         }
@@ -80,6 +81,18 @@ pub(super) fn rename(block: &mut Value, server: &str, prefixes: &Prefixes) {
     {
         *uri = prefixes.uri_out(server, inner).into();
     }
+}
+
+/// Says of which kind it is: servers before 2026-07-28 do not, and its clients need it.
+pub(super) fn complete_prompt(mut result: GetPromptResult) -> GetPromptResult {
+    result.result_type.get_or_insert(ResultType::COMPLETE);
+    result
+}
+
+/// Likewise.
+pub(super) fn complete_resource(mut result: ReadResourceResult) -> ReadResourceResult {
+    result.result_type.get_or_insert(ResultType::COMPLETE);
+    result
 }
 
 /// A failure of a downstream server, where no tool's result can hold it.

@@ -1,0 +1,65 @@
+//! MCP in both directions: judged by the official suite, used by foreign clients, with foreign and
+//! with faulty servers behind it.
+
+mod client_judge;
+mod doors;
+mod faults;
+mod fixture;
+mod node;
+mod peers;
+mod server_judge;
+
+use std::{sync::Arc, time::Duration};
+
+use gateway_core::vocab::{ClientClass, ToolCall, ToolResult, Turn};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use tools::{caller::Caller, executor::CallContext, mcp::client::State};
+
+use crate::world::{USER, WAIT, World};
+
+/// Waits until a downstream server is up.
+async fn up(world: &World, server: &str) {
+    state(world, server, |state| matches!(state, State::Up(_))).await;
+}
+
+/// Waits until a downstream server is in such a state; the registry's changes and its own clock tell
+/// when to look again.
+async fn state(world: &World, server: &str, wanted: impl Fn(&State) -> bool) {
+    let looked = async {
+        loop {
+            let states = world.gateway().gate().mcp.servers();
+            if states.iter().any(|(name, state)| name == server && wanted(state)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let seen = tokio::time::timeout(WAIT, looked).await;
+    assert!(seen.is_ok(), "{server}: {:?}", world.gateway().gate().mcp.servers());
+}
+
+/// Calls a tool as the wearer's assistant does, or for a client.
+async fn call(world: &World, name: &str, caller: Option<Arc<dyn Caller>>) -> ToolResult {
+    cancellable(world, name, Value::Object(Default::default()), caller, CancellationToken::new()).await
+}
+
+async fn cancellable(
+    world: &World,
+    name: &str,
+    arguments: Value,
+    caller: Option<Arc<dyn Caller>>,
+    cancel: CancellationToken,
+) -> ToolResult {
+    let context = CallContext {
+        user: USER.to_owned(),
+        device: String::new(),
+        turn: Turn::default(),
+        cancel,
+        default_timeout: WAIT,
+        client: ClientClass::Internal,
+        caller,
+    };
+    let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
+    world.gateway().gate().executor.call(context, call).await
+}

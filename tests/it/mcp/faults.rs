@@ -1,0 +1,148 @@
+//! Servers that do what they should not: each fault has its code and a sentence that the wearer could
+//! hear, and touches nothing else.
+
+use std::{path::Path, sync::Arc};
+
+use gateway_core::vocab::ErrorCode;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use tools::mcp::client::State;
+
+use super::{call, cancellable, client_judge::Willing, state, up};
+use crate::world::{WAIT, World};
+
+const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
+
+/// A gateway with the faulty server as `faulty`, and one that never answers as `deaf`.
+async fn world(notes: &Path) -> World {
+    let notes = notes.display().to_string();
+    let world = World::with(&format!(
+        "[mcp]\nservers.faulty = {{ command = \"python3\", args = [{FAULTY:?}, \"\", {notes:?}] }}\n\
+         servers.deaf = {{ command = \"python3\", args = [{FAULTY:?}, \"hang\"] }}\n"
+    ))
+    .await;
+    up(&world, "faulty").await;
+    world
+}
+
+fn noted(notes: &Path, word: &str) -> usize {
+    std::fs::read_to_string(notes).unwrap_or_default().lines().filter(|line| line.starts_with(word)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_never_answers_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(&folder.path().join("notes")).await;
+    let states = world.gateway().gate().mcp.servers();
+    assert_eq!(states.iter().find(|(name, _)| name == "deaf").map(|(_, state)| state), Some(&State::Starting));
+    let result = call(&world, "faulty.before", None).await;
+    assert_eq!((result.content.as_str(), result.error), ("did before", None));
+    let result = call(&world, "clock.time", None).await;
+    assert!(!result.is_error(), "{result:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_dies_in_a_call_is_told_and_started_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let world = world(&notes).await;
+    let result = call(&world, "faulty.die", None).await;
+    let error = result.error.clone().expect("an error");
+    assert_eq!((error.code, error.retryable), (ErrorCode::ExecutionError, false), "{error:?}");
+    assert!(result.say.as_deref().is_some_and(|say| say.contains("I don't know whether it was done")), "{result:?}");
+    let again = async {
+        while noted(&notes, "started") < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, again).await.expect("it is started again");
+    state(&world, "faulty", |state| matches!(state, State::Up(_))).await;
+    assert_eq!(call(&world, "faulty.before", None).await.content, "did before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_and_a_huge_answer_are_borne() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(&folder.path().join("notes")).await;
+    let before = world.gateway().gate().registry.revision();
+    let flooded = call(&world, "faulty.flood", None).await;
+    assert_eq!(flooded.content, "flooded", "{flooded:?}");
+    let huge = call(&world, "faulty.huge", None).await;
+    assert!(!huge.is_error() && huge.content.len() <= tools::limits::CONTENT_BYTES_MAX, "{}", huge.content.len());
+    assert_eq!(call(&world, "faulty.before", None).await.content, "did before");
+    // Two hundred announcements of changes, and nothing has changed.
+    assert_eq!(world.gateway().gate().registry.revision(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn renamed_tools_are_offered_under_their_new_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(&folder.path().join("notes")).await;
+    let registry = &world.gateway().gate().registry;
+    let mut changes = registry.changes();
+    let before = registry.revision();
+    assert_eq!(call(&world, "faulty.rename", None).await.content, "renamed");
+    let changed = tokio::time::timeout(WAIT, changes.wait_for(|revision| *revision > before)).await;
+    changed.expect("in time").expect("the registry");
+    assert_eq!(call(&world, "faulty.after", None).await.content, "did after");
+    let gone = call(&world, "faulty.before", None).await;
+    assert_eq!(gone.error.map(|error| error.code), Some(ErrorCode::ToolNotFound));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_nobody_waits_for_is_cancelled_at_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let world = world(&notes).await;
+    let cancel = CancellationToken::new();
+    let running = cancellable(&world, "faulty.slow", json!({}), None, cancel.clone());
+    let stopping = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        cancel.cancel();
+    };
+    let (result, ()) = tokio::join!(running, stopping);
+    assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Cancelled));
+    let told = async {
+        while noted(&notes, "cancelled True") == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, told).await.expect("the server is told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_reach_whoever_called_and_nothing_destructive_runs_without_a_yes() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let world = world(&notes).await;
+    let asked = call(&world, "faulty.confirm", Some(Arc::new(Willing))).await;
+    assert_eq!(asked.content, "{\"action\": \"accept\", \"content\": {\"ok\": true}}");
+    // No glasses are connected: nobody can say yes.
+    let unasked = call(&world, "faulty.confirm", None).await;
+    assert!(!unasked.content.contains("accept"), "{unasked:?}");
+    let erased = call(&world, "faulty.erase", None).await;
+    assert!(erased.is_error(), "{erased:?}");
+    assert_eq!(noted(&notes, "erased"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_child_sees_no_variable_that_it_was_not_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = world(&folder.path().join("notes")).await;
+    let seen = call(&world, "faulty.environment", None).await.content;
+    assert!(seen.contains("\"PATH\"") && std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "{seen}");
+    assert!(!seen.contains("CARGO"), "{seen}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn children_end_with_the_gateway() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let world = world(&notes).await;
+    let notes = std::fs::read_to_string(&notes).unwrap();
+    let child = notes.lines().find_map(|line| line.strip_prefix("started ")).expect("a process").to_owned();
+    assert!(Path::new("/proc").join(&child).exists());
+    world.stop().await;
+    let state = std::fs::read_to_string(Path::new("/proc").join(&child).join("stat")).unwrap_or_default();
+    assert!(state.is_empty() || state.contains(") Z "), "{state}");
+}
