@@ -440,8 +440,7 @@ async fn every_persistent_call_is_recorded_and_no_other() {
     let cut = |flags, act: Act| async move {
         let house = house(flags, act);
         house.executor.call(context(), good()).await;
-        let records = house.pages.0.lock().unwrap().clone();
-        records
+        house.pages.0.lock().unwrap().clone()
     };
     assert_eq!(cut(ToolFlags { persistent: false, ..READING }, done()).await, []);
     let records = cut(CHANGING, done()).await;
