@@ -28,7 +28,7 @@ pub(super) async fn chosen(context: &RunContext, arguments: Arguments<'_>, ask: 
     match matching::choose(installed, &wanted, |app| &app.name) {
         Choice::One(app) => Ok(app),
         Choice::Several(apps) => {
-            let names: Vec<String> = apps.iter().take(SPOKEN_ITEMS_MAX).map(|app| name(app)).collect();
+            let names: Vec<String> = apps.iter().take(SPOKEN_ITEMS_MAX).map(name).collect();
             let message = format!("Several apps are called like '{wanted}': {}.", names.join(", "));
             Err(Refusal::arguments(message, format!("Which one: {}?", spoken::list(&names))))
         }
