@@ -31,6 +31,7 @@ async fn show(call: Call, _: Nothing) -> Result<String, ToolError> {
     Ok(if list.is_empty() { "Nothing.".to_owned() } else { list.trim_end().replace('\n', ", ") })
 }
 
+/// The app, before it has an address.
 pub fn app() -> App {
     let keep = Tool::new("keep", "Keeps something in mind for the wearer.", keep);
     let show = Tool::new("show", "Shows and tells what is kept in mind.", show);
