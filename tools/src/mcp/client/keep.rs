@@ -48,9 +48,10 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             .build()
     };
     let mut pause = pauses();
+    let mut legacy = false;
     while !stop.is_cancelled() {
         let opened = tokio::select! {
-            opened = timeout(Duration::from_millis(CONNECT_MS_MAX), link::open(&server)) => opened,
+            opened = timeout(Duration::from_millis(CONNECT_MS_MAX), link::open(&server, legacy)) => opened,
             () = stop.cancelled() => break,
         };
         let why = match opened {
@@ -61,7 +62,11 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
                 }
                 why
             }
-            Ok(Err(why)) => why,
+            Ok(Err(why)) => {
+                // The other way round next time.
+                legacy = !legacy;
+                why
+            }
             Err(_elapsed) => format!("no answer within {} s", CONNECT_MS_MAX / 1000),
         };
         {

@@ -70,8 +70,9 @@ impl Link {
 
 pub(super) type Running = RunningService<RoleClient, Handler>;
 
-/// Opens a connection.
-pub(super) async fn open(server: &Downstream) -> Result<(Running, Arc<Link>), String> {
+/// Opens a connection. `legacy`: without asking first whether the server speaks 2026-07-28; some
+/// stumble over the question.
+pub(super) async fn open(server: &Downstream, legacy: bool) -> Result<(Running, Arc<Link>), String> {
     let (routes, changed) = (Arc::new(Routes::default()), Arc::new(Changed::default()));
     let handler = Handler {
         server: server.config.name.clone(),
@@ -79,9 +80,13 @@ pub(super) async fn open(server: &Downstream) -> Result<(Running, Arc<Link>), St
         changed: changed.clone(),
         news: server.news.clone(),
     };
-    let lifecycle = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    let lifecycle = if legacy {
+        ClientLifecycleMode::Initialize
+    } else {
+        ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        }
     };
     let running = match &server.config.reach {
         Reach::Stdio { .. } => {

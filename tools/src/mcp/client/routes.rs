@@ -9,7 +9,7 @@ use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
         ElicitResult, ElicitationAction, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProgressToken, RequestId, ResourceUpdatedNotificationParam,
+        ProgressNotificationParam, ProgressToken, ProtocolVersion, RequestId, ResourceUpdatedNotificationParam,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient},
 };
@@ -99,7 +99,9 @@ fn unable(what: &str) -> ErrorData {
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
         let capabilities = ClientCapabilities::builder().enable_elicitation().enable_sampling().build();
-        ClientConfig::new(capabilities, Implementation::new("lorgnette", env!("CARGO_PKG_VERSION")))
+        let mut config = ClientConfig::new(capabilities, Implementation::new("lorgnette", env!("CARGO_PKG_VERSION")));
+        config.protocol_version = ProtocolVersion::V_2025_11_25;
+        config
     }
 
     async fn create_elicitation(
