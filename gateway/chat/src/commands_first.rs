@@ -66,7 +66,7 @@ mod tests {
         Request {
             system: String::new(),
             messages,
-            tools: Arc::new([tool]),
+            tools: Arc::new([Arc::new(tool)]),
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: None,

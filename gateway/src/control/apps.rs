@@ -261,6 +261,7 @@ async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gatew
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_millis(TRY_MS),
         client: ClientClass::Internal,
+        caller: None,
     };
     gate.executor.call(context, call).await
 }

@@ -50,6 +50,7 @@ pub(super) async fn call(gate: &Gate, user: String, name: String, arguments: Val
         cancel: CancellationToken::new(),
         default_timeout: CALL_TIME,
         client: ClientClass::Internal,
+        caller: None,
     };
     let id = format!("control-{}", clock::mono_us());
     let mut result = gate.executor.call(context, ToolCall { id, name, arguments }).await;

@@ -3,6 +3,8 @@
 //! Source: the OpenAI API reference, "Create chat completion"; Ollama, llama.cpp and vLLM take the
 //! same.
 
+use std::sync::Arc;
+
 use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
 
@@ -78,7 +80,7 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
 }
 
 /// Standing instructions first and the clock last, so that a provider's prefix cache holds.
-fn system(request: &Request, offered: &[ToolSpec]) -> String {
+fn system(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let mut parts = Vec::new();
     if !request.system.is_empty() {
         parts.push(request.system.clone());
