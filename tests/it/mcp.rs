@@ -52,6 +52,7 @@ async fn cancellable(
     cancel: CancellationToken,
 ) -> ToolResult {
     let context = CallContext {
+        session: String::new(),
         user: USER.to_owned(),
         device: String::new(),
         turn: Turn::default(),

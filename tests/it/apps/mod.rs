@@ -27,6 +27,7 @@ fn context() -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(20),
         client: ClientClass::Internal,
+        caller: None,
     }
 }
 

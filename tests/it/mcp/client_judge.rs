@@ -117,6 +117,9 @@ async fn drive(url: &str) {
             cancel: CancellationToken::new(),
             ports: ports(),
             offered: snapshot.clone(),
+            local_name: tool.local_name.clone(),
+            flags: tool.spec.flags,
+            activated: false,
             caller: Some(Arc::new(Willing)),
         };
         let result = tool.runner.run(context, call).await;

@@ -14,10 +14,11 @@ mod watch;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::link::Link;
@@ -27,6 +28,9 @@ use crate::registry::Registry;
 
 /// News that wait for a slow reader; one that falls behind lists everything again.
 const NEWS_MAX: usize = 256;
+
+/// How long taking leave of all servers may take; a single one has eight seconds.
+const STOP_MS_MAX: u64 = 10_000;
 
 /// What has changed at a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,11 +133,11 @@ impl Pool {
         self.servers.iter().map(|(name, server)| (name.clone(), server.state())).collect()
     }
 
-    /// Takes leave of all servers; children have ended when this returns.
+    /// Takes leave of all servers; children have ended when this returns, or will be killed.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tracker.close();
-        self.tracker.wait().await;
+        drop(timeout(Duration::from_millis(STOP_MS_MAX), self.tracker.wait()).await);
     }
 
     pub(crate) fn prefixes(&self) -> &Prefixes {

@@ -139,12 +139,18 @@ fn own(name: &str, spec: &ToolSpec) -> Tool {
     tool
 }
 
+/// Items by their keys, and the cursor of the next page.
+pub(super) type Page<T> = (Vec<(String, T)>, Option<String>);
+
+/// Items with their names, and the cursor of the next page.
+type Page<T> = (Vec<(String, T)>, Option<String>);
+
 /// One page of sorted items, and the cursor of the next. A cursor names the last item seen: what is
 /// added or removed meanwhile shifts nothing.
 pub(super) fn page<T>(
     items: BTreeMap<String, T>,
     request: Option<PaginatedRequestParams>,
-) -> Result<(Vec<(String, T)>, Option<String>), ErrorData> {
+) -> Result<Page<T>, ErrorData> {
     let cursor = request.and_then(|request| request.cursor);
     let after = match &cursor {
         None => "",

@@ -9,19 +9,28 @@ mod lists;
 mod parked;
 mod results;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use gateway_core::vocab::ClientClass;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::http::{Http, HttpReply, Limits};
 use self::{handler::Session, parked::Parked};
 use super::client::Pool;
 use crate::executor::Executor;
+
+/// How long calls under way may take when the gateway stops.
+const STOP_MS_MAX: u64 = 1_000;
 
 /// Who is served.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,11 +100,11 @@ impl Hub {
         Ok(())
     }
 
-    /// Ends all clients and then the downstream servers.
+    /// Ends all clients and then the downstream servers. Calls that take longer are left.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tracker.close();
-        self.tracker.wait().await;
+        drop(timeout(Duration::from_millis(STOP_MS_MAX), self.tracker.wait()).await);
         self.pool.stop().await;
     }
 
