@@ -161,6 +161,7 @@ fn context(number: usize) -> CallContext {
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
         client: ClientClass::Internal,
+        caller: None,
     }
 }
 
@@ -251,6 +252,7 @@ async fn executor() -> Result<()> {
     let mut direct = Vec::with_capacity(CALLS);
     for _ in 0..CALLS {
         let run = RunContext {
+            caller: None,
             user: "wearer".into(),
             device: "glasses".into(),
             turn: Turn::default(),

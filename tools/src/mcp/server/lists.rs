@@ -142,9 +142,6 @@ fn own(name: &str, spec: &ToolSpec) -> Tool {
 /// Items by their keys, and the cursor of the next page.
 pub(super) type Page<T> = (Vec<(String, T)>, Option<String>);
 
-/// Items with their names, and the cursor of the next page.
-type Page<T> = (Vec<(String, T)>, Option<String>);
-
 /// One page of sorted items, and the cursor of the next. A cursor names the last item seen: what is
 /// added or removed meanwhile shifts nothing.
 pub(super) fn page<T>(
