@@ -89,6 +89,8 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
         tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
         result.data = None;
     }
+    // An empty sentence is none: silence is what `handled_display` is for.
+    result.say = result.say.filter(|say| !say.trim().is_empty());
     if result.say.is_none() && !result.handled_display {
         result.say = match (&result.error, template) {
             (Some(error), _) => Some(apology(error.code).to_owned()),
