@@ -1,8 +1,8 @@
 //! From the gateway to the device.
 
 use crate::limits::{
-    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX, NAME_BYTES_MAX,
-    TEXT_BYTES_MAX,
+    ARGUMENTS_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BITMAP_BYTES_MAX, DISPLAY_TEXT_BYTES_MAX, LABEL_BYTES_MAX,
+    NAME_BYTES_MAX, TEXT_BYTES_MAX,
 };
 pub use crate::link::{Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
 #[cfg(feature = "json")]
@@ -94,6 +94,36 @@ message! {
         revision: u32,
         /// What is shown.
         content: record[Content<'a>, ContentOwned],
+        /// The picture, where the layout is `bitmap`. Appended; default: nothing.
+        bitmap: option[Bitmap<'a>, BitmapOwned] = None,
+    }
+}
+
+message! {
+    /// A picture of one bit a pixel.
+    pub struct Bitmap<'a>, owned BitmapOwned {
+        /// Pixels in a row.
+        width_px: u16,
+        /// Rows.
+        height_px: u16,
+        /// Row by row from the top; each row begins a new byte, its first pixel in the highest bit; 1 is lit.
+        pixels: bytes[BITMAP_BYTES_MAX],
+    }
+}
+
+impl Bitmap<'_> {
+    /// Bytes of one row.
+    pub fn row_bytes(width_px: u16) -> usize {
+        usize::from(width_px).div_ceil(8)
+    }
+
+    /// Whether a pixel is lit; `None` outside, and where the bytes do not reach.
+    pub fn pixel(&self, x: u16, y: u16) -> Option<bool> {
+        if x >= self.width_px || y >= self.height_px {
+            return None;
+        }
+        let at = usize::from(y) * Self::row_bytes(self.width_px) + usize::from(x / 8);
+        self.pixels.get(at).map(|byte| byte >> (7 - x % 8) & 1 == 1)
     }
 }
 
@@ -137,6 +167,11 @@ impl<'a> Content<'a> {
     /// Left and right.
     pub const fn dashboard(left: &'a str, right: &'a str) -> Self {
         Self::new(Layout::Dashboard, left, right)
+    }
+
+    /// What goes with a picture: what is in it, for who cannot draw it.
+    pub const fn bitmap(text: &'a str) -> Self {
+        Self::new(Layout::Bitmap, text, "")
     }
 
     /// A label and a bar of `permille` thousandths.

@@ -25,6 +25,9 @@ pub const TEXT_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of one text of a display content: no display of today shows more than a thousand characters.
 pub const DISPLAY_TEXT_BYTES_MAX: usize = 4 * 1024;
 
+/// Bytes of a picture on the display, one bit a pixel: 640 by 200.
+pub const BITMAP_BYTES_MAX: usize = 16_000;
+
 /// Bytes of a title or label: one line of a display.
 pub const LABEL_BYTES_MAX: usize = 256;
 
@@ -139,4 +142,4 @@ pub const ACK_AUDIO_PACKETS_MAX: u32 = 50;
 const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX + DATA_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(PHOTO_CHUNK_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
-const _: () = assert!(2 * DISPLAY_TEXT_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
+const _: () = assert!(2 * DISPLAY_TEXT_BYTES_MAX + BITMAP_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

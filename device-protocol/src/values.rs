@@ -268,6 +268,8 @@ open_enum! {
         Dashboard = 3 => "dashboard",
         /// `first` is the label, `permille` the progress.
         Progress = 4 => "progress",
+        /// The picture of the display message; `first` says what is in it.
+        Bitmap = 5 => "bitmap",
     }
 }
 

@@ -4,8 +4,10 @@
 //! way to what was there when it ends, `replace` does away with what it could cover; a revision below the last one of the
 //! view is stale.
 
-use device_protocol::down::{Content, Display};
+use device_protocol::down::Display;
 use device_protocol::{DisplayAction, Layout, View};
+
+use crate::picture::Picture;
 
 /// Contents that one view remembers underneath the one it shows.
 const CONTENTS_MAX: usize = 16;
@@ -25,6 +27,7 @@ struct Text {
     first: String,
     second: String,
     permille: u16,
+    picture: Option<Picture>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -99,7 +102,7 @@ impl Screen {
             view.items.remove(0);
         }
         let ends_us = (frame.duration_ms > 0).then(|| now_us + u64::from(frame.duration_ms) * 1_000);
-        view.items.push(Item { priority: frame.priority, order, ends_us, text: Text::from(&frame.content) });
+        view.items.push(Item { priority: frame.priority, order, ends_us, text: Text::from(frame) });
         Outcome::Taken
     }
 
@@ -146,6 +149,9 @@ impl Screen {
 
     fn lay_out(&self, text: &Text) -> Vec<String> {
         let columns = self.columns;
+        if let Some(picture) = &text.picture {
+            return picture.draw(columns, self.rows);
+        }
         let mut lines = match text.layout {
             Layout::Dashboard => {
                 let left = columns / 2;
@@ -161,7 +167,7 @@ impl Screen {
                 lines
             }
             // What these glasses do not know is shown as text, both parts one below the other.
-            Layout::TextWall | Layout::ReferenceCard | Layout::DoubleText | Layout::Other(_) => {
+            Layout::TextWall | Layout::ReferenceCard | Layout::DoubleText | Layout::Bitmap | Layout::Other(_) => {
                 let mut lines = wrap(&text.first, columns);
                 if !text.second.is_empty() {
                     lines.extend(wrap(&text.second, columns));
@@ -192,9 +198,12 @@ impl ViewState {
     }
 }
 
-impl From<&Content<'_>> for Text {
-    fn from(content: &Content<'_>) -> Self {
+impl From<&Display<'_>> for Text {
+    fn from(frame: &Display<'_>) -> Self {
+        let content = &frame.content;
+        let picture = frame.bitmap.as_ref().filter(|_| content.layout == Layout::Bitmap).and_then(Picture::new);
         Self {
+            picture,
             layout: content.layout,
             first: plain(content.first),
             second: plain(content.second),
@@ -236,10 +245,20 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use device_protocol::down::{Bitmap, Content};
+
     use super::*;
 
     fn frame(action: DisplayAction, priority: u8, duration_ms: u32, revision: u32, text: &str) -> Display<'_> {
-        Display { action, view: View::Main, priority, duration_ms, revision, content: Content::text_wall(text) }
+        Display {
+            action,
+            view: View::Main,
+            priority,
+            duration_ms,
+            revision,
+            content: Content::text_wall(text),
+            bitmap: None,
+        }
     }
 
     fn screen() -> Screen {
@@ -331,6 +350,25 @@ mod tests {
             let lines = screen.draw(View::Main);
             assert_eq!(lines[0], drawn[0]);
             assert_eq!(lines[1].trim_end(), drawn[1].trim_end());
+        }
+    }
+
+    #[test]
+    fn a_picture_is_drawn_and_one_that_is_not_whole_is_told_in_words() {
+        let mut screen = screen();
+        let show =
+            |revision| Display { content: Content::bitmap("a bar"), ..frame(DisplayAction::Show, 1, 0, revision, "") };
+        let bitmap = Bitmap { width_px: 8, height_px: 4, pixels: &[0xff; 4] };
+        screen.handle(0, &Display { bitmap: Some(bitmap), ..show(1) });
+        assert_eq!(
+            screen.draw(View::Main)[1],
+            "\u{2800}\u{2800}\u{2800}\u{28ff}\u{28ff}\u{28ff}\u{28ff}\u{2800}\u{2800}\u{2800}"
+        );
+        assert_eq!(screen.text(View::Main), "a bar");
+        let short = Bitmap { pixels: &[0xff; 3], ..bitmap };
+        for (revision, bitmap) in [(2, Some(short)), (3, None)] {
+            screen.handle(0, &Display { bitmap, ..show(revision) });
+            assert_eq!(screen.draw(View::Main)[0], "a bar     ");
         }
     }
 

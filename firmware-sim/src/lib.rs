@@ -18,6 +18,7 @@ pub mod latency;
 pub mod microphone;
 mod names;
 pub mod photo;
+mod picture;
 pub mod profile;
 pub mod random;
 pub mod record;

@@ -3,7 +3,7 @@
 use device_protocol::up::{Capabilities, Screen};
 use device_protocol::{Buttons, Codecs, DisplayKind, Sensors};
 
-use crate::tools;
+use crate::{picture, tools};
 
 /// The glasses as they introduce themselves.
 #[derive(Clone, Debug)]
@@ -53,9 +53,10 @@ impl Profile {
             audio_up_hz: self.microphone_hz,
             audio_down_hz: self.speaker_hz,
             display: Screen {
-                kind: if self.display.is_some() { DisplayKind::Text } else { DisplayKind::None },
-                width_px: 0,
-                height_px: 0,
+                // A character cell is drawn as two by four dots, so there are pixels.
+                kind: if self.display.is_some() { DisplayKind::Pixels } else { DisplayKind::None },
+                width_px: columns * picture::CELL_WIDTH_PX,
+                height_px: rows * picture::CELL_HEIGHT_PX,
                 columns,
                 rows,
                 colour_bits: u8::from(self.display.is_some()),

@@ -15,7 +15,7 @@ use crate::{
     apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
-    effects::{books::StoredSwitches, compute::Compute, ports::Questions},
+    effects::{books::StoredSwitches, compute::Compute, questions::Questions},
     identity::{self, GatewayKey, Pairings},
     roster::Roster,
     store::Store,

@@ -32,7 +32,8 @@ use crate::{
         compute::Compute,
         intents::StoredIntents,
         on_own_thread,
-        ports::{ConnectedDevices, Questions, StoredNotes, SystemClock, UserSchedule},
+        ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
+        questions::Questions,
         spawn,
     },
     gate::Gate,
@@ -89,13 +90,13 @@ pub async fn start(config: Checked) -> Result<Running> {
     let model = models::chat_model(&config.model)?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
-    let questions = Arc::new(Questions::new(roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
     let stop = CancellationToken::new();
     let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
+    let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
@@ -145,6 +146,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         config,
     });
     users.wake_all()?;
+    apps.restore();
     let tasks = vec![
         spawn("apps", apps.run()),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),

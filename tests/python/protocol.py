@@ -23,8 +23,10 @@ def _tables(text):
 
 
 KINDS, NUMBERS, RECORDS, VALUES = {}, {}, {}, {}
+APPENDED = set()  # fields that older senders do not have; all of them are nothing by default
 for _heading, _rows in _tables(DOCUMENT.read_text(encoding="utf-8")):
     _field = lambda row: (row[0].strip("`"), row[1], int(row[2].replace(",", "") or 0))
+    APPENDED |= {_field(row) for row in _rows if "Appended; default: nothing." in row[-1]}
     if found := re.fullmatch(r"0x([0-9a-f]{4}) `(\w+)`", _heading):
         KINDS[int(found[1], 16)] = (found[2], [_field(row) for row in _rows])
         NUMBERS[found[2], int(found[1], 16) >= 0x8000] = int(found[1], 16)
@@ -145,11 +147,19 @@ def _get(wire, maximum, reader):
 
 
 def put_fields(fields, values):
-    return b"".join(_put(wire, maximum, values[name]) for name, wire, maximum in fields)
+    says = any(values.get(field[0]) is not None for field in fields if field in APPENDED)
+    sent = [field for field in fields if says or field not in APPENDED]
+    return b"".join(_put(wire, maximum, values[name]) for name, wire, maximum in sent)
 
 
 def get_fields(fields, reader):
-    return {name: _get(wire, maximum, reader) for name, wire, maximum in fields}
+    values = {}
+    for field in fields:
+        if field in APPENDED and reader.at == len(reader.data):
+            break
+        name, wire, maximum = field
+        values[name] = _get(wire, maximum, reader)
+    return values
 
 
 # --- sections 2, 4 and 5: envelope, stamp, versions --------------------------------------------------------------------

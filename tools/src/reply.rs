@@ -1,7 +1,7 @@
 //! Results on their way out: filled from reply templates, capped, and never without a sentence
 //! that the wearer could hear.
 
-use gateway_core::vocab::{Attachment, Content, ErrorCode, ToolResult};
+use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
 use serde_json::Value;
 
 use crate::limits::{
@@ -110,15 +110,7 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     }
     result.content = cut(&result.content, CONTENT_BYTES_MAX);
     result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
-    result.show = result.show.map(|show| match show {
-        Content::Text { text } => Content::Text { text: cut(&text, SHOW_BYTES_MAX) },
-        Content::Card { title, text } => {
-            Content::Card { title: cut(&title, SHOW_BYTES_MAX), text: cut(&text, SHOW_BYTES_MAX) }
-        }
-        Content::Double { top, bottom } => {
-            Content::Double { top: cut(&top, SHOW_BYTES_MAX), bottom: cut(&bottom, SHOW_BYTES_MAX) }
-        }
-    });
+    result.show = result.show.map(|show| show.map_texts(|text| cut(&text, SHOW_BYTES_MAX)));
     result.follow_ups.truncate(FOLLOW_UPS_MAX);
     for follow_up in &mut result.follow_ups {
         *follow_up = cut(follow_up, FOLLOW_UP_BYTES_MAX);

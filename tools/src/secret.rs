@@ -83,8 +83,12 @@ impl Secrets {
             blot(&kept, &mut error.message);
         }
         match &mut result.show {
-            Some(Content::Text { text }) => blot(&kept, text),
-            Some(Content::Card { title: one, text: two } | Content::Double { top: one, bottom: two }) => {
+            Some(Content::Text { text } | Content::Bitmap { text, .. }) => blot(&kept, text),
+            Some(
+                Content::Card { title: one, text: two }
+                | Content::Double { top: one, bottom: two }
+                | Content::Dashboard { left: one, right: two },
+            ) => {
                 blot(&kept, one);
                 blot(&kept, two);
             }

@@ -69,10 +69,14 @@ macro_rules! message {
     };
     (@wire $life:lifetime; $( $field:ident : $kind:ident $([$($arg:tt)*])? $(= $default:expr)?, )*) => {
         fn put(&self, writer: &mut $crate::codec::Writer<'_>) -> Result<(), $crate::Error> {
+            let appended = message!(@any_appended self, $( $field $(= $default)?, )*);
             $(
-                writer.enter(stringify!($field));
-                field_put!(writer, self.$field, $kind $([$($arg)*])?);
+                if appended || !message!(@appended $(= $default)?) {
+                    writer.enter(stringify!($field));
+                    field_put!(writer, self.$field, $kind $([$($arg)*])?);
+                }
             )*
+            let _ = appended;
             Ok(())
         }
 
@@ -121,9 +125,13 @@ macro_rules! message {
     };
     (@put_json $( $field:ident : $kind:ident $([$($arg:tt)*])? $(= $default:expr)?, )*) => {
         fn put_fields<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+            let appended = message!(@any_appended self, $( $field $(= $default)?, )*);
             $(
-                map.serialize_entry(stringify!($field), field_to_json!(self.$field, $kind $([$($arg)*])?))?;
+                if appended || !message!(@appended $(= $default)?) {
+                    map.serialize_entry(stringify!($field), field_to_json!(self.$field, $kind $([$($arg)*])?))?;
+                }
             )*
+            let _ = appended;
             Ok(())
         }
     };
@@ -137,6 +145,12 @@ macro_rules! message {
             field_default_owned!($default, $kind $([$($arg)*])?)
         }
     };
+    // Whether an appended field says something: else all of them are left out, as an older sender does.
+    (@any_appended $self:ident, $( $field:ident $(= $default:expr)?, )*) => {
+        false $( || message!(@says $self.$field $(= $default)?) )*
+    };
+    (@says $self:ident . $field:ident) => { false };
+    (@says $self:ident . $field:ident = $default:expr) => { $self.$field != $default };
     (@appended) => { false };
     (@appended = $default:expr) => { true };
 }

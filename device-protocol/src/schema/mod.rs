@@ -95,6 +95,7 @@ pub const RECORDS: &[(&str, &[Field])] = &[
     ("AudioFormat", crate::down::AudioFormat::FIELDS),
     ("Resumed", crate::down::Resumed::FIELDS),
     ("Content", crate::down::Content::FIELDS),
+    ("Bitmap", crate::down::Bitmap::FIELDS),
 ];
 
 #[cfg(test)]

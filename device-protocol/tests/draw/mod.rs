@@ -46,7 +46,10 @@ impl Draw<'_> {
     }
 
     fn record(&mut self, fields: &[Field]) -> Map<String, Value> {
-        fields.iter().map(|field| (field.name.into(), self.value(field))).collect()
+        let drawn = fields.iter().map(|field| (field, self.value(field)));
+        // A sender leaves out what was appended and says nothing.
+        let said = drawn.filter(|(field, value)| !field.appended || !value.is_null());
+        said.map(|(field, value)| (field.name.into(), value)).collect()
     }
 
     fn value(&mut self, field: &Field) -> Value {

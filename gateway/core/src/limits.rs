@@ -35,6 +35,8 @@ pub const APPS_MAX: usize = 16;
 pub const APP_NAME_CHARS_MAX: usize = 40;
 /// Characters of each text that an app draws: ten times what the largest display holds.
 pub const APP_TEXT_CHARS_MAX: usize = 2_000;
+/// Bytes of a picture, one bit a pixel: 640 by 200, the most that the device protocol carries.
+pub const BITMAP_BYTES_MAX: usize = 16_000;
 /// Characters of an app's line on the dashboard.
 pub const DASHBOARD_LINE_CHARS_MAX: usize = 120;
 /// Devices of one user that are connected at once.

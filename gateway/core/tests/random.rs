@@ -96,6 +96,7 @@ fn device() -> impl Strategy<Value = DeviceInfo> {
             id: "glasses".into(),
             user: "wearer".into(),
             display: display.then_some(DisplaySize { columns, rows }),
+            bitmaps: speaker,
             speaker,
             echo_cancelled,
         },

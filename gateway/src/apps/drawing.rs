@@ -1,16 +1,37 @@
 //! From an app's layouts to what the glasses are asked to draw.
 
-use gateway_core::vocab::{Content, View};
+use std::time::Duration;
+
+use gateway_core::vocab::{Bitmap, Content, View};
 use serde_json::Value;
+
+use super::bitmap;
 
 /// Characters of one text of a layout: more than any display shows.
 const TEXT_CHARS_MAX: usize = 2_000;
+/// Pictures of one animation.
+const FRAMES_MAX: usize = 64;
+/// Milliseconds between the pictures of an animation that says nothing of it.
+const INTERVAL_MS: f64 = 1_650.0;
+/// Shortest and longest time between two pictures.
+const INTERVAL_MS_RANGE: (u32, u32) = (100, 60_000);
+/// What stands in place of a picture on glasses that draw text only.
+const PICTURE: &str = "(picture)";
 
 /// What a layout asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drawn {
     /// Draw this.
     Content(Content),
+    /// Draw these one after the other.
+    Animation {
+        /// The pictures, at least one.
+        frames: Vec<Content>,
+        /// Time between two.
+        interval: Duration,
+        /// From the beginning again, until something else is drawn.
+        repeat: bool,
+    },
     /// Draw nothing.
     Clear,
     /// It cannot be drawn here: why.
@@ -45,7 +66,12 @@ pub fn read(layout: &Value) -> Drawn {
         },
         Some("double_text_wall") => Content::Double { top: text("topText"), bottom: text("bottomText") },
         Some("reference_card") => Content::Card { title: text("title"), text: text("text") },
-        Some("dashboard_card") => Content::Double { top: text("leftText"), bottom: text("rightText") },
+        Some("dashboard_card") => Content::Dashboard { left: text("leftText"), right: text("rightText") },
+        Some("bitmap_view") => match picture(layout.get("data")) {
+            Ok(content) => content,
+            Err(why) => return Drawn::Refused(why.to_owned()),
+        },
+        Some("bitmap_animation") => return animation(layout),
         Some("clear_view") => return Drawn::Clear,
         Some(other) => {
             let other: String = other.chars().take(40).collect();
@@ -54,6 +80,28 @@ pub fn read(layout: &Value) -> Drawn {
         None => return Drawn::Refused("the layout has no `layoutType`".to_owned()),
     };
     Drawn::Content(content)
+}
+
+fn picture(data: Option<&Value>) -> Result<Content, &'static str> {
+    let picture = bitmap::read(data.and_then(Value::as_str).ok_or("the picture is missing")?)?;
+    let bitmap = Bitmap::new(picture.width_px, picture.height_px, picture.pixels);
+    Ok(Content::Bitmap { bitmap: bitmap.ok_or("the picture is too large")?, text: PICTURE.to_owned() })
+}
+
+fn animation(layout: &Value) -> Drawn {
+    let frames = layout.get("frames").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    if frames.is_empty() || frames.len() > FRAMES_MAX {
+        return Drawn::Refused(format!("an animation has 1 to {FRAMES_MAX} frames"));
+    }
+    let frames = match frames.iter().map(|frame| picture(Some(frame))).collect::<Result<Vec<_>, _>>() {
+        Ok(frames) => frames,
+        Err(why) => return Drawn::Refused(why.to_owned()),
+    };
+    let (shortest, longest) = INTERVAL_MS_RANGE;
+    let interval = layout.get("interval").and_then(Value::as_f64).unwrap_or(INTERVAL_MS);
+    let interval_ms = duration_ms(Some(interval)).unwrap_or(shortest).clamp(shortest, longest);
+    let repeat = layout.get("repeat").and_then(Value::as_bool).unwrap_or(false);
+    Drawn::Animation { frames, interval: Duration::from_millis(interval_ms.into()), repeat }
 }
 
 #[cfg(test)]
@@ -76,7 +124,7 @@ mod tests {
             ),
             (
                 json!({"layoutType": "dashboard_card", "leftText": "l", "rightText": "r"}),
-                Content::Double { top: "l".into(), bottom: "r".into() },
+                Content::Dashboard { left: "l".into(), right: "r".into() },
             ),
         ];
         for (layout, wanted) in cases {
@@ -84,6 +132,28 @@ mod tests {
         }
         for layout in [json!({"layoutType": "clear_view"}), json!({"layoutType": "text_wall", "text": " "})] {
             assert_eq!(read(&layout), Drawn::Clear);
+        }
+    }
+
+    /// A BMP of one lit pixel.
+    const PIXEL: &str = "Qk1CAAAAAAAAAD4AAAAoAAAAAQAAAAEAAAABAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAP///wCAAAAA";
+
+    #[test]
+    fn pictures_and_animations() {
+        let pixel = Content::Bitmap { bitmap: Bitmap::new(1, 1, vec![0x80]).unwrap(), text: PICTURE.into() };
+        assert_eq!(read(&json!({"layoutType": "bitmap_view", "data": PIXEL})), Drawn::Content(pixel.clone()));
+        let layout =
+            json!({"layoutType": "bitmap_animation", "frames": [PIXEL, PIXEL], "interval": 500, "repeat": true});
+        let interval = Duration::from_millis(500);
+        assert_eq!(read(&layout), Drawn::Animation { frames: vec![pixel.clone(), pixel], interval, repeat: true });
+        for layout in [
+            json!({"layoutType": "bitmap_view"}),
+            json!({"layoutType": "bitmap_view", "data": "AAAA"}),
+            json!({"layoutType": "bitmap_animation", "frames": []}),
+            json!({"layoutType": "bitmap_animation", "frames": [PIXEL, "BBBB"]}),
+            json!({"layoutType": "bitmap_animation", "frames": vec![PIXEL; FRAMES_MAX + 1]}),
+        ] {
+            assert!(matches!(read(&layout), Drawn::Refused(_)), "{layout}");
         }
     }
 

@@ -127,9 +127,8 @@ impl Host {
         drop(self.url.set(url));
     }
 
-    /// Takes up again what ran when the gateway last stopped, and lets time pass until it stops.
+    /// Lets time pass until the gateway stops.
     pub async fn run(self: Arc<Self>) {
-        self.restore();
         let mut changes = self.installed.changes();
         loop {
             let due_us = self.users().values().filter_map(|user| user.lives.poll_timeout()).min();
@@ -297,7 +296,9 @@ impl Host {
         }
     }
 
-    fn restore(&self) {
+    /// Takes up again what ran when the gateway last stopped: before it listens, so that no app that dials again is
+    /// turned away.
+    pub fn restore(&self) {
         let users = self.store.disk().owners(Kind::AppSessions).unwrap_or_default();
         for user in users {
             let rows = self.store.disk().rows(Kind::AppSessions, &user, b"", RESTORED_MAX).unwrap_or_default();

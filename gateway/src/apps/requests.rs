@@ -1,7 +1,10 @@
 //! What an app asks for on its socket.
 
-use gateway_core::vocab::AppEvent;
+use std::time::Duration;
+
+use gateway_core::vocab::{AppEvent, Content};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     drawing::{self, Drawn},
@@ -28,18 +31,29 @@ impl Session {
                 self.subscribe(subscriptions.into_iter().map(Subscription::into_name).collect())
             }
             FromApp::DisplayEvent { view, layout, duration_ms, force_display } => {
-                let content = match drawing::read(&layout) {
-                    Drawn::Content(content) => Some(content),
-                    Drawn::Clear => None,
-                    Drawn::Refused(why) => return vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, now)],
-                };
-                self.draw(&AppEvent::Draw {
-                    package: self.app.package.clone(),
-                    view: drawing::view(view.as_deref(), &layout),
+                let (package, duration_ms) = (self.app.package.clone(), drawing::duration_ms(duration_ms));
+                let view = drawing::view(view.as_deref(), &layout);
+                let draw = move |content: Option<Content>| AppEvent::Draw {
+                    package: package.clone(),
+                    view,
                     content,
-                    duration_ms: drawing::duration_ms(duration_ms),
+                    duration_ms,
                     force: force_display,
-                })
+                };
+                match drawing::read(&layout) {
+                    Drawn::Refused(why) => vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, now)],
+                    Drawn::Content(content) => {
+                        self.animation = None;
+                        self.draw(&draw(Some(content)))
+                    }
+                    Drawn::Clear => {
+                        self.animation = None;
+                        self.draw(&draw(None))
+                    }
+                    Drawn::Animation { frames, interval, repeat } => {
+                        self.animate(frames.into_iter().map(|frame| draw(Some(frame))).collect(), interval, repeat)
+                    }
+                }
             }
             FromApp::DashboardContentUpdate { content } => {
                 let text = content.as_str().unwrap_or_default();
@@ -104,6 +118,29 @@ impl Session {
 
     fn draw(&self, event: &AppEvent) -> Vec<Value> {
         self.host.draw(&self.user, &self.app.package, self.connection, event);
+        Vec::new()
+    }
+
+    /// Draws the pictures of an animation until it is through, or something else is drawn.
+    fn animate(&mut self, frames: Vec<AppEvent>, interval: Duration, repeat: bool) -> Vec<Value> {
+        let over = CancellationToken::new();
+        self.animation = Some(over.clone().drop_guard());
+        let (host, user, package, connection) =
+            (self.host.clone(), self.user.clone(), self.app.package.clone(), self.connection);
+        spawn("app-animation", async move {
+            loop {
+                for frame in &frames {
+                    host.draw(&user, &package, connection, frame);
+                    tokio::select! {
+                        () = over.cancelled() => return,
+                        () = tokio::time::sleep(interval) => {}
+                    }
+                }
+                if !repeat {
+                    return;
+                }
+            }
+        });
         Vec::new()
     }
 

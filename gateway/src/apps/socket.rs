@@ -61,6 +61,8 @@ pub(super) struct Session {
     /// To this very socket, for what takes longer.
     pub(super) out: mpsc::Sender<ToApp>,
     pub(super) requests: Arc<Semaphore>,
+    /// The animation that it draws; dropped, it ends.
+    pub(super) animation: Option<tokio_util::sync::DropGuard>,
     joined_us: u64,
     second: (u64, u32),
 }
@@ -148,6 +150,7 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>) -> Resul
         listener: None,
         out,
         requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
+        animation: None,
         joined_us: clock::mono_us(),
         second: (0, 0),
     };

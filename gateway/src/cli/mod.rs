@@ -1,5 +1,6 @@
 //! The commands. All that touch a running gateway are clients of its control socket.
 
+mod approvals;
 mod apps;
 mod check;
 mod devices;
@@ -33,6 +34,8 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// List, watch and answer questions that wait for a wearer's consent.
+    Approvals(approvals::Arguments),
     /// Check a configuration and say what is wrong, where, and what to do.
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
@@ -58,6 +61,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let config = arguments.config;
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),

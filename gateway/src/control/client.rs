@@ -29,6 +29,35 @@ pub fn ask(data_dir: &Path, request: &Request) -> Result<Answer> {
 /// # Errors
 /// None runs, it refuses, or it does not answer in time.
 pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<Answer> {
+    let stream = send(data_dir, request)?;
+    stream.set_read_timeout(Some(wait))?;
+    let mut answer = String::new();
+    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
+    understood(&answer)
+}
+
+/// Asks, and hands over one answer after the other until the gateway stops or `take` says that it is enough (`false`).
+///
+/// # Errors
+/// None runs, or it refuses.
+pub fn follow(data_dir: &Path, request: &Request, mut take: impl FnMut(Answer) -> bool) -> Result<()> {
+    let mut reader = BufReader::new(send(data_dir, request)?);
+    loop {
+        let mut line = String::new();
+        if (&mut reader).take(ANSWER_BYTES_MAX).read_line(&mut line)? == 0 || !take(understood(&line)?) {
+            return Ok(());
+        }
+    }
+}
+
+fn understood(answer: &str) -> Result<Answer> {
+    match serde_json::from_str(answer).context("the gateway's answer was not understood: is it another version?")? {
+        Answer::Error { message } => bail!("{message}"),
+        answer => Ok(answer),
+    }
+}
+
+fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -40,14 +69,8 @@ pub fn ask_within(data_dir: &Path, request: &Request, wait: Duration) -> Result<
         }
         Err(error) => return Err(error).with_context(|| format!("opening {}", path.display())),
     };
-    stream.set_read_timeout(Some(wait))?;
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
     stream.write_all(&line)?;
-    let mut answer = String::new();
-    BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    match serde_json::from_str(&answer).context("the gateway's answer was not understood: is it another version?")? {
-        Answer::Error { message } => bail!("{message}"),
-        answer => Ok(answer),
-    }
+    Ok(stream)
 }

@@ -1,6 +1,7 @@
 //! What the commands do.
 
 use device_protocol::GoodbyeReason;
+use gateway_core::vocab::ApprovalChoice;
 
 use super::{Answer, Paired, Request, Waits, apps, tools, turns_as_json};
 use crate::{
@@ -26,6 +27,9 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
         Request::Usage { .. } => "usage",
+        Request::Approvals | Request::WatchApprovals => "approvals",
+        Request::AnswerApproval { yes: true, .. } => "approve",
+        Request::AnswerApproval { yes: false, .. } => "deny",
     }
 }
 
@@ -78,6 +82,12 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
         Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
+        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
+        Request::AnswerApproval { id, yes } => {
+            let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
+            let outcome = gate.questions.answer(id, choice).await.map_err(|error| error.to_string())?;
+            Ok(done(format!("question {id} is {outcome}")))
+        }
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }

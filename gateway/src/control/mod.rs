@@ -16,7 +16,7 @@ use ::tools::ledger::Usage;
 use gateway_core::vocab::{ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::telemetry::TurnRecord;
+use crate::{effects::questions::Event, telemetry::TurnRecord};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -48,6 +48,12 @@ pub enum Request {
     SwitchTool { user: String, name: String, on: bool },
     /// What tools were used for, by one user or by all, since a moment.
     Usage { user: Option<String>, since_wall_ms: i64 },
+    /// Questions that wait for a wearer's answer.
+    Approvals,
+    /// The same, then every question and every answer as it comes: one answer a line, until the client leaves.
+    WatchApprovals,
+    /// An operator's answer to a question.
+    AnswerApproval { id: u64, yes: bool },
 }
 
 /// What is answered.
@@ -73,6 +79,8 @@ pub enum Answer {
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// What tools were used for, by user.
     Usage { users: BTreeMap<String, Vec<Usage>> },
+    /// Questions to wearers, oldest first.
+    Approvals { approvals: Vec<Event> },
     /// Not done; why and what to do.
     Error { message: String },
 }

@@ -4,15 +4,18 @@ use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path, sync
 
 use anyhow::{Context as _, Result, bail};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{UnixListener, UnixStream},
-    sync::Semaphore,
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{UnixListener, UnixStream, unix::OwnedWriteHalf},
+    sync::{Semaphore, broadcast::error::RecvError},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{Answer, LINE_BYTES_MAX, Request, commands, socket_path};
-use crate::{effects::spawn, gate::Gate};
+use crate::{
+    effects::{questions::WATCHERS_MAX, spawn},
+    gate::Gate,
+};
 
 /// Clients at once.
 const CLIENTS_MAX: usize = 16;
@@ -75,14 +78,47 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     let mut line = Vec::new();
     let mut reader = BufReader::new(read).take(LINE_BYTES_MAX as u64);
     timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
-    let answer = match serde_json::from_slice::<Request>(&line) {
+    let request = serde_json::from_slice::<Request>(&line);
+    if matches!(request, Ok(Request::WatchApprovals)) {
+        return watch_approvals(reader.into_inner(), write, gate).await;
+    }
+    let answer = match request {
         Ok(request) => {
             tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
             commands::run(gate, request).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
-    let mut reply = serde_json::to_vec(&answer)?;
+    say(&mut write, &answer).await
+}
+
+/// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.
+async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWriteHalf, gate: &Gate) -> Result<()> {
+    let Some(mut events) = gate.questions.watch() else {
+        let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
+        return say(&mut write, &Answer::Error { message }).await;
+    };
+    say(&mut write, &Answer::Approvals { approvals: gate.questions.list() }).await?;
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            // The client says nothing more: whatever comes is its end.
+            _ = read.read_u8() => return Ok(()),
+            () = gate.stop.cancelled() => return Ok(()),
+        };
+        match event {
+            Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
+            // What was missed is told by what is open now.
+            Err(RecvError::Lagged(_)) => {
+                say(&mut write, &Answer::Approvals { approvals: gate.questions.list() }).await?;
+            }
+            Err(RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+async fn say(write: &mut OwnedWriteHalf, answer: &Answer) -> Result<()> {
+    let mut reply = serde_json::to_vec(answer)?;
     reply.push(b'\n');
     timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;
     Ok(())

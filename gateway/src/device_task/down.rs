@@ -22,6 +22,8 @@ use crate::{
 
 /// Milliseconds over which the device fades what it still plays.
 const HUSH_FADE_MS: u16 = 30;
+// What the core lets through must fit the wire.
+const _: () = assert!(gateway_core::limits::BITMAP_BYTES_MAX <= limits::BITMAP_BYTES_MAX);
 /// Turns whose record is open at once: the one under way and those that wait for their last
 /// acknowledgement.
 const RECORDS_MAX: usize = 8;
@@ -106,8 +108,8 @@ impl Session {
                 };
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
-            Output::ApprovalSettled { id, outcome, .. } => {
-                self.gate.questions.settle(id, outcome);
+            Output::ApprovalSettled { id, outcome, arguments_hash } => {
+                self.gate.questions.settle(id, &self.id, arguments_hash, outcome);
                 let choice = match outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
@@ -224,6 +226,16 @@ impl Session {
                     Content::Text { text } => (Layout::TextWall, text.as_str(), ""),
                     Content::Card { title, text } => (Layout::ReferenceCard, title.as_str(), text.as_str()),
                     Content::Double { top, bottom } => (Layout::DoubleText, top.as_str(), bottom.as_str()),
+                    Content::Dashboard { left, right } => (Layout::Dashboard, left.as_str(), right.as_str()),
+                    Content::Bitmap { text, .. } => (Layout::Bitmap, text.as_str(), ""),
+                };
+                let bitmap = match content {
+                    Content::Bitmap { bitmap, .. } => Some(message::Bitmap {
+                        width_px: bitmap.width_px(),
+                        height_px: bitmap.height_px(),
+                        pixels: bitmap.pixels(),
+                    }),
+                    _ => None,
                 };
                 message::Display {
                     action: DisplayAction::Replace,
@@ -232,6 +244,7 @@ impl Session {
                     duration_ms: duration_ms.unwrap_or(0),
                     revision: *revision,
                     content: message::Content { layout, first: crop(first), second: crop(second), permille: 0 },
+                    bitmap,
                 }
             }
             DisplayCommand::Clear { view, revision } => message::Display {
@@ -241,6 +254,7 @@ impl Session {
                 duration_ms: 0,
                 revision: *revision,
                 content: message::Content::EMPTY,
+                bitmap: None,
             },
         };
         self.send(down, self.turn, Down::Display(display)).map(drop)

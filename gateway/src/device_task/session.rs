@@ -116,16 +116,21 @@ impl Session {
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
             return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
         }
-        formats::welcome(&mut link.down, &gate, &record.user, number, &formats)
-            .map_err(|error| internal(error.to_string()))?;
+        // Before the welcome: who knows of the glasses may start apps on them.
+        let worn = tap::glasses(&hello, &formats);
+        gate.apps.glasses_came(&record.user, &id, worn);
+        formats::welcome(&mut link.down, &gate, &record.user, number, &formats).map_err(|error| {
+            gate.apps.glasses_went(&record.user, &id);
+            internal(error.to_string())
+        })?;
         let info = DeviceInfo {
             id: id.clone(),
             user: record.user.clone(),
             display,
+            bitmaps: screen.kind == DisplayKind::Pixels,
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
         };
-        let worn = tap::glasses(&hello, &formats);
         let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let mut session = Self {
             conversation: Conversation::new(gate.config.conversation.clone()),
@@ -167,7 +172,6 @@ impl Session {
             mail,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
-        session.gate.apps.glasses_came(&session.user_name, &session.id, worn);
         session.tap.connected(true);
         session.input(Input::Connected { device: info, resumed: false });
         Ok(session)

@@ -4,6 +4,7 @@ pub mod books;
 pub mod compute;
 pub mod intents;
 pub mod ports;
+pub mod questions;
 pub mod work;
 
 use std::future::Future;

@@ -1,25 +1,19 @@
 //! What the tools need from outside, as the house has it.
 
 use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use gateway_core::{
-    input::{self, Input, ScheduleEntry, ScheduleKind},
-    vocab::{Approval, ApprovalOutcome, ErrorCode, Timestamp, ToolResult},
+    input::{self, ScheduleEntry, ScheduleKind},
+    vocab::{ErrorCode, Timestamp, ToolResult},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tools::ports::{
-    Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Schedule,
-};
+use tools::ports::{Clock, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Schedule};
 
 use crate::{
     clock,
@@ -28,9 +22,6 @@ use crate::{
     store::{self, NoteRecord, Store, Write},
     users::{UserMail, Users},
 };
-
-/// How long a question to the wearer stands, in milliseconds.
-const CONSENT_MS: u32 = 30_000;
 
 pub(super) fn port(error: store::Error) -> PortError {
     match error {
@@ -184,60 +175,5 @@ impl DeviceCall for ConnectedDevices {
         let present = self.0.get(device)?;
         let status = present.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(status)
-    }
-}
-
-/// Questions to the wearer: asked and decided in the device's conversation.
-pub struct Questions {
-    roster: Arc<Roster>,
-    next: AtomicU64,
-    open: Mutex<BTreeMap<u64, oneshot::Sender<ApprovalOutcome>>>,
-}
-
-impl Questions {
-    /// None is open.
-    pub fn new(roster: Arc<Roster>) -> Self {
-        Self { roster, next: AtomicU64::new(1), open: Mutex::default() }
-    }
-
-    /// The core has decided.
-    pub fn settle(&self, id: u64, outcome: ApprovalOutcome) {
-        let waiting = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(outcome);
-        }
-    }
-}
-
-#[async_trait]
-impl Consent for Questions {
-    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).insert(id, reply);
-        let approval = Approval {
-            id,
-            turn: request.turn,
-            tool: request.tool,
-            question: request.question,
-            arguments_hash: request.arguments_hash,
-            expires_ms: CONSENT_MS,
-        };
-        let asked = self
-            .roster
-            .get(&request.device)
-            .is_some_and(|present| present.mail.try_send(Mail::Input(Input::ApprovalAsked(approval))).is_ok());
-        let outcome = if asked {
-            tokio::select! {
-                outcome = answer => outcome.unwrap_or(ApprovalOutcome::Cancelled),
-                () = cancel.cancelled() => ApprovalOutcome::Cancelled,
-                // The core lets a question expire; this only guards against a task that is gone.
-                () = tokio::time::sleep(Duration::from_millis(u64::from(CONSENT_MS) * 2)) => ApprovalOutcome::Expired,
-            }
-        } else {
-            ApprovalOutcome::Cancelled
-        };
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        outcome
     }
 }

@@ -158,6 +158,22 @@ async fn rule_7_frames_are_routed_by_connection_and_every_layout_is_drawn() {
         )
         .await;
     }
+    // These glasses draw text only: of a picture they are told that there is one.
+    let pixel = "Qk1CAAAAAAAAAD4AAAAoAAAAAQAAAAEAAAABAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAP///wCAAAAA";
+    for layout in [
+        json!({"layoutType": "bitmap_view", "data": pixel}),
+        json!({"layoutType": "text_wall", "text": "between"}),
+        json!({"layoutType": "bitmap_animation", "frames": [pixel, pixel], "interval": 200, "repeat": true}),
+    ] {
+        socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
+        let wanted = layout["text"].as_str().unwrap_or("(picture)").to_owned();
+        until(
+            &mut stage.glasses,
+            &wanted,
+            |event| matches!(&event.seen, Seen::Display { text, .. } if text.contains(&wanted)),
+        )
+        .await;
+    }
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "clear_view"}})).await;
     until(&mut stage.glasses, "nothing", |event| matches!(&event.seen, Seen::Display { text, .. } if text.is_empty()))
         .await;

@@ -24,8 +24,7 @@ impl Conversation {
         self.cx.speaker = device.speaker;
         self.cx.echo_cancelled = device.echo_cancelled;
         self.link.handle_connected(&mut self.cx);
-        let present = device.display.is_some();
-        self.cx.screen(|screen, now| screen.handle_connected(now, present, !returns));
+        self.cx.screen(|screen, now| screen.handle_connected(now, device, !returns));
         self.reply.watch(&mut self.cx, true);
         if self.muted {
             self.cx.push(Output::SetMuted(true));

@@ -56,7 +56,7 @@ impl Dashboard {
             apps.lines().find(|(package, _)| Some(*package) == turned_to).or_else(|| apps.lines().next())?;
         let minutes = *self.clock.get_or_insert_with(|| minutes_of_day(now));
         let content =
-            Content::Double { top: format!("{:02}:{:02}", minutes / 60, minutes % 60), bottom: String::from(line) };
+            Content::Dashboard { left: format!("{:02}:{:02}", minutes / 60, minutes % 60), right: String::from(line) };
         self.turned_to = Some(String::from(package));
         Some((content, None))
     }

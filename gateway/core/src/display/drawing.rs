@@ -64,21 +64,13 @@ impl Drawing {
 
 /// Whether there is nothing to see in it.
 pub(super) fn is_empty(content: &Content) -> bool {
-    match content {
-        Content::Text { text } => text.trim().is_empty(),
-        Content::Card { title, text } => title.trim().is_empty() && text.trim().is_empty(),
-        Content::Double { top, bottom } => top.trim().is_empty() && bottom.trim().is_empty(),
-    }
+    let blank = content.texts().iter().all(|text| text.trim().is_empty());
+    blank && !matches!(content, Content::Bitmap { .. })
 }
 
 fn bounded(content: Content) -> Content {
-    let cut = |text: String| match text.char_indices().nth(APP_TEXT_CHARS_MAX) {
+    content.map_texts(|text| match text.char_indices().nth(APP_TEXT_CHARS_MAX) {
         Some((end, _)) => text.get(..end).map_or_else(String::new, String::from),
         None => text,
-    };
-    match content {
-        Content::Text { text } => Content::Text { text: cut(text) },
-        Content::Card { title, text } => Content::Card { title: cut(title), text: cut(text) },
-        Content::Double { top, bottom } => Content::Double { top: cut(top), bottom: cut(bottom) },
-    }
+    })
 }

@@ -19,18 +19,24 @@ use self::{
 };
 use crate::{
     limits::DASHBOARD_LINE_CHARS_MAX,
-    vocab::{AppEvent, AppKind, Content, DisplayCommand, Priority, Timestamp, View},
+    vocab::{AppEvent, AppKind, Content, DeviceInfo, DisplayCommand, Priority, Timestamp, View},
 };
 
 /// Everybody who may hold the main view, apps aside: the later above the earlier.
 const CLAIMANTS: usize = 4;
 
+/// What stands for a picture of which nobody said what is in it.
+const NO_WORDS: &str = "[picture]";
+
 /// The machine of this module.
 #[derive(Debug, Default)]
 pub(crate) struct Display {
     config: Config,
-    /// Whether there is a display, and a link to it.
+    /// Whether there is a display.
     present: bool,
+    /// Whether it can draw pictures.
+    bitmaps: bool,
+    /// Whether there is a link to it.
     linked: bool,
     looks_up: bool,
     claims: [Option<Claim>; CLAIMANTS],
@@ -75,8 +81,9 @@ impl Display {
     }
 
     /// Glasses are there. Fresh ones show nothing yet.
-    pub(crate) fn handle_connected(&mut self, now: Timestamp, present: bool, fresh: bool) {
-        self.present = present;
+    pub(crate) fn handle_connected(&mut self, now: Timestamp, device: &DeviceInfo, fresh: bool) {
+        self.present = device.display.is_some();
+        self.bitmaps = device.bitmaps;
         self.linked = true;
         if fresh {
             self.main = Sent::default();
@@ -282,6 +289,7 @@ impl Display {
         if let Some(Standing { priority, content, ends_us, .. }) = standing {
             let revision = self.next_revision();
             let duration_ms = ends_us.map(|ends_us| left_ms(now_us, ends_us));
+            let content = if self.bitmaps { content } else { in_words(content) };
             self.commands.push_back(DisplayCommand::Show { view, priority, revision, duration_ms, content });
         }
     }
@@ -299,6 +307,15 @@ fn claimant(priority: Priority) -> Option<usize> {
         Priority::Assistant => Some(1),
         Priority::Notice => Some(2),
         Priority::Approval => Some(3),
+    }
+}
+
+/// What glasses without pixels are given in place of a picture.
+fn in_words(content: Content) -> Content {
+    match content {
+        Content::Bitmap { text, .. } if text.trim().is_empty() => Content::Text { text: String::from(NO_WORDS) },
+        Content::Bitmap { text, .. } => Content::Text { text },
+        other => other,
     }
 }
 

@@ -161,11 +161,7 @@ pub(super) fn stands_ms(chars: u32) -> u32 {
 
 /// Characters of a layout.
 pub(super) fn chars(content: &Content) -> u32 {
-    let chars = match content {
-        Content::Text { text } => text.chars().count(),
-        Content::Card { title, text } => title.chars().count() + text.chars().count(),
-        Content::Double { top, bottom } => top.chars().count() + bottom.chars().count(),
-    };
+    let chars: usize = content.texts().iter().map(|text| text.chars().count()).sum();
     u32::try_from(chars).unwrap_or(u32::MAX)
 }
 
@@ -182,6 +178,11 @@ fn fit(content: Content, size: DisplaySize) -> Content {
             top: first_lines(&top, size, rows.div_ceil(2)),
             bottom: first_lines(&bottom, size, rows / 2),
         },
+        Content::Dashboard { left, right } => {
+            let half = DisplaySize { columns: size.columns.div_ceil(2), ..size };
+            Content::Dashboard { left: first_lines(&left, half, rows), right: first_lines(&right, half, rows) }
+        }
+        Content::Bitmap { bitmap, text } => Content::Bitmap { bitmap, text: first_lines(&text, size, rows) },
     }
 }
 

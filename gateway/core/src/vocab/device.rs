@@ -11,6 +11,8 @@ pub struct DeviceInfo {
     pub user: String,
     /// Present when it can draw.
     pub display: Option<DisplaySize>,
+    /// Whether it can draw pictures; else it is given their words.
+    pub bitmaps: bool,
     /// Whether it can play speech.
     pub speaker: bool,
     /// Whether its microphone is free of its own speaker's sound, so that a voice during playback

@@ -1,7 +1,9 @@
 //! What the glasses are asked to draw.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
+
+use crate::limits::BITMAP_BYTES_MAX;
 
 /// Which of the two views of the glasses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +55,100 @@ pub enum Content {
         /// Lower block.
         bottom: String,
     },
+    /// Two blocks of text beside one another.
+    Dashboard {
+        /// Left block.
+        left: String,
+        /// Right block.
+        right: String,
+    },
+    /// A picture.
+    Bitmap {
+        /// The pixels.
+        bitmap: Bitmap,
+        /// What is in it, for glasses that draw text only.
+        text: String,
+    },
+}
+
+impl Content {
+    /// All the words of it.
+    pub fn texts(&self) -> [&str; 2] {
+        match self {
+            Self::Text { text } | Self::Bitmap { text, .. } => [text, ""],
+            Self::Card { title, text } => [title, text],
+            Self::Double { top, bottom } => [top, bottom],
+            Self::Dashboard { left, right } => [left, right],
+        }
+    }
+
+    /// The same layout with other words.
+    #[must_use]
+    pub fn map_texts(self, mut change: impl FnMut(String) -> String) -> Self {
+        match self {
+            Self::Text { text } => Self::Text { text: change(text) },
+            Self::Card { title, text } => Self::Card { title: change(title), text: change(text) },
+            Self::Double { top, bottom } => Self::Double { top: change(top), bottom: change(bottom) },
+            Self::Dashboard { left, right } => Self::Dashboard { left: change(left), right: change(right) },
+            Self::Bitmap { bitmap, text } => Self::Bitmap { bitmap, text: change(text) },
+        }
+    }
+}
+
+/// A picture of one bit a pixel: row by row from the top, each row begins a new byte, its first pixel
+/// in the highest bit; 1 is lit. Always whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawBitmap")]
+pub struct Bitmap {
+    width_px: u16,
+    height_px: u16,
+    pixels: Vec<u8>,
+}
+
+/// As it comes from outside.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBitmap {
+    width_px: u16,
+    height_px: u16,
+    pixels: Vec<u8>,
+}
+
+impl Bitmap {
+    /// A picture. `None` where it is empty, larger than any display ([`BITMAP_BYTES_MAX`]), or the bytes do not fit
+    /// the size.
+    pub fn new(width_px: u16, height_px: u16, pixels: Vec<u8>) -> Option<Self> {
+        let bytes = usize::from(width_px).div_ceil(8) * usize::from(height_px);
+        (bytes > 0 && bytes <= BITMAP_BYTES_MAX && bytes == pixels.len()).then_some(Self {
+            width_px,
+            height_px,
+            pixels,
+        })
+    }
+
+    /// Pixels in a row.
+    pub fn width_px(&self) -> u16 {
+        self.width_px
+    }
+
+    /// Rows.
+    pub fn height_px(&self) -> u16 {
+        self.height_px
+    }
+
+    /// The bits.
+    pub fn pixels(&self) -> &[u8] {
+        &self.pixels
+    }
+}
+
+impl TryFrom<RawBitmap> for Bitmap {
+    type Error = &'static str;
+
+    fn try_from(raw: RawBitmap) -> Result<Self, Self::Error> {
+        Self::new(raw.width_px, raw.height_px, raw.pixels)
+            .ok_or("a bitmap has height_px rows of width_px bits, each in whole bytes, at most 16000 bytes in all")
+    }
 }
 
 /// One instruction for the display.

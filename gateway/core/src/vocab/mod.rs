@@ -14,7 +14,7 @@ mod voice;
 pub use app::{AppEvent, AppKind};
 pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
 pub use device::{DeviceInfo, DisplaySize, ListeningState};
-pub use display::{Content, DisplayCommand, Priority, View};
+pub use display::{Bitmap, Content, DisplayCommand, Priority, View};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
 pub use time::Timestamp;

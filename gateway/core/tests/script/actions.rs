@@ -4,8 +4,8 @@ use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Content, DisplaySize, ErrorCode, FailureKind, ToolResult, Turn,
-        View, VoiceFact,
+        AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Content, DisplaySize, ErrorCode, FailureKind, ToolResult,
+        Turn, View, VoiceFact,
     },
 };
 
@@ -357,6 +357,10 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
         "was" => AppEvent::Resumed { package, name: text.unwrap_or_default(), kind },
         "runs" => AppEvent::Running { package },
         "stops" => AppEvent::Stopped { package },
+        "draws" if words.has("picture") => {
+            let bitmap = Bitmap::new(9, 2, vec![0xff; 4]).ok_or("no picture")?;
+            draw(Some(Content::Bitmap { bitmap, text: text.unwrap_or_default() }))?
+        }
         "draws" => draw(text.map(|text| Content::Text { text }))?,
         "clears" => draw(None)?,
         "line" => AppEvent::DashboardLine { package, text: text.unwrap_or_default() },

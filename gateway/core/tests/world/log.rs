@@ -117,6 +117,8 @@ fn content_line(content: &Content) -> String {
         Content::Text { text } => text.replace('\n', "/"),
         Content::Card { title, text } => format!("{title}: {}", text.replace('\n', "/")),
         Content::Double { top, bottom } => format!("{top} | {bottom}"),
+        Content::Dashboard { left, right } => format!("{left} | {right}"),
+        Content::Bitmap { bitmap, text } => format!("{}x{} {text}", bitmap.width_px(), bitmap.height_px()),
     }
 }
 

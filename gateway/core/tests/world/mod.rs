@@ -192,7 +192,14 @@ impl World {
         self.devices.push(Device {
             name: name.into(),
             conversation: Conversation::new(self.config.clone()),
-            info: DeviceInfo { id: name.into(), user: "wearer".into(), display, speaker, echo_cancelled },
+            info: DeviceInfo {
+                id: name.into(),
+                user: "wearer".into(),
+                display,
+                bitmaps: name != "phone",
+                speaker,
+                echo_cancelled,
+            },
             connected: false,
             answers_heartbeat: true,
             next_utterance: 1,

@@ -375,7 +375,7 @@ function draw() {
   const content = view.content(now);
   element("view-name").textContent = lookingUp ? "dashboard" : "main";
   if (content) {
-    lens.draw(layOut(content));
+    lens.drawContent(content);
   } else {
     lens.draw(lookingUp ? ownDashboard() : []);
   }

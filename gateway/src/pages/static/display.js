@@ -20,7 +20,8 @@ export class View {
       this.#entries = [];
       return;
     }
-    const { priority, content, duration_ms: durationMs } = command;
+    const { priority, duration_ms: durationMs } = command;
+    const content = { ...command.content, bitmap: command.bitmap ?? null };
     const untilMs = durationMs > 0 ? nowMs + durationMs : Infinity;
     const stays = (entry) =>
       command.action === "replace" ? entry.priority > priority : entry.untilMs > nowMs;
@@ -41,6 +42,34 @@ export class View {
   nextMs() {
     return Math.min(Infinity, ...this.#entries.map((entry) => entry.untilMs));
   }
+}
+
+/**
+ * The lit pixels of a content's picture as an SVG path in a grid of `widthPx` by `heightPx`, the picture in the middle and
+ * cut where it does not fit; null where there is no whole picture.
+ */
+export function picturePath({ layout, bitmap }, widthPx, heightPx) {
+  if (layout !== "bitmap" || !bitmap) {
+    return null;
+  }
+  const { width_px: width, height_px: height } = bitmap;
+  const rowBytes = Math.ceil(width / 8);
+  const bytes = atob(bitmap.pixels);
+  if (rowBytes * height === 0 || bytes.length < rowBytes * height) {
+    return null;
+  }
+  const left = Math.floor((widthPx - width) / 2);
+  const top = Math.floor((heightPx - height) / 2);
+  const lit = (x, y) => (bytes.charCodeAt(y * rowBytes + (x >> 3)) >> (7 - (x & 7))) & 1;
+  let path = "";
+  for (let y = Math.max(0, -top); y < Math.min(height, heightPx - top); y += 1) {
+    for (let x = Math.max(0, -left); x < Math.min(width, widthPx - left); x += 1) {
+      if (lit(x, y)) {
+        path += `M${x + left} ${y + top}h1v1h-1z`;
+      }
+    }
+  }
+  return path;
 }
 
 /** The lines of a content, at most ROWS of at most COLUMNS characters. */
@@ -115,11 +144,17 @@ function cut(lines) {
 const SVG = "http://www.w3.org/2000/svg";
 /** Place of the grid in the picture's own units. */
 const GRID = { x: 170, y: 118, columnWidth: 16, rowHeight: 36 };
+/** Height of a line above its base, in the same units. */
+const ASCENT = 28;
+/** Pixels of the view, one for each unit. */
+export const WIDTH_PX = COLUMNS * GRID.columnWidth;
+export const HEIGHT_PX = ROWS * GRID.rowHeight;
 
 /** Draws lines into the lens, and the same as plain text for who does not see it. */
 export class Lens {
   #rows;
   #mirror;
+  #picture;
   #shown = null;
 
   constructor(group, mirror) {
@@ -131,6 +166,22 @@ export class Lens {
       group.append(text);
       return text;
     });
+    this.#picture = document.createElementNS(SVG, "path");
+    this.#picture.setAttribute("transform", `translate(${GRID.x} ${GRID.y - ASCENT})`);
+    group.append(this.#picture);
+  }
+
+  /** Draws a content: its picture where it has one, else its lines. */
+  drawContent(content) {
+    const path = picturePath(content, WIDTH_PX, HEIGHT_PX);
+    if (path === null) {
+      this.draw(layOut(content));
+      return;
+    }
+    this.draw([]);
+    this.#shown = null;
+    this.#mirror.textContent = content.first;
+    this.#picture.setAttribute("d", path);
   }
 
   draw(lines) {
@@ -140,6 +191,7 @@ export class Lens {
     }
     this.#shown = whole;
     this.#mirror.textContent = whole;
+    this.#picture.removeAttribute("d");
     this.#rows.forEach((text, row) => {
       const line = lines[row] ?? "";
       text.textContent = line;

@@ -1,7 +1,7 @@
 // From the first hello to the welcome: handshake, pairing, and what the device says of itself.
 
 import { fromBase64, sameBytes, toBase64, toHex } from "./bytes.js";
-import { COLUMNS, ROWS } from "./display.js";
+import { COLUMNS, HEIGHT_PX, ROWS, WIDTH_PX } from "./display.js";
 import { Handshake } from "./identity.js";
 import { Link } from "./link.js";
 import { OFFERS } from "./tools.js";
@@ -157,9 +157,9 @@ const CAPABILITIES = {
   audio_up_hz: MICROPHONE_HZ,
   audio_down_hz: SPEAKER_HZ,
   display: {
-    kind: "text",
-    width_px: 0,
-    height_px: 0,
+    kind: "pixels",
+    width_px: WIDTH_PX,
+    height_px: HEIGHT_PX,
     columns: COLUMNS,
     rows: ROWS,
     colour_bits: 8,

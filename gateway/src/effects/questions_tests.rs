@@ -1,0 +1,200 @@
+use std::sync::Mutex;
+
+use gateway_core::vocab::Turn;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tools::{executor::arguments_hash, ports::DeviceStatus};
+
+use super::*;
+use crate::{mail::Address, roster::Present};
+
+struct House {
+    questions: Arc<Questions>,
+    roster: Arc<Roster>,
+}
+
+impl House {
+    fn new() -> Self {
+        let roster = Arc::new(Roster::default());
+        let registry = Arc::new(Registry::with_built_ins().unwrap());
+        Self { questions: Arc::new(Questions::new(roster.clone(), registry)), roster }
+    }
+
+    fn connect(&self, device: &str) -> mpsc::Receiver<Mail> {
+        let (mail, letters): (Address, _) = mpsc::channel(4);
+        let status = Arc::new(Mutex::new(DeviceStatus::default()));
+        assert!(self.roster.enter(device, Present { session: 1, user: "ann".into(), mail, status }, 9));
+        letters
+    }
+
+    fn ask(&self, device: &str) -> tokio::task::JoinHandle<ApprovalOutcome> {
+        self.ask_until(device, CancellationToken::new())
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a test stands in for the work of a turn")]
+    fn ask_until(&self, device: &str, cancel: CancellationToken) -> tokio::task::JoinHandle<ApprovalOutcome> {
+        let questions = self.questions.clone();
+        let arguments = json!({"text": "shopping"});
+        let request = ConsentRequest {
+            user: "ann".into(),
+            device: device.into(),
+            turn: Turn { id: 3, revision: 0 },
+            call_id: "c1".into(),
+            tool: "note.delete".into(),
+            question: "Delete the note \"shopping\"?".into(),
+            arguments_hash: arguments_hash("note.delete", &arguments),
+            arguments,
+        };
+        tokio::spawn(async move { questions.ask(request, cancel).await })
+    }
+}
+
+async fn asked(letters: &mut mpsc::Receiver<Mail>) -> Approval {
+    match letters.recv().await {
+        Some(Mail::Input(Input::ApprovalAsked(approval))) => approval,
+        _ => panic!("no question came"),
+    }
+}
+
+#[tokio::test]
+async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arguments_only() {
+    let hash = arguments_hash("note.delete", &json!({"text": "shopping"}));
+    let other = arguments_hash("note.delete", &json!({"text": "everything"}));
+    let renamed = arguments_hash("note.remove", &json!({"text": "shopping"}));
+    for (device, hash, expected) in [
+        ("glasses", hash, ApprovalOutcome::Approved),
+        ("glasses", other, ApprovalOutcome::Denied),
+        ("glasses", renamed, ApprovalOutcome::Denied),
+        ("phone", hash, ApprovalOutcome::Denied),
+    ] {
+        let house = House::new();
+        let mut letters = house.connect("glasses");
+        let outcome = house.ask("glasses");
+        let id = asked(&mut letters).await.id;
+        house.questions.settle(id, device, hash, ApprovalOutcome::Approved);
+        assert_eq!(outcome.await.unwrap(), expected, "{device} {hash}");
+        assert!(house.questions.list().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_decision_about_a_question_that_is_settled_or_of_no_one_changes_nothing() {
+    let house = House::new();
+    let mut letters = house.connect("glasses");
+    let first = house.ask("glasses");
+    let approval = asked(&mut letters).await;
+    let (id, hash) = (approval.id, approval.arguments_hash);
+    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Denied);
+    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Approved);
+    assert_eq!(first.await.unwrap(), ApprovalOutcome::Denied);
+    // A second question of the same kind is another one: the replayed yes has its number no more.
+    let second = house.ask("glasses");
+    let again = asked(&mut letters).await;
+    assert_ne!(again.id, id);
+    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Approved);
+    house.questions.settle(id.wrapping_sub(1), "glasses", hash, ApprovalOutcome::Approved);
+    house.questions.settle(again.id, "glasses", hash, ApprovalOutcome::Expired);
+    assert_eq!(second.await.unwrap(), ApprovalOutcome::Expired);
+}
+
+#[tokio::test]
+async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
+    let mut firsts = std::collections::BTreeSet::new();
+    for _ in 0..8 {
+        let house = House::new();
+        let mut letters = house.connect("glasses");
+        let outcome = house.ask("glasses");
+        let id = asked(&mut letters).await.id;
+        assert!((1..=u64::from(u32::MAX)).contains(&id), "it must fit the wire");
+        firsts.insert(id);
+        outcome.abort();
+    }
+    assert!(firsts.len() > 4, "{firsts:?}");
+}
+
+#[tokio::test]
+async fn glasses_that_are_not_connected_are_not_waited_for() {
+    let house = House::new();
+    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Expired);
+    assert!(house.questions.list().is_empty());
+}
+
+#[tokio::test]
+async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
+    let house = House::new();
+    let mut letters = house.connect("glasses");
+    let cancel = CancellationToken::new();
+    let outcome = house.ask_until("glasses", cancel.clone());
+    asked(&mut letters).await;
+    let mut events = house.questions.watch().unwrap();
+    cancel.cancel();
+    assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Cancelled);
+    assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
+    assert!(house.questions.list().is_empty());
+    // A task whose letter box is gone can ask nobody.
+    drop(letters);
+    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Expired);
+    assert!(house.questions.list().is_empty());
+}
+
+#[tokio::test]
+async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
+    let house = House::new();
+    let mut letters = house.connect("glasses");
+    let mut events = house.questions.watch().unwrap();
+    let outcome = house.ask("glasses");
+    let approval = asked(&mut letters).await;
+    let event = events.recv().await.unwrap();
+    let mut told = serde_json::to_value(&event).unwrap();
+    let time = told["time"].take();
+    assert!(time.as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{time}");
+    assert_eq!(
+        told,
+        json!({
+            "type": "approval_required", "time": null, "id": approval.id, "user": "ann", "device": "glasses",
+            "source": "built_in", "capability": "lorgnette", "function": "note.delete",
+            "parameters": {"text": "shopping"}, "message": "Delete the note \"shopping\"?",
+        })
+    );
+    assert_eq!(house.questions.list(), [event]);
+    house.questions.settle(approval.id, "glasses", approval.arguments_hash, ApprovalOutcome::Denied);
+    let settled = events.recv().await.unwrap();
+    assert_eq!((settled.kind, settled.outcome.as_deref()), (EventKind::ApprovalSettled, Some("denied")));
+    assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Denied);
+}
+
+#[tokio::test]
+async fn an_operators_answer_goes_to_the_core_which_decides() {
+    let house = House::new();
+    let mut letters = house.connect("glasses");
+    let outcome = house.ask("glasses");
+    let approval = asked(&mut letters).await;
+    let core = async {
+        let Some(Mail::Input(Input::ApprovalAnswered { id, choice })) = letters.recv().await else {
+            panic!("no answer came");
+        };
+        assert_eq!((id, choice), (approval.id, ApprovalChoice::Yes));
+        house.questions.settle(id, "glasses", approval.arguments_hash, ApprovalOutcome::Approved);
+    };
+    let (answered, ()) = tokio::join!(house.questions.answer(approval.id, ApprovalChoice::Yes), core);
+    assert_eq!(answered, Ok("approved".to_owned()));
+    assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Approved);
+    let late = house.questions.answer(approval.id, ApprovalChoice::Yes).await;
+    assert_eq!(late, Err(AnswerError::NotOpen(approval.id)));
+    // Where nobody is there to decide, nothing is decided.
+    let second = house.ask("glasses");
+    let waiting = asked(&mut letters).await;
+    drop(letters);
+    let early = house.questions.answer(waiting.id, ApprovalChoice::Yes).await;
+    assert_eq!(early, Err(AnswerError::NotPut(waiting.id)));
+    second.abort();
+}
+
+#[tokio::test]
+async fn only_so_many_may_watch() {
+    let house = House::new();
+    let watching: Vec<_> = std::iter::from_fn(|| house.questions.watch()).take(WATCHERS_MAX + 1).collect();
+    assert_eq!(watching.len(), WATCHERS_MAX);
+    drop(watching);
+    assert!(house.questions.watch().is_some());
+}
