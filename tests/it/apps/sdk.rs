@@ -257,9 +257,20 @@ async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
     gateway.kill().await;
 }
 
-/// The glasses are back, and the app hears them.
+/// The glasses are back, and the app hears them. What is pressed before the app has subscribed again is lost, so that it
+/// is pressed until it is heard.
 async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
-    glasses.press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press).await.expect("pressed");
-    let button = app.told("button").await;
+    let heard = async {
+        loop {
+            glasses
+                .press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press)
+                .await
+                .expect("pressed");
+            if let Ok(button) = tokio::time::timeout(std::time::Duration::from_secs(1), app.told("button")).await {
+                return button;
+            }
+        }
+    };
+    let button = tokio::time::timeout(WAIT, heard).await.expect("a button");
     assert_eq!((&button[1], &button[2]), (&json!("volume_up"), &json!("short")));
 }

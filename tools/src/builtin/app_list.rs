@@ -1,7 +1,7 @@
 //! `app.list`: which mini-apps there are, and which run.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, apps, told};
@@ -32,7 +32,7 @@ impl Tool for AppList {
                 "are any (apps|mini apps|applications) running",
             ],
             guidance: None,
-            flags: READ_ONLY,
+            flags: ToolFlags { always: false, ..READ_ONLY },
         }
     }
 

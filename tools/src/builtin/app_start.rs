@@ -37,7 +37,8 @@ impl Tool for AppStart {
                 "[please] launch [the|my] {app} [please]",
             ],
             guidance: Some("An app's own tools start it by themselves: do not start it first."),
-            flags: ToolFlags { idempotent: true, ..CHANGES },
+            // Most houses have few apps: not among what is always offered.
+            flags: ToolFlags { idempotent: true, always: false, ..CHANGES },
         }
     }
 

@@ -30,7 +30,7 @@ impl Tool for AppStop {
                 "[please] (quit|exit) [the|my] {app} [please]",
             ],
             guidance: None,
-            flags: ToolFlags { idempotent: true, ..CHANGES },
+            flags: ToolFlags { idempotent: true, always: false, ..CHANGES },
         }
     }
 

@@ -44,6 +44,7 @@ pub(super) struct Grammar {
 
 struct Tool {
     name: String,
+    always: bool,
     required: Vec<String>,
 }
 
@@ -91,6 +92,7 @@ impl Grammar {
             }
             let required = tool.input_schema.get("required").and_then(Value::as_array);
             grammar.tools.push(Tool {
+                always: spec.flags.always,
                 name: tool.name.clone(),
                 required: required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
             });
@@ -293,10 +295,12 @@ impl Grammar {
         sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
     }
 
-    /// One sentence for each of the first `count` tools.
+    /// One sentence for each of the first `count` tools; those that every house uses come first.
     pub fn examples(&self, count: usize) -> Vec<String> {
         let mut out = Vec::new();
-        for tool in 0..self.tools.len() {
+        let tools = || 0..self.tools.len();
+        let usual = tools().filter(|tool| self.tools[*tool].always);
+        for tool in usual.chain(tools().filter(|tool| !self.tools[*tool].always)) {
             let own = || self.templates.iter().filter(|template| template.tool == tool);
             let free = |template: &&Template| {
                 let slots = template.program.iter();
