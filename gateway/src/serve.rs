@@ -116,8 +116,12 @@ pub async fn start(config: Checked) -> Result<Running> {
         style: Style::default(),
     };
     let restored = registry
-        // Installed apps are offered already, from what is kept of themselves.
-        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| !matches!(source, Source::App(_)))
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| match source {
+            // Installed apps are offered already, from what is kept of themselves.
+            Source::App(_) => false,
+            Source::Mcp(server) => mcp.has_server(server),
+            Source::BuiltIn | Source::Device(_) => true,
+        })
         .context("reading the catalogue of tools")?;
     tracing::debug!(restored, "tools of apps and servers as they were last known");
     let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);

@@ -1,3 +1,5 @@
+//! Questions are settled only by those who were asked, and only for what was asked.
+
 use std::sync::Mutex;
 
 use gateway_core::vocab::Turn;

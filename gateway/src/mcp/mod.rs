@@ -92,6 +92,13 @@ impl Prepared {
     }
 }
 
+impl Prepared {
+    /// Whether the configuration names this server.
+    pub fn has_server(&self, name: &str) -> bool {
+        self.servers.iter().any(|server| server.name == name)
+    }
+}
+
 impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let http = match (self.config.http, self.config.without_key) {
@@ -126,6 +133,9 @@ impl Mcp {
         let Prepared { servers, keys, config } = prepared;
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
+        for secret in servers.iter().flat_map(Server::secrets) {
+            executor.secrets().keep(&secret);
+        }
         let pool = Pool::start(servers, config.flatten.clone(), executor.registry());
         let device_of = move |user: &str| {
             let all = roster.all();

@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 
+use crate::secret::Secret;
+
 /// Longest name of a server: it is in front of each of its tools' names.
 const NAME_BYTES_MAX: usize = 32;
 /// Servers: each is a process or a connection on a small box.
@@ -38,6 +40,8 @@ pub struct Raw {
     /// Longest time of a call in milliseconds.
     #[serde(alias = "timeout_ms")]
     pub timeout_ms: Option<u32>,
+    /// Sentence templates by tool, so that its tools can be spoken to without a model.
+    pub phrases: BTreeMap<String, Vec<String>>,
     /// Written down, not used.
     pub disabled: bool,
     /// What else stands there.
@@ -73,6 +77,8 @@ pub struct Server {
     pub approval: Approval,
     /// Longest time of a call in milliseconds.
     pub timeout_ms: Option<u32>,
+    /// Sentence templates by tool.
+    pub phrases: BTreeMap<String, Vec<String>>,
 }
 
 /// How a server is reached.
@@ -110,6 +116,16 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
+    /// Values that nobody but the server may see.
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> {
+        let (Reach::Stdio { env: values, .. } | Reach::Http { headers: values, .. }) = &self.reach;
+        values.values().map(|value| {
+            // Of `Bearer KEY` the key alone gives it away.
+            let key = value.rsplit_once(' ').map_or(value.as_str(), |(_, key)| key);
+            Secret::new(key)
+        })
+    }
+
     /// Whether a tool of the server is wanted.
     pub fn wants(&self, tool: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|name| name == tool);
@@ -166,6 +182,7 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
         deny: raw.deny,
         approval: raw.approval,
         timeout_ms: raw.timeout_ms,
+        phrases: raw.phrases,
     }))
 }
 

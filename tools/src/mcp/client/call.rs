@@ -235,13 +235,11 @@ impl Drop for Open {
 /// Runs the calls of one server's tools.
 pub(super) struct McpRunner {
     server: Arc<Downstream>,
-    prefix: String,
 }
 
 impl McpRunner {
     pub(super) fn new(server: Arc<Downstream>) -> Self {
-        let prefix = format!("{}.", server.config.name);
-        Self { server, prefix }
+        Self { server }
     }
 }
 
@@ -249,8 +247,6 @@ impl McpRunner {
 impl Runner for McpRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
         let name = &self.server.config.name;
-        // The prefix is ours: it was put there when the tool was registered.
-        let local = call.name.strip_prefix(&self.prefix).unwrap_or(&call.name);
         let wearer = Wearer {
             server: name.clone(),
             consent: context.ports.consent.clone(),
@@ -268,7 +264,7 @@ impl Runner for McpRunner {
         };
         let behalf = OnBehalf { caller: context.caller.clone(), wearer: Some(wearer) };
         let wait = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
-        let outcome = self.server.call_tool(local, call.arguments, &behalf, wait).await;
+        let outcome = self.server.call_tool(&context.local_name, call.arguments, &behalf, wait).await;
         if let Some(caller) = &context.caller {
             keep_exact(caller.as_ref(), &outcome);
         }

@@ -1,10 +1,11 @@
 //! From a server's words to the house's: definitions and results.
 
-use gateway_core::vocab::{Attachment, ErrorCode, ToolFlags, ToolResult, ToolSpec};
+use gateway_core::vocab::{Attachment, ErrorCode, Phrases, ToolFlags, ToolResult, ToolSpec};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
+    definition::{self, Naming},
     limits::{DESCRIPTION_BYTES_MAX, MESSAGE_BYTES_MAX},
     mcp::config::{Approval, Server},
     reply::cut,
@@ -12,6 +13,9 @@ use crate::{
 
 /// Bytes of all attachments of a result: some photos; they stay in memory until the turn ends.
 const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Language of the templates that a configuration gives to a tool.
+const LANGUAGE: &str = "en";
 
 /// A definition under its full name.
 pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
@@ -28,6 +32,10 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
         Approval::Changes => !read_only,
         Approval::Never => false,
     };
+    let mut said = extensions(server, tool);
+    if let Some(templates) = server.phrases.get(tool.name.as_ref()) {
+        said.phrases.push(Phrases { language: LANGUAGE.to_owned(), templates: templates.clone() });
+    }
     ToolSpec {
         name: format!("{}.{}", server.name, tool.name),
         description: cut(&crate::arguments::clean(description), DESCRIPTION_BYTES_MAX),
@@ -37,13 +45,40 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
             read_only,
             idempotent: read_only || hint(|hints| hints.idempotent_hint) == Some(true),
             destructive,
-            requires_approval,
+            requires_approval: requires_approval || said.flags.requires_approval,
             persistent: true,
-            ..ToolFlags::default()
+            ..said.flags
         },
-        timeout_ms: server.timeout_ms,
-        category: Some("mcp".to_owned()),
-        ..ToolSpec::default()
+        timeout_ms: server.timeout_ms.or(said.timeout_ms),
+        category: said.category.or_else(|| Some("mcp".to_owned())),
+        // No server starts the apps of others.
+        app: None,
+        ..said
+    }
+}
+
+/// What only our own extensions say, under `_meta.mentraExtensions`: phrases, guidance, limits.
+fn extensions(server: &Server, tool: &Tool) -> ToolSpec {
+    let Some(said) = tool.meta.as_ref().and_then(|meta| meta.0.get("mentraExtensions")) else {
+        return ToolSpec::default();
+    };
+    let definition = json!({
+        "name": tool.name,
+        "description": tool.name,
+        "inputSchema": *tool.input_schema,
+        "mentraExtensions": said,
+    });
+    match definition::read(&definition, Naming::Server(&server.name)) {
+        Ok((spec, _, report)) => {
+            if !report.is_empty() {
+                tracing::info!(server = server.name, tool = %tool.name, %report, "extensions that were not taken");
+            }
+            spec
+        }
+        Err(error) => {
+            tracing::warn!(server = server.name, %error, "the extensions of a tool were not taken");
+            ToolSpec::default()
+        }
     }
 }
 

@@ -38,7 +38,6 @@ const LIST_MS_MAX: u64 = 20_000;
 /// Keeps a server until `stop`.
 pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop: CancellationToken) {
     let name = server.config.name.clone();
-    let source = Source::Mcp(name.clone());
     let pauses = || {
         ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(PAUSE_MS_MIN))
@@ -84,7 +83,6 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             () = stop.cancelled() => {}
         }
     }
-    registry.unregister(&source, &Scope::Global);
 }
 
 /// Until the connection ends: why it did, and whether it had held.
@@ -235,24 +233,24 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
 /// Offers the tools; what is wrong with one does not keep the others out.
 fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>, registry: &Registry) {
     let name = &server.config.name;
-    let mut specs: Vec<ToolSpec> = Vec::new();
+    let mut named: Vec<(ToolSpec, String)> = Vec::new();
     for tool in tools {
         let spec = convert::spec(&server.config, tool);
         match registry::check(&spec) {
-            Ok(_) => specs.push(spec),
+            Ok(_) => named.push((spec, tool.name.to_string())),
             Err(error) => tracing::warn!(server = name, %error, "a tool of an MCP server was left out"),
         }
     }
     loop {
         let runner = Arc::new(McpRunner::new(server.clone()));
-        match registry.register(Source::Mcp(name.clone()), Scope::Global, specs.clone(), runner) {
+        match registry.register_named(Source::Mcp(name.clone()), Scope::Global, named.clone(), runner) {
             Ok(revision) => {
-                tracing::info!(server = name, tools = specs.len(), revision, "tools of an MCP server");
+                tracing::info!(server = name, tools = named.len(), revision, "tools of an MCP server");
                 return;
             }
-            Err(RegisterError::NameTaken { tool, by }) if specs.iter().any(|spec| spec.name == tool) => {
+            Err(RegisterError::NameTaken { tool, by }) if named.iter().any(|(spec, _)| spec.name == tool) => {
                 tracing::warn!(server = name, tool, ?by, "a tool of an MCP server was left out: its name is taken");
-                specs.retain(|spec| spec.name != tool);
+                named.retain(|(spec, _)| spec.name != tool);
             }
             Err(error) => {
                 tracing::warn!(server = name, %error, "the tools of an MCP server were left out");
