@@ -91,7 +91,7 @@ impl Grammar {
             }
             let required = tool.input_schema.get("required").and_then(Value::as_array);
             grammar.tools.push(Tool {
-                always: spec.flags.always,
+                always: tool.flags.always,
                 name: tool.name.clone(),
                 required: required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
             });
