@@ -400,9 +400,22 @@ impl Host {
             return Ok(false);
         }
         match tokio::time::timeout(deadline, outcome).await {
-            Ok(Ok(outcome)) => outcome.map(|()| true),
+            Ok(Ok(Ok(()))) => {
+                self.settled(user).await;
+                Ok(true)
+            }
+            Ok(Ok(Err(why))) => Err(why),
             Ok(Err(_)) => Err("the gateway is stopping".to_owned()),
             Err(_) => Err("it was not ready in time".to_owned()),
+        }
+    }
+
+    /// Waits until what is to be remembered of a user's apps is on disk: writes take effect in their order, so that one
+    /// that changes nothing tells. Who says that an app runs finds it running after a power cut.
+    async fn settled(&self, user: &str) {
+        let barrier = Write::RemoveRow { kind: Kind::AppSessions, owner: user.to_owned(), key: vec![0] };
+        if let Err(error) = self.store.write(barrier).await {
+            tracing::warn!(%error, "whether an app runs is not remembered");
         }
     }
 
