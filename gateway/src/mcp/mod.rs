@@ -157,16 +157,16 @@ impl Mcp {
         };
         match self.admit(class, &request, peer) {
             Ok(user) => http.answer(Who { user, class }, request).await,
-            Err(refusal) => refusal,
+            Err(refusal) => *refusal,
         }
     }
 
-    fn admit(&self, class: ClientClass, request: &Request<Incoming>, peer: SocketAddr) -> Result<String, Reply> {
+    fn admit(&self, class: ClientClass, request: &Request<Incoming>, peer: SocketAddr) -> Result<String, Box<Reply>> {
         let unauthorized = |text| {
             let mut reply = plain(StatusCode::UNAUTHORIZED, text);
             let challenge = header::HeaderValue::from_static("Bearer");
             reply.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            reply
+            Box::new(reply)
         };
         let Some(given) = request.headers().get(header::AUTHORIZATION) else {
             let local = self.without_key && class == ClientClass::Internal && peer.ip().to_canonical().is_loopback();
@@ -182,9 +182,10 @@ impl Mcp {
         let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
         match key.and_then(|key| self.keys.find(key)) {
             Some((user, of)) if of == class => Ok(user.to_owned()),
-            Some(_) => {
-                Err(plain(StatusCode::FORBIDDEN, "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n"))
-            }
+            Some(_) => Err(Box::new(plain(
+                StatusCode::FORBIDDEN,
+                "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n",
+            ))),
             None => Err(unauthorized("this key is not known here\n")),
         }
     }
