@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
 
 /// Longest name of a server: it is in front of each of its tools' names.
@@ -32,8 +33,9 @@ pub struct Raw {
     pub allow: Option<Vec<String>>,
     /// None of these tools.
     pub deny: Vec<String>,
+    /// Which classes of clients see it; absent: all.
+    pub clients: Option<Vec<ClientClass>>,
     /// Which calls ask first.
-    #[serde(alias = "approval")]
     pub approval: Approval,
     /// Longest time of a call in milliseconds.
     #[serde(alias = "timeout_ms")]
@@ -69,6 +71,8 @@ pub struct Server {
     pub allow: Option<Vec<String>>,
     /// None of these tools.
     pub deny: Vec<String>,
+    /// Which classes of clients see it; absent: all.
+    pub clients: Option<Vec<ClientClass>>,
     /// Which calls ask first.
     pub approval: Approval,
     /// Longest time of a call in milliseconds.
@@ -110,6 +114,11 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
+    /// Whether clients of this class see it.
+    pub fn is_for(&self, class: ClientClass) -> bool {
+        self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
+    }
+
     /// Whether a tool of the server is wanted.
     pub fn wants(&self, tool: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|name| name == tool);
@@ -164,6 +173,7 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
         reach,
         allow: raw.allow,
         deny: raw.deny,
+        clients: raw.clients,
         approval: raw.approval,
         timeout_ms: raw.timeout_ms,
     }))

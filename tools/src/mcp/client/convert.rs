@@ -42,6 +42,7 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
             ..ToolFlags::default()
         },
         timeout_ms: server.timeout_ms,
+        clients: server.clients.clone(),
         category: Some("mcp".to_owned()),
         ..ToolSpec::default()
     }
