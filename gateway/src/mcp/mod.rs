@@ -192,10 +192,10 @@ impl Mcp {
         let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
         match key.and_then(|key| self.keys.find(key)) {
             Some((user, of)) if of == class => Ok(user.to_owned()),
-            Some(_) => {
-                let text = "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n";
-                Err(Box::new(plain(StatusCode::FORBIDDEN, text)))
-            }
+            Some(_) => Err(Box::new(plain(
+                StatusCode::FORBIDDEN,
+                "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n",
+            ))),
             None => Err(unauthorized("this key is not known here\n")),
         }
     }

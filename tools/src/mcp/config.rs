@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
 
 use crate::secret::Secret;
@@ -34,8 +35,9 @@ pub struct Raw {
     pub allow: Option<Vec<String>>,
     /// None of these tools.
     pub deny: Vec<String>,
+    /// Which classes of clients see it; absent: all.
+    pub clients: Option<Vec<ClientClass>>,
     /// Which calls ask first.
-    #[serde(alias = "approval")]
     pub approval: Approval,
     /// Longest time of a call in milliseconds.
     #[serde(alias = "timeout_ms")]
@@ -73,6 +75,8 @@ pub struct Server {
     pub allow: Option<Vec<String>>,
     /// None of these tools.
     pub deny: Vec<String>,
+    /// Which classes of clients see it; absent: all.
+    pub clients: Option<Vec<ClientClass>>,
     /// Which calls ask first.
     pub approval: Approval,
     /// Longest time of a call in milliseconds.
@@ -124,6 +128,9 @@ impl Server {
             let key = value.rsplit_once(' ').map_or(value.as_str(), |(_, key)| key);
             Secret::new(key)
         })
+    /// Whether clients of this class see it.
+    pub fn is_for(&self, class: ClientClass) -> bool {
+        self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
     }
 
     /// Whether a tool of the server is wanted.
@@ -180,6 +187,7 @@ pub fn check(name: &str, raw: Raw, variable: &dyn Fn(&str) -> Option<String>) ->
         reach,
         allow: raw.allow,
         deny: raw.deny,
+        clients: raw.clients,
         approval: raw.approval,
         timeout_ms: raw.timeout_ms,
         phrases: raw.phrases,

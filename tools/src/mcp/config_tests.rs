@@ -63,3 +63,11 @@ fn a_servers_secrets_are_not_printed() {
     let servers = file(r#"{"mcpServers": {"a": {"command": "x", "env": {"K": "${TOKEN}"}}}}"#).unwrap();
     assert!(!format!("{servers:?}").contains("s3cret"));
 }
+
+#[test]
+fn a_server_may_be_for_some_clients_only() {
+    let servers =
+        file(r#"{"mcpServers": {"a": {"command": "x", "clients": ["internal"]}, "b": {"command": "x"}}}"#).unwrap();
+    assert!(servers[0].is_for(ClientClass::Internal) && !servers[0].is_for(ClientClass::External));
+    assert!(servers[1].is_for(ClientClass::External));
+}

@@ -49,6 +49,7 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
             persistent: true,
             ..said.flags
         },
+        clients: server.clients.clone().or(said.clients),
         timeout_ms: server.timeout_ms.or(said.timeout_ms),
         category: said.category.or_else(|| Some("mcp".to_owned())),
         // No server starts the apps of others.

@@ -238,7 +238,7 @@ impl ServerHandler for Session {
     ) -> Result<GetPromptResponse, ErrorData> {
         let prefixes = self.endpoint.hub.pool.prefixes();
         let (server, name) = prefixes.name_in(&request.name).ok_or_else(|| no_prompt(&request.name))?;
-        let server = self.endpoint.hub.pool.server(server).ok_or_else(|| no_prompt(&request.name))?.clone();
+        let server = self.endpoint.server(server).ok_or_else(|| no_prompt(&request.name))?.clone();
         let mut params = GetPromptRequestParams::new(name);
         params.arguments = request.arguments.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
@@ -291,7 +291,7 @@ impl ServerHandler for Session {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let prefixes = self.endpoint.hub.pool.prefixes();
         let (server, uri) = prefixes.uri_in(&request.uri).ok_or_else(|| no_resource(&request.uri))?;
-        let server = self.endpoint.hub.pool.server(server).ok_or_else(|| no_resource(&request.uri))?.clone();
+        let server = self.endpoint.server(server).ok_or_else(|| no_resource(&request.uri))?.clone();
         let params = ReadResourceRequestParams::new(uri);
         let what = arguments_hash(&format!("resource {}", request.uri), &Value::Null);
         let prefixes = prefixes.clone();
@@ -338,7 +338,7 @@ impl ServerHandler for Session {
             _ => return Ok(CompleteResult::default()),
         };
         params.meta = None;
-        let Some(server) = self.endpoint.hub.pool.server(server) else {
+        let Some(server) = self.endpoint.server(server) else {
             return Ok(CompleteResult::default());
         };
         let completed = server.complete(params, Duration::from_millis(REQUEST_MS_MAX)).await;
@@ -376,7 +376,7 @@ impl ServerHandler for Session {
                 return Ok(());
             }
         }
-        let server = pool.server(server).ok_or_else(|| no_resource(&request.uri))?;
+        let server = self.endpoint.server(server).ok_or_else(|| no_resource(&request.uri))?;
         if server.watch(uri).await { Ok(()) } else { Err(ErrorData::internal_error("too many subscriptions", None)) }
     }
 

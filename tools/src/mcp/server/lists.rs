@@ -9,7 +9,10 @@ use rmcp::{
 };
 
 use super::Endpoint;
-use crate::registry::{Registered, Source};
+use crate::{
+    mcp::client::Downstream,
+    registry::{Registered, Source},
+};
 
 /// Items of one page: a page of large schemas stays below a megabyte.
 const PAGE_MAX: usize = 250;
@@ -55,6 +58,16 @@ impl Endpoint {
         found.filter(|tool| self.may_see(&tool.spec)).cloned()
     }
 
+    /// The downstream servers that the client sees.
+    fn servers(&self) -> impl Iterator<Item = &Arc<Downstream>> {
+        self.hub.pool.servers().filter(|server| server.config.is_for(self.who.class))
+    }
+
+    /// The downstream server of this name, where the client sees it.
+    pub(super) fn server(&self, name: &str) -> Option<&Arc<Downstream>> {
+        self.hub.pool.server(name).filter(|server| server.config.is_for(self.who.class))
+    }
+
     fn may_see(&self, spec: &ToolSpec) -> bool {
         spec.clients.as_ref().is_none_or(|clients| clients.contains(&self.who.class))
     }
@@ -81,7 +94,7 @@ impl Endpoint {
     /// All prompts, by the names that the client sees.
     pub(super) fn prompts(&self) -> BTreeMap<String, Prompt> {
         let mut seen = BTreeMap::new();
-        for server in self.hub.pool.servers() {
+        for server in self.servers() {
             for prompt in server.offers().prompts.iter() {
                 let name = self.hub.pool.prefixes().name_out(&server.config.name, &prompt.name);
                 let mut prompt = prompt.clone();
@@ -95,7 +108,7 @@ impl Endpoint {
     /// All resources, by the URIs that the client sees.
     pub(super) fn resources(&self) -> BTreeMap<String, Resource> {
         let mut seen = BTreeMap::new();
-        for server in self.hub.pool.servers() {
+        for server in self.servers() {
             for resource in server.offers().resources.iter() {
                 let uri = self.hub.pool.prefixes().uri_out(&server.config.name, &resource.uri);
                 let mut resource = resource.clone();
@@ -109,7 +122,7 @@ impl Endpoint {
     /// All templates, likewise.
     pub(super) fn templates(&self) -> BTreeMap<String, ResourceTemplate> {
         let mut seen = BTreeMap::new();
-        for server in self.hub.pool.servers() {
+        for server in self.servers() {
             for template in server.offers().templates.iter() {
                 let uri = self.hub.pool.prefixes().uri_out(&server.config.name, &template.uri_template);
                 let mut template = template.clone();
