@@ -128,6 +128,8 @@ impl Server {
             let key = value.rsplit_once(' ').map_or(value.as_str(), |(_, key)| key);
             Secret::new(key)
         })
+    }
+
     /// Whether clients of this class see it.
     pub fn is_for(&self, class: ClientClass) -> bool {
         self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
