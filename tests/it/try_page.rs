@@ -87,7 +87,7 @@ async fn a_newcomer_talks_to_the_page() {
 
     browser.look(1000, 900, "light").await;
     browser.open(&page).await;
-    browser.until("document.querySelector('#rows')?.childElementCount === 5").await;
+    browser.until("document.querySelectorAll('#rows text').length === 5").await;
     browser.shot("1-idle-light").await;
     browser.look(1000, 900, "dark").await;
     browser.shot("1-idle-dark").await;
