@@ -21,7 +21,9 @@ const SIMULATOR: &str = "lorgnette-sim";
 const APP: &str = "reminders";
 /// By this gateway and app know one another; both run here and now only.
 const APP_KEY: &str = "demo";
-/// How its readiness line begins: `ready at http://ADDRESS`.
+/// The MCP server, an example too; the gateway starts and ends it.
+const SERVER: &str = "shopping_list";
+/// How the app's readiness line begins: `ready at http://ADDRESS`.
 const APP_READY: &str = "ready at ";
 /// How the gateway's readiness line begins: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
 const READY: &str = "ready ";
@@ -38,7 +40,7 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
         }
     };
     step("system packages", || needs::require(&[&needs::BUILD, &needs::FETCH]))?;
-    step("build", || cargo::build_programs(places, &[GATEWAY, SIMULATOR], &[APP]))?;
+    step("build", || cargo::build_programs(places, &[GATEWAY, SIMULATOR], &[APP, SERVER]))?;
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
     let model = if with_model { Some(llm::prepare(places)?) } else { None };
@@ -55,7 +57,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
     let data = DataFolder::create()?;
     let house = House { places, config: data.0.join("lorgnette.toml"), glasses: data.0.join("glasses") };
-    fs::write(&house.config, configuration(&data.0, model)).map_err(Failure::at(&house.config))?;
+    fs::write(&house.config, configuration(places, &data.0, model)).map_err(Failure::at(&house.config))?;
     let log = kept.join("gateway.log");
     let (gateway, ready) = step("start the gateway", || Gateway::start(house.gateway().arg("serve"), READY, &log))?;
     let (web, quic) = (word_after(&ready, "web")?, word_after(&ready, "quic")?);
@@ -71,7 +73,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         demo.arg("demo");
         demo.args(["--gateway-ws", &format!("ws://{web}/glasses")]);
         demo.args(["--gateway-quic", &format!("quic://{quic}")]);
-        demo.arg("--with-app");
+        demo.args(["--with-app", "--with-server"]);
         demo.arg("--heard").arg(&kept);
         if model.is_some() {
             demo.arg("--with-model");
@@ -88,7 +90,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
 }
 
 /// `model` is the address of a chat-completions server, if one was started.
-fn configuration(data: &Path, model: Option<&str>) -> String {
+fn configuration(places: &Places, data: &Path, model: Option<&str>) -> String {
     let mut text =
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n", data.join("gateway"));
     if let Some(address) = model {
@@ -96,6 +98,7 @@ fn configuration(data: &Path, model: Option<&str>) -> String {
         // It chats, and calls no tools by itself.
         text.push_str("tools = false\ncommands_offline = true\n");
     }
+    text.push_str(&format!("[mcp.servers.shopping]\ncommand = {:?}\n", places.example(SERVER)));
     text
 }
 

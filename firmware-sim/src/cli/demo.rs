@@ -25,6 +25,9 @@ pub(super) struct Arguments {
     /// Call the example of a mini-app, too (`reminders` of the kit), which the gateway must have.
     #[arg(long)]
     with_app: bool,
+    /// Call the example of an MCP server, too (`shopping_list`), which the gateway must have.
+    #[arg(long)]
+    with_server: bool,
     /// Seconds to wait for an answer.
     #[arg(long, default_value_t = 30)]
     wait_s: u64,
@@ -76,9 +79,16 @@ const OF_AN_APP: Scene = Scene {
     proof: Proof::Answer(&["keep in mind the train"]),
 };
 
+const OF_A_SERVER: Scene = Scene {
+    title: "a tool of an MCP server",
+    file: "5-mcp.wav",
+    sentence: "Hey Mentra, put apples on my shopping list.",
+    proof: Proof::Answer(&["on the shopping list"]),
+};
+
 const OVER_QUIC: Scene = Scene {
     title: "the time, over QUIC",
-    file: "5-time.wav",
+    file: "6-time.wav",
     sentence: "Hey Mentra, what time is it?",
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
@@ -86,7 +96,7 @@ const OVER_QUIC: Scene = Scene {
 /// No tool knows this.
 const OF_A_MODEL: Scene = Scene {
     title: "a question to the language model",
-    file: "6-question.wav",
+    file: "8-question.wav",
     sentence: "Hey Mentra, what is the capital of France?",
     proof: Proof::Answer(&["paris"]),
 };
@@ -109,7 +119,9 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         folder,
         wait: Duration::from_secs(arguments.wait_s),
         scenes: 0,
-        total: OVER_WEBSOCKET.len() + 2 + usize::from(arguments.with_app) + usize::from(arguments.with_model),
+        total: OVER_WEBSOCKET.len()
+            + 2
+            + [arguments.with_app, arguments.with_server, arguments.with_model].map(usize::from).iter().sum::<usize>(),
         rows: Vec::new(),
         failures: Vec::new(),
     };
@@ -131,6 +143,9 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     }
     if arguments.with_app {
         stage.play(&mut glasses, &OF_AN_APP).await?;
+    }
+    if arguments.with_server {
+        stage.play(&mut glasses, &OF_A_SERVER).await?;
     }
     glasses.goodbye().await;
 
@@ -241,7 +256,7 @@ impl Stage {
             _ => None,
         });
         self.show_display(glasses);
-        self.keep(glasses, heard_before, "6-interruption.wav")?;
+        self.keep(glasses, heard_before, "7-interruption.wav")?;
         match stopped {
             Some((at_us, played_us)) => {
                 let silent_ms = at_us.saturating_sub(begins_us) / 1_000;
