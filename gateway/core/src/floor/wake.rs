@@ -209,6 +209,28 @@ mod tests {
     }
 
     #[test]
+    fn the_best_reading_wins_and_the_first_of_equals() {
+        let two = Phrases::new(["hey mentra you", "hey mentra"]);
+        assert_eq!(two.strip("Hey Mentra, you see"), Some("see"));
+        let one = Phrases::new(["hey mentra"]);
+        assert_eq!(one.strip("Hey Mentra a, go"), Some("a, go"));
+        let alone = Phrases::new(["mentra"]);
+        assert_eq!(alone.strip("Men t ra, go"), Some("go"));
+    }
+
+    #[test]
+    fn apostrophes_and_inner_full_stops_belong_to_their_word() {
+        let phrases = Phrases::new(["ok mentra", "mentra"]);
+        assert_eq!(phrases.strip("O.K. Mentra what time is it"), Some("what time is it"));
+        assert_eq!(phrases.strip("Mentra's here"), None);
+    }
+
+    #[test]
+    fn of_a_long_text_only_the_beginning_is_read() {
+        assert_eq!(words(&"la ".repeat(1_000)).len(), SEARCHED_WORDS_MAX + 8);
+    }
+
+    #[test]
     fn a_wake_phrase_is_found_behind_echo() {
         let phrases = Phrases::new(["hey mentra", "mentra"]);
         assert_eq!(phrases.find("The capital is Paris hey mantra what about Rome"), Some("what about Rome"));
