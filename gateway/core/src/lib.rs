@@ -1,5 +1,6 @@
 //! Every decision of the gateway, as pure state machines: [`Conversation`](conversation) for one
-//! pair of glasses, [`User`](user) for the wearer behind them. `no_std`, so the compiler proves
+//! pair of glasses, [`User`](user) for the wearer behind them, [`Lives`](app_life) for a wearer's
+//! mini-apps. `no_std`, so the compiler proves
 //! that there is no clock, thread, socket, file or hash-ordered map in here.
 //!
 //! Read [`input`] and [`output`] first: two closed enums are the whole product.
@@ -7,6 +8,7 @@
 extern crate alloc;
 
 mod agent;
+pub mod app_life;
 mod approval;
 pub mod conversation;
 mod display;

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use chat_models::intents::{Decision, Engine};
-use gateway_core::vocab::{ClientClass, Message, Role, ToolCall, Turn};
+use gateway_core::{
+    app_life::StopReason,
+    vocab::{ClientClass, Message, Role, ToolCall, Turn},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -18,7 +21,7 @@ use tools::{
 };
 
 use super::Answer;
-use crate::{apps::life::StopReason, clock, gate::Gate};
+use crate::{clock, gate::Gate};
 
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;

@@ -21,7 +21,7 @@ impl Stage {
     }
 
     fn drain(&mut self) -> Vec<Output> {
-        std::iter::from_fn(|| self.lives.poll_output()).collect()
+        core::iter::from_fn(|| self.lives.poll_output()).collect()
     }
 
     fn input(&mut self, input: Input) -> Vec<Output> {

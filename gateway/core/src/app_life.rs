@@ -4,10 +4,17 @@
 //! lost has [`GRACE_MS`] to come back by itself (`@mentra/sdk` dials again after 1 s and 3 s); then the app is
 //! started anew, or sleeps until glasses are there again.
 
-use std::collections::{BTreeMap, VecDeque};
+use alloc::{
+    borrow::ToOwned,
+    collections::{BTreeMap, VecDeque},
+    format,
+    string::String,
+    vec::Vec,
+};
 
-use gateway_core::vocab::{AppEvent, AppKind};
 use serde::{Deserialize, Serialize};
+
+use crate::vocab::{AppEvent, AppKind};
 
 /// How long a start may take from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// dialled, and the webhook may be tried twice.
@@ -342,7 +349,7 @@ impl Lives {
         if life.state == State::Stopping {
             return;
         }
-        let was = std::mem::replace(&mut life.state, State::Stopping);
+        let was = core::mem::replace(&mut life.state, State::Stopping);
         life.due_us = after(now_us, STOP_MS_MAX);
         let (package, session, connected) =
             (life.card.package.clone(), life.card.session.clone(), life.connection.is_some());
@@ -413,7 +420,7 @@ impl Lives {
     }
 
     fn present(&mut self, now_us: u64, present: bool) {
-        if std::mem::replace(&mut self.present, present) == present {
+        if core::mem::replace(&mut self.present, present) == present {
             return;
         }
         if !present {
@@ -452,5 +459,5 @@ impl Lives {
 }
 
 #[cfg(test)]
-#[path = "life_tests.rs"]
+#[path = "app_life_tests.rs"]
 mod tests;
