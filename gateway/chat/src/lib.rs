@@ -10,6 +10,7 @@ pub mod chat_completions;
 pub mod commands_first;
 pub mod intents;
 pub mod names;
+pub mod provider;
 pub mod scripted;
 pub mod sse;
 

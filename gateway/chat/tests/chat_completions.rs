@@ -149,7 +149,7 @@ fn join(events: Vec<ModelEvent>) -> Vec<ModelEvent> {
 }
 
 fn done(stop: StopReason, input: u32, output: u32) -> ModelEvent {
-    let usage = Usage { input, output };
+    let usage = Usage { input, output, ..Usage::default() };
     ModelEvent::Done { stop, usage }
 }
 

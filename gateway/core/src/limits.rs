@@ -7,6 +7,8 @@ pub const UTTERANCES_PENDING_MAX: usize = 4;
 pub const UTTERANCE_CHARS_MAX: usize = 4_000;
 /// Tool calls in one turn. More is a model that runs in circles.
 pub const CALLS_PER_TURN_MAX: usize = 16;
+/// Pieces of thinking that are kept of one answer: a provider sends one before each call at most.
+pub const THINKING_PARTS_MAX: usize = 32;
 /// Interrupted turns that still wait for results of cancelled calls.
 pub const SETTLING_TURNS_MAX: usize = 4;
 /// Characters that a model may answer in one turn: about ten minutes of speech.

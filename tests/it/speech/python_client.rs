@@ -15,35 +15,24 @@ use tokio::{
 };
 
 use super::ear;
+use crate::cache::{Cache, run};
 use crate::world::{USER, WAIT, World, floor};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python");
 
-/// A Python of our own with the client's requirements: `.cache/python` at the top of the repository.
+/// A Python of our own with the client's requirements.
 fn interpreter() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.cache/python");
-    let python = folder.join("bin/python");
-    let done = folder.join("requirements.done");
-    let wanted = std::fs::read_to_string(Path::new(FOLDER).join("requirements.txt")).expect("requirements.txt");
-    if std::fs::read_to_string(&done).is_ok_and(|found| found == wanted) {
-        return python;
-    }
-    run("python3", &["-m", "venv", &folder.display().to_string()], "apt-get install python3-venv");
-    let requirements = format!("{FOLDER}/requirements.txt");
-    run(
-        &python.display().to_string(),
-        &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", &requirements],
-        "a package registry that pip reaches",
-    );
-    std::fs::write(&done, wanted).expect("the mark");
+    let cache = Cache::lock("python");
+    let python = cache.folder().join("bin/python");
+    let requirements = Path::new(FOLDER).join("requirements.txt");
+    let wanted = std::fs::read_to_string(&requirements).expect("requirements.txt");
+    cache.once(&wanted, |folder| {
+        run(std::process::Command::new("python3").args(["-m", "venv"]).arg(folder), "apt-get install python3-venv");
+        let mut pip = std::process::Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+        run(&mut pip, "a package registry that pip reaches");
+    });
     python
-}
-
-fn run(program: &str, arguments: &[&str], needs: &str) {
-    let output = std::process::Command::new(program).args(arguments).output();
-    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; needs {needs}"));
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {words}; needs {needs}");
 }
 
 /// Runs the client for one turn; its own summary, and what was heard.

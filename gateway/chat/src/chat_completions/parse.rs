@@ -87,6 +87,14 @@ struct Counts {
     prompt_tokens: u32,
     #[serde(default)]
     completion_tokens: u32,
+    #[serde(default)]
+    prompt_tokens_details: CacheCounts,
+}
+
+#[derive(Default, Deserialize)]
+struct CacheCounts {
+    #[serde(default)]
+    cached_tokens: u32,
 }
 
 type Outcome = Result<(), (FailureKind, String)>;
@@ -177,7 +185,11 @@ impl Parser {
             return Err(stream_error(&error));
         }
         if let Some(usage) = chunk.usage {
-            self.usage = Usage { input: usage.prompt_tokens, output: usage.completion_tokens };
+            self.usage = Usage {
+                input: usage.prompt_tokens,
+                cached: usage.prompt_tokens_details.cached_tokens,
+                output: usage.completion_tokens,
+            };
         }
         // Only one answer is ever asked for.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {

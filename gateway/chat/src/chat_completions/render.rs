@@ -105,7 +105,7 @@ fn push_message(message: &Message, names: &mut NameMap, out: &mut Vec<Value>) {
     let mut calls = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { .. } => {}
+            Part::Text { .. } | Part::Thinking { .. } | Part::Image { .. } => {}
             Part::ToolCall { call } => {
                 names.insert_call_id(&call.id);
                 calls.push(json!({

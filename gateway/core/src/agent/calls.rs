@@ -16,6 +16,8 @@ pub(super) struct Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) text: String,
+    /// What the model thought before; opaque.
+    pub(super) thinking: Vec<Part>,
     pub(super) calls: Vec<Pending>,
 }
 
@@ -52,6 +54,10 @@ impl Step {
                 call_id: pending.call.id.clone(),
                 result: pending.result.clone().unwrap_or_default(),
             });
+        }
+        // Thinking alone is no message: it belongs to what follows from it.
+        if !parts.is_empty() {
+            parts.splice(0..0, self.thinking.iter().cloned());
         }
         let mut messages = Vec::new();
         for (role, parts) in [(Role::Assistant, parts), (Role::Tool, results)] {

@@ -38,7 +38,8 @@ fn mark_as_cut(messages: &mut Vec<Message>) {
     use crate::vocab::Part;
     if let Some(last) = messages.last_mut()
         && last.role == Role::Assistant
-        && let [Part::Text { text }] = last.parts.as_mut_slice()
+        && let [rest @ .., Part::Text { text }] = last.parts.as_mut_slice()
+        && rest.iter().all(|part| matches!(part, Part::Thinking { .. }))
     {
         text.push(' ');
         text.push_str(CUT_MARK);

@@ -1,13 +1,14 @@
 //! One step of a turn: what the model says, which tools it wants, what came of them.
 
 use alloc::{string::String, vec, vec::Vec};
+use serde_json::Value;
 
 use super::{Active, Agent, Event, Phase, calls::Pending, phrases};
 use crate::{
     conversation::{Context, Timer},
-    limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX},
+    limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
-    vocab::{ErrorCode, FailureKind, ModelEvent, StopReason, ToolCall, ToolResult, Turn},
+    vocab::{ErrorCode, FailureKind, ModelEvent, Part, StopReason, ToolCall, ToolResult, Turn},
 };
 
 impl Agent {
@@ -27,6 +28,7 @@ impl Agent {
         }
         match event {
             ModelEvent::Text(text) => active.take_text(cx, text),
+            ModelEvent::Thinking { provider, data } => active.take_thinking(provider, data),
             ModelEvent::ToolCall(call) => active.take_call(cx, call),
             ModelEvent::Done { stop, .. } => active.step_done(cx, stop),
             ModelEvent::Failed { kind, .. } => active.model_failed(cx, kind),
@@ -50,6 +52,15 @@ impl Active {
             events.extend(self.step_done(cx, StopReason::Length));
         }
         events
+    }
+
+    fn take_thinking(&mut self, provider: String, data: Value) -> Vec<Event> {
+        if let Some(step) = self.steps.last_mut()
+            && step.thinking.len() < THINKING_PARTS_MAX
+        {
+            step.thinking.push(Part::Thinking { provider, data });
+        }
+        Vec::new()
     }
 
     fn take_call(&mut self, cx: &mut Context, call: ToolCall) -> Vec<Event> {

@@ -2,6 +2,7 @@
 
 use alloc::{string::String, vec, vec::Vec};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::tool::{ToolCall, ToolResult};
 
@@ -27,6 +28,21 @@ pub enum Part {
     Text {
         /// The text.
         text: String,
+    },
+    /// A picture, as the glasses' camera took it.
+    Image {
+        /// Media type, for example `image/jpeg`.
+        mime: String,
+        /// Base64.
+        data: String,
+    },
+    /// What a model thought before it answered. Opaque: given back unchanged to the provider that
+    /// made it, left out for every other one.
+    Thinking {
+        /// The provider, as its adapter calls itself.
+        provider: String,
+        /// What that adapter wants to see again.
+        data: Value,
     },
     /// The assistant wants a tool to run.
     ToolCall {

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::tool::ToolCall;
 
@@ -10,6 +11,13 @@ use super::tool::ToolCall;
 pub enum ModelEvent {
     /// More text of the answer.
     Text(String),
+    /// What it thought, to be kept before the text and the calls that follow from it.
+    Thinking {
+        /// The provider, as its adapter calls itself.
+        provider: String,
+        /// What that adapter wants to see again.
+        data: Value,
+    },
     /// A complete tool call.
     ToolCall(ToolCall),
     /// The answer is complete.
@@ -58,9 +66,12 @@ pub enum FailureKind {
 
 /// Tokens used, as the provider counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
-    /// Tokens of the request.
+    /// Tokens of the request, those from a cache included.
     pub input: u32,
+    /// Of these, tokens that the provider had in its cache.
+    pub cached: u32,
     /// Tokens of the answer.
     pub output: u32,
 }

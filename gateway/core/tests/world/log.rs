@@ -92,6 +92,8 @@ pub fn messages_line(messages: &[Message]) -> String {
         for part in &message.parts {
             parts.push(match part {
                 Part::Text { text } => format!("{} \"{text}\"", role(message.role)),
+                Part::Image { mime, .. } => mime.clone(),
+                Part::Thinking { provider, .. } => format!("thinking of {provider}"),
                 Part::ToolCall { call } => format!("call {}", call.id),
                 Part::ToolResult { call_id, result } => match &result.error {
                     Some(error) => format!("result {call_id} {:?}", error.code),
