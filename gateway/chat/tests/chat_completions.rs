@@ -15,8 +15,10 @@ use std::{
 use chat_models::{
     ChatModel, Request,
     auth::Key,
-    chat_completions::{ChatCompletions, Endpoint, Options, Parser, render},
+    chat_completions::{ChatCompletions, Options, render},
+    http::{Endpoint, Http, KeyHeader},
     names::NameMap,
+    provider::Provider,
 };
 use common::{request, tool};
 use gateway_core::vocab::{
@@ -128,7 +130,7 @@ fn call_answer() -> String {
 
 /// All events of an answer, with neighbouring texts joined.
 fn parse(chunks: &[&[u8]]) -> Vec<ModelEvent> {
-    let mut parser = Parser::new(names());
+    let mut parser = ChatCompletions::new(Options::new("m")).parser(names());
     let mut events = Vec::new();
     for chunk in chunks {
         events.extend(parser.push(chunk));
@@ -364,7 +366,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
+fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> Http {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -376,13 +378,17 @@ fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
         tracing::subscriber::set_global_default(subscriber).expect("the only subscriber");
     });
     let mut endpoint = Endpoint::new(url);
-    endpoint.key = Some(Key::new(KEY).expect("a key"));
+    endpoint.credentials = Some(Arc::new(KeyHeader::bearer(Key::new(KEY).expect("a key"))));
     endpoint.backoff = Duration::from_millis(1);
     change(&mut endpoint);
-    ChatCompletions::new(endpoint, Options::new("m")).expect("a model")
+    Http::new(endpoint, provider()).expect("a model")
 }
 
-async fn ask(model: &ChatCompletions) -> Vec<ModelEvent> {
+fn provider() -> Arc<dyn Provider> {
+    Arc::new(ChatCompletions::new(Options::new("m")))
+}
+
+async fn ask(model: &Http) -> Vec<ModelEvent> {
     let (sender, mut receiver) = mpsc::channel(4);
     let collect = async {
         let mut events = Vec::new();
@@ -543,12 +549,12 @@ async fn cancelling_closes_the_connection_and_ends_without_a_last_event() {
 #[test]
 fn bad_addresses_and_headers_are_refused() {
     for url in ["", "ftp://x/v1", "127.0.0.1:80", "file:///etc"] {
-        let made = ChatCompletions::new(Endpoint::new(url), Options::new("m"));
+        let made = Http::new(Endpoint::new(url), provider());
         assert!(made.is_err(), "{url}");
     }
     let mut endpoint = Endpoint::new("http://127.0.0.1/v1");
     endpoint.headers.push(("x".into(), "secret\nvalue".into()));
-    let error = ChatCompletions::new(endpoint, Options::new("m")).err().expect("refused");
+    let error = Http::new(endpoint, provider()).err().expect("refused");
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
