@@ -44,11 +44,15 @@ fn conversation() -> Request {
     request.system = "Be brief.".into();
     request.max_tokens = Some(50);
     let call = ToolCall { id: "c1".into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) };
-    let result = |result| Part::ToolResult { call_id: "c1".into(), result };
+    let second = ToolCall { id: "c2".into(), ..call.clone() };
+    let result = |id: &str, result| Part::ToolResult { call_id: id.into(), result };
     request.messages.extend([
-        Message { role: Role::Assistant, parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::said("Timer set."))] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))] },
+        Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }, Part::ToolCall { call: second }],
+        },
+        Message { role: Role::Tool, parts: vec![result("c1", ToolResult::said("Timer set."))] },
+        Message { role: Role::Tool, parts: vec![result("c2", ToolResult::failed(ErrorCode::Timeout, "late", true))] },
     ]);
     request
 }
@@ -66,11 +70,14 @@ fn a_request_is_rendered_as_the_api_has_it() {
         body["messages"].as_array().expect("a list")[1..],
         [
             json!({"role": "user", "content": "Set a timer"}),
-            json!({"role": "assistant", "content": "Well.", "tool_calls": [{
-                "id": "c1", "type": "function",
-                "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}}]}),
+            json!({"role": "assistant", "content": "Well.", "tool_calls": [
+                {"id": "c1", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+                {"id": "c2", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+            ]}),
             json!({"role": "tool", "tool_call_id": "c1", "content": "Timer set."}),
-            json!({"role": "tool", "tool_call_id": "c1", "content":
+            json!({"role": "tool", "tool_call_id": "c2", "content":
                 "{\"error\":{\"code\":\"TIMEOUT\",\"message\":\"late\",\"retryable\":true}}"}),
         ]
     );
@@ -166,11 +173,11 @@ fn every_split_of_an_answer_reads_the_same() {
     let expected = [
         // The provider repeated an id of the conversation, and left one out.
         ModelEvent::ToolCall(ToolCall {
-            id: "call_1".into(),
+            id: "call_2".into(),
             name: "timer.set".into(),
             arguments: json!({"seconds": 5}),
         }),
-        ModelEvent::ToolCall(ToolCall { id: "call_2".into(), name: "timer_set".into(), arguments: json!({}) }),
+        ModelEvent::ToolCall(ToolCall { id: "call_3".into(), name: "timer_set".into(), arguments: json!({}) }),
         done(StopReason::ToolCalls, 0, 0),
     ];
     for at in 0..text.len() {
