@@ -6,7 +6,7 @@ mod render;
 
 use crate::{
     Request,
-    dialect::Parser,
+    answer::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };
