@@ -4,10 +4,10 @@
 //! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
 //! sees [`Request`] and [`ModelEvent`].
 
-pub mod answer;
 pub mod auth;
 pub mod chat_completions;
 pub mod commands_first;
+pub mod dialect;
 pub mod failure;
 pub mod http;
 pub mod intents;

@@ -6,7 +6,7 @@ mod render;
 
 use crate::{
     Request,
-    answer::Parser,
+    dialect::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };

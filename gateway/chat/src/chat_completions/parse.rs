@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    answer::{self, Answer, Dialect, Outcome},
+    dialect::{self, Answer, Dialect, Outcome},
     failure,
 };
 
@@ -93,11 +93,11 @@ impl Dialect for Chunks {
             answer.complete();
             return Ok(());
         }
-        self.handle_chunk(answer::json(data)?, answer)
+        self.handle_chunk(dialect::json(data)?, answer)
     }
 
     fn handle_document(&mut self, document: &[u8], answer: &mut Answer) -> Outcome {
-        self.handle_chunk(answer::json(document)?, answer)
+        self.handle_chunk(dialect::json(document)?, answer)
     }
 }
 

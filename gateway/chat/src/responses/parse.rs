@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    answer::{self, Answer, Dialect, Outcome},
+    dialect::{self, Answer, Dialect, Outcome},
     failure::{self, bug},
     responses::PROVIDER,
 };
@@ -131,7 +131,7 @@ impl Dialect for Items {
             answer.complete();
             return Ok(());
         }
-        let event: Event = answer::json(data)?;
+        let event: Event = dialect::json(data)?;
         match event.kind.as_str() {
             "response.output_text.delta" | "response.refusal.delta" => self.handle_text(&event, answer),
             "response.function_call_arguments.delta" => {
@@ -167,7 +167,7 @@ impl Dialect for Items {
     }
 
     fn handle_document(&mut self, document: &[u8], answer: &mut Answer) -> Outcome {
-        self.handle_response(answer::json(document)?, answer)
+        self.handle_response(dialect::json(document)?, answer)
     }
 }
 
