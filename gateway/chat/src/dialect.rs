@@ -16,7 +16,7 @@ use crate::{
 /// Longest text of an answer in bytes: about an hour of speech.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 /// Longest thoughts of an answer in bytes; they travel with the conversation from then on.
-const THINKING_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const THINKING_BYTES_MAX: usize = 1024 * 1024;
 /// Most tool calls in one answer: far more than any sensible answer, few enough to run.
 const CALLS_MAX: usize = 32;
 /// Longest arguments of one call in bytes, and longest id and name.
@@ -45,6 +45,8 @@ pub fn json<T: DeserializeOwned>(data: &[u8]) -> Result<T, Failure> {
 pub struct PartialCall {
     /// The provider's id; empty for none.
     pub id: String,
+    /// The id is one that [`Answer::unique_call_id`] gave.
+    pub id_is_ours: bool,
     /// The provider's name of the tool.
     pub name: String,
     /// JSON text; empty for no arguments.
@@ -111,6 +113,21 @@ impl Answer {
         Ok(self.calls.len() - 1)
     }
 
+    /// The canonical id of a call, for a thought that names it before the call is complete.
+    pub fn unique_call_id(&mut self, id: &str) -> String {
+        self.names.unique_call_id(id)
+    }
+
+    /// Whether a tool of this name was offered.
+    pub fn is_offered(&self, name: &str) -> bool {
+        self.names.tool(name).is_some()
+    }
+
+    /// Whether anything but thoughts has been said.
+    pub fn has_said(&self) -> bool {
+        self.text_bytes > 0 || !self.calls.is_empty()
+    }
+
     /// How many calls there are.
     pub fn calls_len(&self) -> usize {
         self.calls.len()
@@ -142,12 +159,13 @@ impl Answer {
             let mut whole = Vec::new();
             for call in calls {
                 match arguments(&call.arguments) {
-                    Some(arguments) => whole.push(ModelEvent::ToolCall(ToolCall {
-                        id: self.names.unique_call_id(&call.id),
+                    Some(arguments) => {
+                        let id = if call.id_is_ours { call.id } else { self.names.unique_call_id(&call.id) };
                         // A name that was never offered stays as it is: the executor says so.
-                        name: self.names.tool(&call.name).unwrap_or(&call.name).to_owned(),
-                        arguments,
-                    })),
+                        let name = self.names.tool(&call.name).unwrap_or(&call.name).to_owned();
+                        let arguments = self.names.arguments_for_tool(&name, arguments);
+                        whole.push(ModelEvent::ToolCall(ToolCall { id, name, arguments }));
+                    }
                     None => {
                         let name: String = call.name.chars().take(80).collect();
                         self.fail(bug(format!("the arguments of the tool call '{name}' are no JSON object")));

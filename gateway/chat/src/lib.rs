@@ -4,16 +4,19 @@
 //! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
 //! sees [`Request`] and [`ModelEvent`].
 
+pub mod anthropic;
 pub mod auth;
 pub mod chat_completions;
 pub mod commands_first;
 pub mod dialect;
 pub mod failure;
+pub mod gemini;
 pub mod http;
 pub mod intents;
 pub mod names;
 pub mod provider;
 pub mod responses;
+pub mod schema;
 pub mod scripted;
 pub mod sse;
 pub mod transcript;

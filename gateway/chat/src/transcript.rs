@@ -179,7 +179,7 @@ impl<'a> Turns<'a> {
                     said.extend(thoughts.drain(..).map(AssistantPart::Thinking));
                     let (id, name) = (self.call_id(&call.id), names.insert(&call.name));
                     let arguments = match &call.arguments {
-                        arguments @ Value::Object(_) => Cow::Borrowed(arguments),
+                        arguments @ Value::Object(_) => names.arguments_for_provider(&call.name, arguments),
                         _ => Cow::Owned(Value::Object(Map::new())),
                     };
                     outcomes.push(Outcome { id: id.clone(), name: name.clone(), result });
@@ -277,13 +277,22 @@ pub fn offered(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
 
 /// Standing instructions first and the clock last, so that a provider's prefix cache holds.
 pub fn instructions(request: &Request, offered: &[&ToolSpec]) -> String {
-    let mut parts = Vec::new();
-    if !is_blank(&request.system) {
-        parts.push(request.system.clone());
-    }
-    parts.extend(offered.iter().filter_map(|tool| tool.guidance.clone()));
-    parts.push(format!("The wearer's language is {}. Local time is {}.", request.language, local_time(request.now)));
+    let mut parts = vec![standing(request, offered), moment(request)];
+    parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
+}
+
+/// What stays the same from request to request; may be empty.
+pub fn standing(request: &Request, offered: &[&ToolSpec]) -> String {
+    let guidance = offered.iter().filter_map(|tool| tool.guidance.as_deref());
+    let parts: Vec<&str> =
+        std::iter::once(request.system.as_str()).chain(guidance).filter(|part| !is_blank(part)).collect();
+    parts.join("\n\n")
+}
+
+/// What changes: language and time of day.
+pub fn moment(request: &Request) -> String {
+    format!("The wearer's language is {}. Local time is {}.", request.language, local_time(request.now))
 }
 
 fn local_time(now: Timestamp) -> String {

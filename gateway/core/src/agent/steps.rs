@@ -134,7 +134,7 @@ impl Active {
         // The model has ended by itself: there is nothing to cancel.
         self.phase = Phase::Tools;
         let sentence = match kind {
-            FailureKind::Transient | FailureKind::Bug => phrases::MODEL_FAILED,
+            FailureKind::Transient | FailureKind::BadCall | FailureKind::Bug => phrases::MODEL_FAILED,
             FailureKind::Limited => phrases::MODEL_LIMITED,
             FailureKind::Refused => phrases::MODEL_REFUSED,
             FailureKind::Auth => phrases::MODEL_AUTH,
