@@ -108,16 +108,7 @@ fn push_turn(turn: &Turn<'_>, input: &mut Vec<Value>) {
             let content = transcript::only_text(parts).map_or_else(|| content(parts), Value::from);
             input.push(json!({"role": "user", "content": content}));
         }
-        Turn::Assistant(parts) => input.extend(parts.iter().map(|part| match part {
-            AssistantPart::Thinking(item) => (*item).clone(),
-            AssistantPart::Text(text) => json!({"role": "assistant", "content": text}),
-            AssistantPart::Call(call) => json!({
-                "type": "function_call",
-                "call_id": call.id,
-                "name": call.name,
-                "arguments": call.arguments.to_string(),
-            }),
-        })),
+        Turn::Assistant(parts) => input.extend(parts.iter().filter_map(said)),
         Turn::Results(all) => input.extend(all.iter().map(|outcome| {
             json!({
                 "type": "function_call_output",
@@ -126,6 +117,28 @@ fn push_turn(turn: &Turn<'_>, input: &mut Vec<Value>) {
             })
         })),
     }
+}
+
+fn said(part: &AssistantPart<'_>) -> Option<Value> {
+    Some(match part {
+        AssistantPart::Thinking(item) => return is_whole(item).then(|| (*item).clone()),
+        AssistantPart::Text(text) => json!({"role": "assistant", "content": text}),
+        AssistantPart::Call(call) => json!({
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": call.arguments.to_string(),
+        }),
+    })
+}
+
+/// A thought as this adapter stores it; the API refuses anything else.
+fn is_whole(item: &Value) -> bool {
+    let is = |key: &str, test: fn(&Value) -> bool| item.get(key).is_some_and(test);
+    item["type"] == "reasoning"
+        && is("id", Value::is_string)
+        && is("summary", Value::is_array)
+        && is("encrypted_content", Value::is_string)
 }
 
 fn content(parts: &[UserPart<'_>]) -> Value {
