@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Request,
-    names::NameMap,
+    names::{NameMap, Rule},
+    schema::{self, Subset},
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
@@ -52,15 +53,15 @@ impl Options {
 
 /// The body of the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
-    let mut names = NameMap::default();
     let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
-    let tools: Vec<Value> = offered
-        .iter()
+    let mut names = NameMap::of(request, &offered, Rule::Strict);
+    let tools: Vec<Value> = schema::declarations(&offered, Subset::JsonSchema, &mut names)
+        .into_iter()
         .map(|tool| {
             json!({"type": "function", "function": {
-                "name": names.insert(&tool.name),
+                "name": tool.name,
                 "description": tool.description,
-                "parameters": tool.input_schema,
+                "parameters": tool.parameters,
             }})
         })
         .collect();

@@ -205,7 +205,13 @@ impl<'a> Walk<'a> {
         if let Some(Value::String(reference)) = map.get("$ref") {
             match self.resolve(reference) {
                 None => flat.unknown = true,
-                Some(_) if place.trail.contains(&reference.as_str()) => flat.cut = true,
+                // What is in the circle is told once; the second time, only of what kind it is.
+                Some(target) if place.trail.contains(&reference.as_str()) => {
+                    flat.cut = true;
+                    if let Some(kind) = target.get("type").filter(|_| flat.types.is_empty()) {
+                        flat.add_types(kind);
+                    }
+                }
                 Some(target) => {
                     place.trail.push(reference);
                     self.gather(target, flat, place, level + 1);
