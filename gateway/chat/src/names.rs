@@ -1,41 +1,125 @@
 //! Names as a provider takes them, and the exact way back.
+//!
+//! Which name a tool is given depends on the set of tools in a request, never on their order: a tool that is named
+//! legally keeps its name, and of several that would become the same each gets a short hash of its own.
+//!
+//! Sources: the providers' API references. The strict rule is what OpenAI, Anthropic and compatible servers take in
+//! practice; Gemini also takes dots.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use gateway_core::vocab::{Message, Part, ToolSpec};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::Request;
 
 /// Longest name that every provider takes.
-const NAME_CHARS_MAX: usize = 63;
+pub const NAME_CHARS_MAX: usize = 63;
+/// Between the two ends of a name that was too long.
+const ELLIPSIS: &str = "__";
+/// Hexadecimal digits of a hash that tells two names apart.
+const HASH_CHARS: usize = 6;
+
+/// What a provider's names may look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rule {
+    /// `^[A-Za-z][A-Za-z0-9_-]{0,62}$`
+    #[default]
+    Strict,
+    /// `^[A-Za-z][A-Za-z0-9_.-]{0,62}$`
+    Gemini,
+}
+
+/// How the arguments of a tool differ between its own schema and the one that a provider was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// A property's own name, and the one that the provider takes.
+    pub renamed: BTreeMap<String, String>,
+    /// Properties, as the provider calls them, that hold JSON as text, since the provider's schema has no free objects.
+    pub as_text: BTreeSet<String>,
+}
 
 /// Provider names for tools, one to one, and the call ids that are taken already.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMap {
+    rule: Rule,
     to_provider: BTreeMap<String, String>,
     to_tool: BTreeMap<String, String>,
+    changes: BTreeMap<String, Changes>,
     call_ids: BTreeSet<String>,
 }
 
 impl NameMap {
-    /// The provider's name of a tool: matches `^[A-Za-z][A-Za-z0-9_-]{0,62}$`; made on first use.
+    /// Names for these tools, whatever their order.
+    pub fn new<'a>(rule: Rule, tools: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut map = Self { rule, ..Self::default() };
+        let all: BTreeSet<&str> = tools.into_iter().collect();
+        let mut wanted: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for tool in all {
+            wanted.entry(map.sanitised(tool)).or_default().push(tool);
+        }
+        // Who is named legally keeps the name, as does who is alone in wanting one.
+        let mut others = Vec::new();
+        for (name, tools) in wanted {
+            let alone = tools.len() == 1;
+            for tool in tools {
+                if alone || tool == name { map.give(tool, name.clone()) } else { others.push(tool) }
+            }
+        }
+        for tool in others {
+            let name = map.hashed(tool);
+            map.give(tool, name);
+        }
+        map
+    }
+
+    /// Names for everything that a request offers or has called before.
+    pub fn of(request: &Request, offered: &[&ToolSpec], rule: Rule) -> Self {
+        let called = request.messages.iter().flat_map(called);
+        Self::new(rule, offered.iter().map(|tool| tool.name.as_str()).chain(called))
+    }
+
+    /// The provider's name of a tool: matches the rule; made on first use.
     pub fn insert(&mut self, tool: &str) -> String {
         if let Some(known) = self.to_provider.get(tool) {
             return known.clone();
         }
-        let plain = sanitised(tool);
-        let mut name = plain.clone();
-        let mut count = 1_u32;
-        while self.to_tool.contains_key(&name) {
-            count += 1;
-            let suffix = format!("_{count}");
-            let keep = plain.len().min(NAME_CHARS_MAX - suffix.len());
-            name = format!("{}{suffix}", &plain[..keep]);
-        }
-        self.to_provider.insert(tool.to_owned(), name.clone());
-        self.to_tool.insert(name.clone(), tool.to_owned());
+        let plain = self.sanitised(tool);
+        let name = if self.to_tool.contains_key(&plain) { self.hashed(tool) } else { plain };
+        self.give(tool, name.clone());
         name
     }
 
     /// The tool behind a provider's name; none for a name that was never given out.
     pub fn tool(&self, name: &str) -> Option<&str> {
         self.to_tool.get(name).map(String::as_str)
+    }
+
+    /// Remembers how a tool's schema was changed for the provider.
+    pub fn insert_changes(&mut self, tool: &str, changes: Changes) {
+        if changes != Changes::default() {
+            self.changes.insert(tool.to_owned(), changes);
+        }
+    }
+
+    /// Arguments of a call as the provider was taught to write them.
+    pub fn arguments_for_provider<'a>(&self, tool: &str, arguments: &'a Value) -> Cow<'a, Value> {
+        match self.changes.get(tool) {
+            Some(changes) => Cow::Owned(changes.forth(arguments.clone(), false)),
+            None => Cow::Borrowed(arguments),
+        }
+    }
+
+    /// Arguments of a call as the tool's own schema has them.
+    pub fn arguments_for_tool(&self, tool: &str, arguments: Value) -> Value {
+        match self.changes.get(tool) {
+            Some(changes) => changes.back(arguments, false),
+            None => arguments,
+        }
     }
 
     /// Marks a call id as taken.
@@ -56,36 +140,151 @@ impl NameMap {
         self.call_ids.insert(unique.clone());
         unique
     }
+
+    fn give(&mut self, tool: &str, name: String) {
+        self.to_provider.insert(tool.to_owned(), name.clone());
+        self.to_tool.insert(name, tool.to_owned());
+    }
+
+    /// A free name with a hash of the whole name behind it.
+    fn hashed(&self, tool: &str) -> String {
+        let mut salt = 0_u32;
+        loop {
+            let suffix = format!("_{}", hash(tool, salt));
+            let name = ellipsised(&self.legal(tool), NAME_CHARS_MAX - suffix.len()) + &suffix;
+            if !self.to_tool.contains_key(&name) {
+                return name;
+            }
+            salt = salt.saturating_add(1);
+        }
+    }
+
+    fn sanitised(&self, tool: &str) -> String {
+        ellipsised(&self.legal(tool), NAME_CHARS_MAX)
+    }
+
+    /// Legal characters only, of any length.
+    fn legal(&self, tool: &str) -> String {
+        let allowed = |c: char| match c {
+            '-' => c,
+            '.' if self.rule == Rule::Gemini => c,
+            _ if c.is_ascii_alphanumeric() => c,
+            _ => '_',
+        };
+        let mut name: String = tool.chars().map(allowed).collect();
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            name.insert_str(0, "t_");
+        }
+        name
+    }
 }
 
-fn sanitised(tool: &str) -> String {
-    let allowed = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }
-    };
-    let mut name: String = tool.chars().map(allowed).collect();
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        name.insert_str(0, "t_");
+impl Changes {
+    /// `text`: the value stands where the provider writes JSON as text.
+    fn forth(&self, value: Value, text: bool) -> Value {
+        match value {
+            Value::Object(map) if text => Value::String(Value::Object(map).to_string()),
+            Value::Object(map) => {
+                let renamed = map.into_iter().map(|(key, value)| {
+                    let key = self.renamed.get(&key).cloned().unwrap_or(key);
+                    let text = self.as_text.contains(&key);
+                    (key, self.forth(value, text))
+                });
+                Value::Object(renamed.collect())
+            }
+            Value::Array(list) => list.into_iter().map(|value| self.forth(value, text)).collect(),
+            other => other,
+        }
     }
-    name.truncate(NAME_CHARS_MAX);
-    name
+
+    fn back(&self, value: Value, text: bool) -> Value {
+        match value {
+            Value::String(written) if text => match serde_json::from_str::<Value>(&written) {
+                Ok(object @ Value::Object(_)) => object,
+                _ => Value::String(written),
+            },
+            Value::Object(map) => {
+                let renamed = map.into_iter().map(|(key, value)| {
+                    let text = self.as_text.contains(&key);
+                    let own = self.renamed.iter().find(|(_, theirs)| **theirs == key);
+                    (own.map_or(key, |(own, _)| own.clone()), self.back(value, text))
+                });
+                Value::Object(renamed.collect())
+            }
+            Value::Array(list) => list.into_iter().map(|value| self.back(value, text)).collect(),
+            other => other,
+        }
+    }
+}
+
+fn called(message: &Message) -> impl Iterator<Item = &str> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::ToolCall { call } => Some(call.name.as_str()),
+        _ => None,
+    })
+}
+
+/// The name itself, or its two ends with an ellipsis between. ASCII only.
+pub(crate) fn ellipsised(name: &str, chars_max: usize) -> String {
+    if name.len() <= chars_max {
+        return name.to_owned();
+    }
+    let keep = chars_max.saturating_sub(ELLIPSIS.len());
+    let (head, tail) = (keep.div_ceil(2), keep / 2);
+    let head = name.get(..head).unwrap_or_default();
+    let tail = name.get(name.len() - tail..).unwrap_or_default();
+    format!("{head}{ELLIPSIS}{tail}")
+}
+
+/// A few hexadecimal digits that stand for a text. More of them with each salt, so that a search for a free name ends.
+pub(crate) fn hash(text: &str, salt: u32) -> String {
+    let mut digest = Sha256::new();
+    digest.update(salt.to_be_bytes());
+    digest.update(text.as_bytes());
+    let digest = digest.finalize();
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let chars = (HASH_CHARS + salt as usize * 2).min(32);
+    digits.get(..chars).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn names_collide_and_come_back() {
-        let mut names = NameMap::default();
         let long = "x".repeat(80);
-        let long_too = format!("{long}y");
-        for tool in ["timer.set", "timer_set", "timer/set", "9lives", "", &long, &long_too] {
+        let long_too = format!("{}y{}", "x".repeat(40), "x".repeat(40));
+        let tools = ["timer.set", "timer_set", "timer/set", "9lives", "", &long, &long_too];
+        let mut names = NameMap::new(Rule::Strict, tools);
+        for tool in tools {
             let name = names.insert(tool);
-            assert_eq!(names.insert(tool), name);
             assert_eq!(names.tool(&name), Some(tool));
         }
-        assert_eq!(names.tool("timer_set_3"), Some("timer/set"));
+        assert_eq!(names.tool("timer_set"), Some("timer_set"));
+        assert_eq!(names.insert("timer/set").len(), "timer_set_".len() + HASH_CHARS);
+        assert_eq!(names.insert("9lives"), "t_9lives");
         assert_eq!(names.tool("unknown"), None);
+        let alone = NameMap::new(Rule::Strict, ["timer.set"]);
+        assert_eq!(alone.tool("timer_set"), Some("timer.set"));
+        assert_eq!(NameMap::new(Rule::Gemini, ["timer.set"]).tool("timer.set"), Some("timer.set"));
+    }
+
+    #[test]
+    fn too_long_names_lose_their_middle() {
+        let name = NameMap::new(Rule::Strict, []).insert(&format!("head.{}.tail", "m".repeat(100)));
+        assert_eq!(name.len(), NAME_CHARS_MAX);
+        assert!(name.starts_with("head_mm") && name.contains("m__m") && name.ends_with("_tail"), "{name}");
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_hashed_one_is_no_trap() {
+        let hashed = NameMap::new(Rule::Strict, ["a.b", "a/b"]).insert("a.b");
+        let mut names = NameMap::new(Rule::Strict, ["a.b", "a/b", &hashed]);
+        assert_eq!(names.insert(&hashed), hashed);
+        assert_ne!(names.insert("a.b"), hashed);
     }
 
     #[test]
@@ -98,21 +297,62 @@ mod tests {
         assert!(!ids.contains("call_1") && ids.contains("a"));
     }
 
+    #[test]
+    fn arguments_go_there_and_back() {
+        let mut names = NameMap::default();
+        let changes = Changes {
+            renamed: [("user-id".to_owned(), "user_id".to_owned())].into(),
+            as_text: ["filter".to_owned()].into(),
+        };
+        names.insert_changes("t", changes);
+        let own = json!({"user-id": 1, "filter": {"a": 2}, "list": [{"user-id": 3}]});
+        let theirs = json!({"user_id": 1, "filter": "{\"a\":2}", "list": [{"user_id": 3}]});
+        assert_eq!(*names.arguments_for_provider("t", &own), theirs);
+        assert_eq!(names.arguments_for_tool("t", theirs), own);
+    }
+
+    fn legal(name: &str, dots: bool) -> bool {
+        (1..=63).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-' || (dots && c == '.'))
+    }
+
+    fn some_name() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::strategy::Strategy as _;
+        proptest::prop_oneof![
+            "\\PC{0,70}",
+            // Few letters, so that they collide.
+            "[a./_]{1,4}",
+            "[a.]{60,70}",
+            "a(_[0-9a-f]{6})?",
+        ]
+        .boxed()
+    }
+
     proptest::proptest! {
         #[test]
-        fn every_name_is_legal_and_reversible(tools in proptest::collection::vec("\\PC{0,70}", 0..20)) {
-            let mut names = NameMap::default();
+        fn every_name_is_legal_reversible_and_free_of_order(
+            tools in proptest::collection::vec(some_name(), 0..20),
+            gemini: bool,
+        ) {
+            let rule = if gemini { Rule::Gemini } else { Rule::Strict };
+            let mut names = NameMap::new(rule, tools.iter().map(String::as_str));
+            let mut reversed = NameMap::new(rule, tools.iter().rev().map(String::as_str));
             for tool in &tools {
                 let name = names.insert(tool);
-                proptest::prop_assert!((1..=63).contains(&name.len()));
-                proptest::prop_assert!(name.starts_with(|c: char| c.is_ascii_alphabetic()));
-                proptest::prop_assert!(
-                    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-                );
-            }
-            for tool in &tools {
-                let name = names.insert(tool);
+                proptest::prop_assert!(legal(&name, gemini), "{}", name);
                 proptest::prop_assert_eq!(names.tool(&name), Some(tool.as_str()));
+                proptest::prop_assert_eq!(reversed.insert(tool), name);
+            }
+        }
+
+        #[test]
+        fn names_that_come_late_are_legal_and_reversible(tools in proptest::collection::vec(some_name(), 0..20)) {
+            let mut names = NameMap::default();
+            let given: Vec<String> = tools.iter().map(|tool| names.insert(tool)).collect();
+            for (tool, name) in tools.iter().zip(&given) {
+                proptest::prop_assert!(legal(name, false), "{}", name);
+                proptest::prop_assert_eq!(names.tool(name), Some(tool.as_str()));
             }
         }
     }

@@ -5,30 +5,29 @@ mod common;
 
 use std::{
     io::Write,
-    sync::{
-        Arc, Mutex, Once,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, Once, atomic::Ordering},
     time::Duration,
 };
 
 use chat_models::{
     ChatModel, Request,
     auth::Key,
-    chat_completions::{ChatCompletions, Endpoint, Options, Parser, render},
+    chat_completions::{ChatCompletions, Options, render},
+    http::{Endpoint, Http, KeyHeader},
     names::NameMap,
+    provider::Provider,
 };
-use common::{request, tool};
+use common::{
+    request,
+    server::{Act, STREAM_HEAD, serve, status, streamed},
+    tool,
+};
 use gateway_core::vocab::{
     ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult, Usage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::mpsc,
-};
+use tokio::{net::TcpListener, sync::mpsc};
 use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-planted-0123456789";
@@ -42,11 +41,15 @@ fn conversation() -> Request {
     request.system = "Be brief.".into();
     request.max_tokens = Some(50);
     let call = ToolCall { id: "c1".into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) };
-    let result = |result| Part::ToolResult { call_id: "c1".into(), result };
+    let second = ToolCall { id: "c2".into(), ..call.clone() };
+    let result = |id: &str, result| Part::ToolResult { call_id: id.into(), result };
     request.messages.extend([
-        Message { role: Role::Assistant, parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::said("Timer set."))] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))] },
+        Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }, Part::ToolCall { call: second }],
+        },
+        Message { role: Role::Tool, parts: vec![result("c1", ToolResult::said("Timer set."))] },
+        Message { role: Role::Tool, parts: vec![result("c2", ToolResult::failed(ErrorCode::Timeout, "late", true))] },
     ]);
     request
 }
@@ -64,11 +67,14 @@ fn a_request_is_rendered_as_the_api_has_it() {
         body["messages"].as_array().expect("a list")[1..],
         [
             json!({"role": "user", "content": "Set a timer"}),
-            json!({"role": "assistant", "content": "Well.", "tool_calls": [{
-                "id": "c1", "type": "function",
-                "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}}]}),
+            json!({"role": "assistant", "content": "Well.", "tool_calls": [
+                {"id": "c1", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+                {"id": "c2", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+            ]}),
             json!({"role": "tool", "tool_call_id": "c1", "content": "Timer set."}),
-            json!({"role": "tool", "tool_call_id": "c1", "content":
+            json!({"role": "tool", "tool_call_id": "c2", "content":
                 "{\"error\":{\"code\":\"TIMEOUT\",\"message\":\"late\",\"retryable\":true}}"}),
         ]
     );
@@ -128,7 +134,7 @@ fn call_answer() -> String {
 
 /// All events of an answer, with neighbouring texts joined.
 fn parse(chunks: &[&[u8]]) -> Vec<ModelEvent> {
-    let mut parser = Parser::new(names());
+    let mut parser = ChatCompletions::new(Options::new("m")).parser(names());
     let mut events = Vec::new();
     for chunk in chunks {
         events.extend(parser.push(chunk));
@@ -164,11 +170,11 @@ fn every_split_of_an_answer_reads_the_same() {
     let expected = [
         // The provider repeated an id of the conversation, and left one out.
         ModelEvent::ToolCall(ToolCall {
-            id: "call_1".into(),
+            id: "call_2".into(),
             name: "timer.set".into(),
             arguments: json!({"seconds": 5}),
         }),
-        ModelEvent::ToolCall(ToolCall { id: "call_2".into(), name: "timer_set".into(), arguments: json!({}) }),
+        ModelEvent::ToolCall(ToolCall { id: "call_3".into(), name: "timer_set".into(), arguments: json!({}) }),
         done(StopReason::ToolCalls, 0, 0),
     ];
     for at in 0..text.len() {
@@ -254,117 +260,7 @@ proptest! {
     }
 }
 
-/// What the server does after a request.
-#[derive(Clone)]
-enum Act {
-    /// Sends these bytes at once.
-    Send(Vec<u8>),
-    /// Sends them one chunk of the HTTP body each.
-    Chunks(Vec<Vec<u8>>),
-    /// Ends the chunked body.
-    End,
-    /// Closes the connection.
-    Close,
-    /// Does nothing until the peer closes, and then says so.
-    Hang,
-}
-
-struct Server {
-    url: String,
-    connections: Arc<AtomicUsize>,
-    requests: Arc<Mutex<Vec<String>>>,
-    hung_up: mpsc::Receiver<()>,
-}
-
-const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-
-fn streamed(body: &str, size: usize) -> Vec<Act> {
-    let chunks = body.as_bytes().chunks(size).map(<[u8]>::to_vec).collect();
-    vec![Act::Send(STREAM_HEAD.into()), Act::Chunks(chunks), Act::End]
-}
-
-fn status(status: &str, headers: &str, body: &str) -> Vec<Act> {
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n{body}");
-    vec![Act::Send(head.into_bytes())]
-}
-
-/// The n-th request gets the n-th answer; the last one is repeated.
-async fn serve(answers: Vec<Vec<Act>>) -> Server {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}/v1/", listener.local_addr().expect("an address"));
-    let connections = Arc::new(AtomicUsize::new(0));
-    let requests = Arc::new(Mutex::new(Vec::new()));
-    let (hang_up, hung_up) = mpsc::channel(8);
-    let shared = (connections.clone(), requests.clone());
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            shared.0.fetch_add(1, Ordering::SeqCst);
-            let (answers, requests, hang_up) = (answers.clone(), shared.1.clone(), hang_up.clone());
-            tokio::spawn(async move {
-                converse(stream, &answers, &requests, &hang_up).await;
-            });
-        }
-    });
-    Server { url, connections, requests, hung_up }
-}
-
-async fn converse(
-    mut stream: TcpStream,
-    answers: &[Vec<Act>],
-    requests: &Mutex<Vec<String>>,
-    hang_up: &mpsc::Sender<()>,
-) -> Option<()> {
-    loop {
-        let text = read_request(&mut stream).await?;
-        let count = {
-            let mut requests = requests.lock().expect("unpoisoned");
-            requests.push(text);
-            requests.len()
-        };
-        for act in &answers[(count - 1).min(answers.len() - 1)] {
-            match act {
-                Act::Send(bytes) => stream.write_all(bytes).await.ok()?,
-                Act::Chunks(chunks) => {
-                    for chunk in chunks {
-                        let head = format!("{:x}\r\n", chunk.len());
-                        let whole = [head.as_bytes(), chunk, b"\r\n"].concat();
-                        stream.write_all(&whole).await.ok()?;
-                        stream.flush().await.ok()?;
-                        tokio::task::yield_now().await;
-                    }
-                }
-                Act::End => stream.write_all(b"0\r\n\r\n").await.ok()?,
-                Act::Close => return None,
-                Act::Hang => {
-                    let _ = stream.read(&mut [0; 16]).await;
-                    let _ = hang_up.send(()).await;
-                    return None;
-                }
-            }
-        }
-    }
-}
-
-async fn read_request(stream: &mut TcpStream) -> Option<String> {
-    let mut text = Vec::new();
-    loop {
-        let mut buffer = [0; 4096];
-        let length = stream.read(&mut buffer).await.ok().filter(|length| *length > 0)?;
-        text.extend_from_slice(&buffer[..length]);
-        let whole = String::from_utf8_lossy(&text).to_lowercase();
-        let Some((head, _)) = whole.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head.split_once("content-length: ")?.1;
-        let length: usize = length.split("\r\n").next()?.parse().ok()?;
-        if text.len() >= head.len() + 4 + length {
-            return String::from_utf8(text).ok();
-        }
-    }
-}
-
-fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
+fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> Http {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -376,13 +272,17 @@ fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
         tracing::subscriber::set_global_default(subscriber).expect("the only subscriber");
     });
     let mut endpoint = Endpoint::new(url);
-    endpoint.key = Some(Key::new(KEY).expect("a key"));
+    endpoint.credentials = Some(Arc::new(KeyHeader::bearer(Key::new(KEY).expect("a key"))));
     endpoint.backoff = Duration::from_millis(1);
     change(&mut endpoint);
-    ChatCompletions::new(endpoint, Options::new("m")).expect("a model")
+    Http::new(endpoint, provider()).expect("a model")
 }
 
-async fn ask(model: &ChatCompletions) -> Vec<ModelEvent> {
+fn provider() -> Arc<dyn Provider> {
+    Arc::new(ChatCompletions::new(Options::new("m")))
+}
+
+async fn ask(model: &Http) -> Vec<ModelEvent> {
     let (sender, mut receiver) = mpsc::channel(4);
     let collect = async {
         let mut events = Vec::new();
@@ -543,12 +443,12 @@ async fn cancelling_closes_the_connection_and_ends_without_a_last_event() {
 #[test]
 fn bad_addresses_and_headers_are_refused() {
     for url in ["", "ftp://x/v1", "127.0.0.1:80", "file:///etc"] {
-        let made = ChatCompletions::new(Endpoint::new(url), Options::new("m"));
+        let made = Http::new(Endpoint::new(url), provider());
         assert!(made.is_err(), "{url}");
     }
     let mut endpoint = Endpoint::new("http://127.0.0.1/v1");
     endpoint.headers.push(("x".into(), "secret\nvalue".into()));
-    let error = ChatCompletions::new(endpoint, Options::new("m")).err().expect("refused");
+    let error = Http::new(endpoint, provider()).err().expect("refused");
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 

@@ -1,6 +1,8 @@
 //! A request and a tool for the tests.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod server;
+
 use std::sync::Arc;
 
 use chat_models::Request;

@@ -164,7 +164,7 @@ fn chars(part: &Part) -> usize {
 /// What is said where a model has failed and no other one can be asked.
 pub(super) fn apology(kind: FailureKind) -> &'static str {
     match kind {
-        FailureKind::Transient | FailureKind::Bug => phrases::MODEL_FAILED,
+        FailureKind::Transient | FailureKind::BadCall | FailureKind::Bug => phrases::MODEL_FAILED,
         FailureKind::Limited => phrases::MODEL_LIMITED,
         FailureKind::Refused => phrases::MODEL_REFUSED,
         FailureKind::Auth => phrases::MODEL_AUTH,

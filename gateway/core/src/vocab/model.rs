@@ -60,6 +60,9 @@ pub enum FailureKind {
     Refused,
     /// Key missing or wrong.
     Auth,
+    /// The model tried to call a tool that it was not offered, or wrote no proper call: another attempt, with the
+    /// tools of that moment, may do.
+    BadCall,
     /// The request or the answer was malformed.
     Bug,
 }

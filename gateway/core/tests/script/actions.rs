@@ -274,6 +274,7 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
             "limited" => FailureKind::Limited,
             "refused" => FailureKind::Refused,
             "auth" => FailureKind::Auth,
+            "bad_call" => FailureKind::BadCall,
             "bug" => FailureKind::Bug,
             _ => FailureKind::Transient,
         })

@@ -1,0 +1,48 @@
+//! Anthropic's Messages API.
+
+mod parse;
+mod render;
+
+use crate::{
+    Request,
+    dialect::Parser,
+    names::NameMap,
+    provider::{Parse, Provider, Rendered},
+};
+
+pub use parse::Blocks;
+pub use render::{Flavour, Options, THINKING_TOKENS_MIN, render};
+
+/// How thoughts of this provider are marked in a conversation.
+pub const PROVIDER: &str = "anthropic";
+/// Where the public API is.
+pub const BASE_URL: &str = "https://api.anthropic.com/v1";
+/// The header that carries a key.
+pub const KEY_HEADER: &str = "x-api-key";
+
+/// The protocol, set up for one model.
+#[derive(Clone, Debug)]
+pub struct Anthropic {
+    options: Options,
+}
+
+impl Anthropic {
+    /// With these options.
+    pub fn new(options: Options) -> Self {
+        Self { options }
+    }
+}
+
+impl Provider for Anthropic {
+    fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    fn render(&self, request: &Request) -> Rendered {
+        render(request, &self.options)
+    }
+
+    fn parser(&self, names: NameMap) -> Box<dyn Parse> {
+        Box::new(Parser::new(Blocks::default(), names))
+    }
+}

@@ -1,0 +1,50 @@
+//! Google's Gemini: `generateContent`, streamed.
+
+mod parse;
+mod render;
+
+use crate::{
+    Request,
+    dialect::Parser,
+    names::NameMap,
+    provider::{Parse, Provider, Rendered},
+};
+
+pub use parse::Candidates;
+pub use render::{Flavour, Options, TOOLS_MAX, render};
+
+/// How thoughts of this provider are marked in a conversation.
+pub const PROVIDER: &str = "gemini";
+/// Where the public API is.
+pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
+/// Where the Cloud Code backend is.
+pub const CLOUD_CODE_URL: &str = "https://cloudcode-pa.googleapis.com";
+/// The header that carries a key.
+pub const KEY_HEADER: &str = "x-goog-api-key";
+
+/// The protocol, set up for one model.
+#[derive(Clone, Debug)]
+pub struct Gemini {
+    options: Options,
+}
+
+impl Gemini {
+    /// With these options.
+    pub fn new(options: Options) -> Self {
+        Self { options }
+    }
+}
+
+impl Provider for Gemini {
+    fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    fn render(&self, request: &Request) -> Rendered {
+        render(request, &self.options)
+    }
+
+    fn parser(&self, names: NameMap) -> Box<dyn Parse> {
+        Box::new(Parser::new(Candidates, names))
+    }
+}

@@ -1,0 +1,250 @@
+//! A request in the shape of `POST /models/MODEL:streamGenerateContent`. Pure.
+//!
+//! Sources: the Gemini API reference and the types of `@google/genai`; for the Cloud Code backend seed material of
+//! this project and the request types of google-gemini/gemini-cli (`packages/core/src/code_assist/converter.ts`).
+
+use gateway_core::vocab::ToolResult;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Request,
+    names::{NameMap, Rule},
+    provider::Rendered,
+    schema::{self, Subset},
+    transcript::{self, AssistantPart, Rules, Turn, UserPart},
+};
+
+use super::PROVIDER;
+
+/// Most functions that a request may declare.
+pub const TOOLS_MAX: usize = 128;
+/// Stands for the signature of a call that this provider did not make, where the model insists on one. The service
+/// documents the word for conversations that come from elsewhere.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// Pictures that the API takes; others are left out.
+const MEDIA_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"];
+
+/// How to ask one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The provider's name of the model, without `models/`.
+    pub model: String,
+    /// Sampling temperature; the provider's default where absent.
+    pub temperature: Option<f64>,
+    /// Longest answer in tokens where a request does not say; the provider's default where absent.
+    pub max_tokens: Option<u32>,
+    /// Tokens for thoughts before the answer; the provider's default where absent. A voice waits for them.
+    pub thinking_tokens: Option<u32>,
+    /// The model refuses calls without a signature, as those from `gemini-3` on do.
+    pub wants_signatures: bool,
+    /// Offers tools, at most [`TOOLS_MAX`] of them.
+    pub tools: bool,
+    /// The model sees pictures.
+    pub images: bool,
+    /// Which backend is asked.
+    pub flavour: Flavour,
+    /// Further fields of the request.
+    pub extra: Map<String, Value>,
+}
+
+/// Backends that speak `generateContent`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Flavour {
+    /// The public API, with a key.
+    #[default]
+    Api,
+    /// The envelope for OAuth bearers of coding assistants: the request within another, tools under two keys.
+    CloudCode {
+        /// The user's project.
+        project: Option<String>,
+    },
+}
+
+impl Options {
+    /// Defaults for a model.
+    pub fn new(model: impl Into<String>) -> Self {
+        let model = model.into();
+        let old = ["gemini-1", "gemini-2", "gemma"].iter().any(|family| model.starts_with(family));
+        Self {
+            wants_signatures: !old,
+            model,
+            temperature: None,
+            max_tokens: None,
+            thinking_tokens: None,
+            tools: true,
+            images: true,
+            flavour: Flavour::Api,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// The request, and the names that its answer will use.
+pub fn render(request: &Request, options: &Options) -> Rendered {
+    let mut offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
+    offered.truncate(TOOLS_MAX);
+    let mut names = NameMap::of(request, &offered, Rule::Gemini);
+    let functions: Vec<Value> = schema::declarations(&offered, Subset::Gemini, &mut names)
+        .into_iter()
+        .map(|tool| {
+            let mut function = json!({"name": tool.name, "description": tool.description});
+            if let Some(parameters) = tool.parameters {
+                function["parameters"] = parameters;
+            }
+            function
+        })
+        .collect();
+    let rules = Rules { provider: PROVIDER, images: options.images, system_inside: false, user_first: true };
+    let mut contents = Vec::new();
+    for turn in transcript::turns(&request.messages, &rules, &mut names) {
+        push_turn(&turn, options, &mut contents);
+    }
+    if contents.last().is_some_and(|last: &Value| last["role"] == "model") {
+        contents.push(json!({"role": "user", "parts": [{"text": "Go on."}]}));
+    }
+    let mut body = options.extra.clone();
+    body.insert("contents".into(), contents.into());
+    let mut system = json!({"parts": [{"text": transcript::instructions(request, &offered)}]});
+    let is_cloud_code = matches!(options.flavour, Flavour::CloudCode { .. });
+    if is_cloud_code {
+        system["role"] = "user".into();
+    }
+    body.insert("systemInstruction".into(), system);
+    if !functions.is_empty() {
+        let mut tools = json!({"functionDeclarations": functions});
+        if is_cloud_code {
+            tools["function_declarations"] = tools["functionDeclarations"].clone();
+        }
+        body.insert("tools".into(), json!([tools]));
+    }
+    let config = generation_config(request, options);
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), config.into());
+    }
+    let body = Value::Object(body);
+    let (path, body) = match &options.flavour {
+        Flavour::Api => (format!("/models/{}:streamGenerateContent?alt=sse", options.model), body),
+        Flavour::CloudCode { project } => {
+            let mut envelope = json!({
+                "model": options.model,
+                "user_prompt_id": prompt_id(request),
+                "request": body,
+            });
+            if let Some(project) = project {
+                envelope["project"] = project.clone().into();
+            }
+            ("/v1internal:streamGenerateContent?alt=sse".to_owned(), envelope)
+        }
+    };
+    Rendered { path, headers: Vec::new(), body, names }
+}
+
+fn generation_config(request: &Request, options: &Options) -> Map<String, Value> {
+    let mut config = Map::new();
+    if let Some(temperature) = options.temperature {
+        config.insert("temperature".into(), temperature.into());
+    }
+    if let Some(max_tokens) = request.max_tokens.or(options.max_tokens) {
+        config.insert("maxOutputTokens".into(), max_tokens.max(1).into());
+    }
+    if let Some(tokens) = options.thinking_tokens {
+        config.insert("thinkingConfig".into(), json!({"thinkingBudget": tokens}));
+    }
+    config
+}
+
+fn push_turn(turn: &Turn<'_>, options: &Options, contents: &mut Vec<Value>) {
+    let (role, parts): (_, Vec<Value>) = match turn {
+        // Never comes, since standing instructions are not allowed inside.
+        Turn::System(text) => ("user", vec![json!({"text": text})]),
+        Turn::User(parts) => ("user", parts.iter().map(user_part).collect()),
+        Turn::Assistant(parts) => ("model", model_parts(parts, options)),
+        Turn::Results(all) => ("user", all.iter().map(response).collect()),
+    };
+    match contents.last_mut() {
+        // What the wearer says after results stands behind them.
+        Some(last) if last["role"] == role => {
+            if let Some(before) = last["parts"].as_array_mut() {
+                before.extend(parts);
+            }
+        }
+        _ => contents.push(json!({"role": role, "parts": parts})),
+    }
+}
+
+fn user_part(part: &UserPart<'_>) -> Value {
+    match part {
+        UserPart::Text(text) => json!({"text": text}),
+        UserPart::Image { mime, data } if MEDIA_TYPES.contains(mime) => {
+            json!({"inlineData": {"mimeType": mime, "data": data}})
+        }
+        UserPart::Image { .. } => json!({"text": transcript::UNSEEN}),
+    }
+}
+
+/// Signatures go back on the very part that they came with: a call by its canonical id, a text by standing behind them.
+fn model_parts(parts: &[AssistantPart<'_>], options: &Options) -> Vec<Value> {
+    let mut out = Vec::new();
+    let mut of_text = None;
+    let mut first_call = true;
+    for part in parts {
+        match part {
+            AssistantPart::Thinking(data) if data.get("call").is_none() => of_text = signature(data),
+            AssistantPart::Thinking(_) => {}
+            AssistantPart::Text(text) => {
+                let mut part = json!({"text": text});
+                if let Some(signature) = of_text.take() {
+                    part["thoughtSignature"] = signature.into();
+                }
+                out.push(part);
+            }
+            AssistantPart::Call(call) => {
+                let known = parts.iter().find_map(|part| match part {
+                    AssistantPart::Thinking(data) if data.get("call")?.as_str()? == call.canonical => signature(data),
+                    _ => None,
+                });
+                // Of calls side by side only the first has one.
+                let missing = (options.wants_signatures && first_call).then_some(NO_SIGNATURE);
+                first_call = false;
+                let mut part = json!({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}});
+                if let Some(signature) = known.or(missing) {
+                    part["thoughtSignature"] = signature.into();
+                }
+                out.push(part);
+            }
+        }
+    }
+    out
+}
+
+fn signature(data: &Value) -> Option<&str> {
+    data.get("thoughtSignature")?.as_str().filter(|signature| !signature.is_empty())
+}
+
+fn response(outcome: &transcript::Outcome<'_>) -> Value {
+    json!({"functionResponse": {"id": outcome.id, "name": outcome.name, "response": told(outcome.result)}})
+}
+
+/// `output` and `error` are the keys that the API gives a meaning.
+fn told(result: &ToolResult) -> Value {
+    match &result.error {
+        Some(error) => json!({"error": error}),
+        None => match &result.data {
+            Some(data) if result.content.trim().is_empty() => json!({"output": data}),
+            _ => json!({"output": transcript::told(result)}),
+        },
+    }
+}
+
+/// An id of the prompt in the form of a UUID: the same for every attempt at the same request.
+fn prompt_id(request: &Request) -> String {
+    let mut digest = Sha256::new();
+    digest.update(request.now.wall_ms.to_be_bytes());
+    digest.update(request.now.mono_us.to_be_bytes());
+    let text = request.messages.last().map(gateway_core::vocab::Message::plain_text).unwrap_or_default();
+    digest.update(text.as_bytes());
+    let hex: String = digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let piece = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    format!("{}-{}-4{}-a{}-{}", piece(0..8), piece(8..12), piece(13..16), piece(17..20), piece(20..32))
+}

@@ -1,0 +1,234 @@
+//! One level of a schema, with references followed and `allOf` taken together.
+
+use serde_json::{Map, Value};
+
+use super::{DEPTH_MAX, Place, Walk};
+
+/// The types of JSON Schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Type {
+    String,
+    Integer,
+    Number,
+    Boolean,
+    Array,
+    Object,
+    Null,
+}
+
+impl Type {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "string" => Self::String,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            "array" => Self::Array,
+            "object" => Self::Object,
+            "null" => Self::Null,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Array => "array",
+            Self::Object => "object",
+            Self::Null => "null",
+        }
+    }
+
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(number) if number.is_f64() => Self::Number,
+            Value::Number(_) => Self::Integer,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
+        }
+    }
+}
+
+/// One level of a schema.
+#[derive(Debug, Default)]
+pub(super) struct Flat<'a> {
+    /// Plain keywords; of several, the first.
+    keywords: Map<String, Value>,
+    pub(super) properties: Vec<(&'a str, &'a Value)>,
+    pub(super) required: Vec<&'a str>,
+    pub(super) items: Option<&'a Value>,
+    /// `items` as a list, or `prefixItems`.
+    pub(super) tuple: Vec<&'a Value>,
+    pub(super) additional: Option<&'a Value>,
+    /// `anyOf` or `oneOf`; of several, the first.
+    pub(super) choices: Vec<&'a Value>,
+    pub(super) types: Vec<Type>,
+    /// It names a type that JSON Schema does not know, or a reference that leads nowhere.
+    pub(super) unknown: bool,
+    /// A circle was cut here.
+    pub(super) cut: bool,
+}
+
+impl<'a> Flat<'a> {
+    pub(super) fn get(&self, keyword: &str) -> Option<&Value> {
+        self.keywords.get(keyword)
+    }
+
+    pub(super) fn text(&self, keyword: &str) -> Option<&str> {
+        self.get(keyword)?.as_str()
+    }
+
+    /// The types that it allows: as it says, or as its other keywords let one think. Empty: anything.
+    pub(super) fn guessed_types(&self) -> Vec<Type> {
+        if !self.types.is_empty() {
+            return self.types.clone();
+        }
+        let has = |keywords: &[&str]| keywords.iter().any(|keyword| self.keywords.contains_key(*keyword));
+        let mut types = Vec::new();
+        if !self.properties.is_empty() || self.additional.is_some() {
+            types.push(Type::Object);
+        } else if self.items.is_some() || !self.tuple.is_empty() {
+            types.push(Type::Array);
+        } else if let Some(values) = self.values() {
+            for value in values {
+                let kind = Type::of(value);
+                if !types.contains(&kind) {
+                    types.push(kind);
+                }
+            }
+            // A whole number is a number.
+            if types.contains(&Type::Number) {
+                types.retain(|kind| *kind != Type::Integer);
+            }
+        } else if has(&["pattern", "minLength", "maxLength", "format"]) {
+            types.push(Type::String);
+        } else if has(&["minimum", "maximum", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"]) {
+            types.push(Type::Number);
+        }
+        types
+    }
+
+    /// The values of `enum` or `const`.
+    pub(super) fn values(&self) -> Option<&[Value]> {
+        match (self.get("enum"), self.get("const")) {
+            (Some(Value::Array(values)), _) if !values.is_empty() => Some(values),
+            (_, Some(value)) => Some(std::slice::from_ref(value)),
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, map: &'a Map<String, Value>) {
+        for (key, value) in map {
+            match (key.as_str(), value) {
+                ("properties", Value::Object(properties)) => {
+                    for (name, schema) in properties {
+                        if !self.properties.iter().any(|(known, _)| known == name) {
+                            self.properties.push((name, schema));
+                        }
+                    }
+                }
+                ("required", Value::Array(names)) => {
+                    for name in names.iter().filter_map(Value::as_str) {
+                        if !self.required.contains(&name) {
+                            self.required.push(name);
+                        }
+                    }
+                }
+                ("items" | "prefixItems", Value::Array(tuple)) => self.tuple = tuple.iter().collect(),
+                ("items", _) => self.items = self.items.or(Some(value)),
+                ("additionalProperties", _) => self.additional = self.additional.or(Some(value)),
+                ("anyOf" | "oneOf", Value::Array(choices)) if self.choices.is_empty() => {
+                    self.choices = choices.iter().collect();
+                }
+                ("type", _) if self.types.is_empty() => self.add_types(value),
+                (
+                    "enum" | "const" | "default" | "title" | "description" | "format" | "pattern" | "minLength"
+                    | "maxLength" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf"
+                    | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties",
+                    _,
+                ) => {
+                    self.keywords.entry(key.as_str()).or_insert_with(|| value.clone());
+                }
+                ("nullable", Value::Bool(true)) => {
+                    self.keywords.insert("nullable".into(), true.into());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_types(&mut self, value: &Value) {
+        let names: Vec<&Value> = match value {
+            Value::Array(names) => names.iter().collect(),
+            name => vec![name],
+        };
+        for name in names {
+            match name.as_str().and_then(Type::parse) {
+                Some(kind) if !self.types.contains(&kind) => self.types.push(kind),
+                Some(_) => {}
+                None => self.unknown = true,
+            }
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// One level, and the place where its children stand.
+    pub(super) fn flatten(&self, schema: &'a Value, place: &Place<'a>) -> (Flat<'a>, Place<'a>) {
+        let mut flat = Flat::default();
+        let mut inside = place.clone();
+        self.gather(schema, &mut flat, &mut inside, 0);
+        inside.depth += 1;
+        if flat.keywords.remove("nullable").is_some() && !flat.types.is_empty() && !flat.types.contains(&Type::Null) {
+            flat.types.push(Type::Null);
+        }
+        (flat, inside)
+    }
+
+    fn gather(&self, schema: &'a Value, flat: &mut Flat<'a>, place: &mut Place<'a>, level: usize) {
+        // `allOf` within `allOf`, references to references.
+        if level > DEPTH_MAX {
+            flat.cut = true;
+            return;
+        }
+        let Value::Object(map) = schema else {
+            return;
+        };
+        // What stands beside a reference is nearer, and counts first.
+        flat.add(map);
+        if let Some(Value::String(reference)) = map.get("$ref") {
+            match self.resolve(reference) {
+                None => flat.unknown = true,
+                // What is in the circle is told once; the second time, only of what kind it is.
+                Some(target) if place.trail.contains(&reference.as_str()) => {
+                    flat.cut = true;
+                    if let Some(kind) = target.get("type").filter(|_| flat.types.is_empty()) {
+                        flat.add_types(kind);
+                    }
+                }
+                Some(target) => {
+                    place.trail.push(reference);
+                    self.gather(target, flat, place, level + 1);
+                }
+            }
+        }
+        if let Some(Value::Array(all)) = map.get("allOf") {
+            // More are no tool's parameters.
+            for part in all.iter().take(DEPTH_MAX) {
+                self.gather(part, flat, place, level + 1);
+            }
+        }
+    }
+
+    /// A reference within the same schema: `#`, `#/$defs/NAME`.
+    fn resolve(&self, reference: &str) -> Option<&'a Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.root.pointer(pointer)
+    }
+}

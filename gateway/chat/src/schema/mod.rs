@@ -1,0 +1,197 @@
+//! Tools as a provider takes them: its names, and its subset of JSON Schema.
+//!
+//! A schema comes from anywhere: a built-in, a mini-app, an MCP server that nobody here has seen. Whatever it is, what
+//! leaves here is legal for the provider. What a subset cannot say is left out; nothing is lost by that but advice,
+//! since the executor checks every call against the tool's own schema.
+
+mod flat;
+mod gemini;
+mod general;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gateway_core::vocab::ToolSpec;
+use serde_json::{Map, Value};
+
+use crate::names::{Changes, NameMap, ellipsised, hash};
+
+/// Deepest nesting of a rendered schema: deeper ones are refused by some providers, and no sentence fills them.
+pub const DEPTH_MAX: usize = 12;
+/// Most schemas within one tool's schema.
+pub const NODES_MAX: usize = 1024;
+/// Longest description in characters: OpenAI's limit, and already long for a model that hears sentences.
+pub const DESCRIPTION_CHARS_MAX: usize = 1024;
+/// Most values of an enumeration.
+pub const ENUM_VALUES_MAX: usize = 256;
+/// Longest name of a property that every provider takes.
+pub const PROPERTY_CHARS_MAX: usize = 64;
+/// Longest pattern, constant or default, in bytes of JSON.
+const VALUE_BYTES_MAX: usize = 1024;
+
+/// What a provider understands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subset {
+    /// JSON Schema of type object, without references and without choices at the top: OpenAI, Anthropic and compatible
+    /// servers.
+    JsonSchema,
+    /// Google's `Schema`: a select subset of OpenAPI 3.0.
+    Gemini,
+}
+
+/// A tool, declared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declaration {
+    /// The provider's name.
+    pub name: String,
+    /// Never blank.
+    pub description: String,
+    /// A schema of type object; none for a tool without parameters.
+    pub parameters: Option<Value>,
+}
+
+/// Declares tools in the order given. Their names and changed arguments are entered into `names`.
+pub fn declarations(offered: &[&ToolSpec], subset: Subset, names: &mut NameMap) -> Vec<Declaration> {
+    offered
+        .iter()
+        .map(|tool| {
+            let name = names.insert(&tool.name);
+            let (parameters, changes) = normalise(&tool.input_schema, subset);
+            names.insert_changes(&tool.name, changes);
+            let description = bounded(&tool.description).unwrap_or_else(|| tool.name.clone());
+            Declaration { name, description, parameters }
+        })
+        .collect()
+}
+
+/// A tool's schema in a provider's subset, and how arguments differ from it. None for a tool without parameters.
+pub fn normalise(schema: &Value, subset: Subset) -> (Option<Value>, Changes) {
+    let mut walk = Walk {
+        root: schema,
+        subset,
+        nodes: 0,
+        renamed: BTreeMap::new(),
+        taken: BTreeSet::new(),
+        as_text: BTreeSet::new(),
+    };
+    let object = walk.object(schema);
+    let changes = Changes {
+        renamed: walk.renamed.into_iter().filter(|(own, theirs)| own != theirs).collect(),
+        as_text: walk.as_text,
+    };
+    (object, changes)
+}
+
+/// One schema on its way. Descends at most [`DEPTH_MAX`] levels and [`NODES_MAX`] nodes.
+struct Walk<'a> {
+    root: &'a Value,
+    subset: Subset,
+    nodes: usize,
+    /// Every property seen, with the provider's name of it.
+    renamed: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+    as_text: BTreeSet<String>,
+}
+
+/// Where a schema stands.
+#[derive(Clone, Debug, Default)]
+struct Place<'a> {
+    depth: usize,
+    /// References on the way here: a second time is a circle.
+    trail: Vec<&'a str>,
+    /// The nearest property, by its provider's name.
+    property: Option<String>,
+}
+
+impl<'a> Walk<'a> {
+    fn object(&mut self, schema: &'a Value) -> Option<Value> {
+        // All names first, so that no new name is another property's own.
+        self.learn_names(schema, 0);
+        match self.subset {
+            Subset::JsonSchema => Some(self.general_object(schema)),
+            Subset::Gemini => self.gemini_object(schema),
+        }
+    }
+
+    /// Counts a node; false when there have been enough.
+    fn enter(&mut self, place: &Place<'_>) -> bool {
+        self.nodes += 1;
+        self.nodes <= NODES_MAX && place.depth < DEPTH_MAX
+    }
+
+    /// Names of properties, wherever they may stand: legal ones keep theirs.
+    fn learn_names(&mut self, value: &Value, depth: usize) {
+        // Deeper ones are not rendered, but for what a reference brings up.
+        const LEARN_DEPTH_MAX: usize = 64;
+        if depth > LEARN_DEPTH_MAX {
+            return;
+        }
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::Object(properties)) = map.get("properties") {
+                    for name in properties.keys().filter(|name| is_legal(name, self.subset)) {
+                        self.renamed.insert(name.clone(), name.clone());
+                        self.taken.insert(name.clone());
+                    }
+                }
+                map.values().for_each(|value| self.learn_names(value, depth + 1));
+            }
+            Value::Array(list) => list.iter().for_each(|value| self.learn_names(value, depth + 1)),
+            _ => {}
+        }
+    }
+
+    /// The provider's name of a property.
+    fn property(&mut self, own: &str) -> String {
+        if let Some(known) = self.renamed.get(own) {
+            return known.clone();
+        }
+        let legal = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut plain: String = own.chars().map(legal).collect();
+        if !plain.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            plain.insert(0, '_');
+        }
+        let mut name = ellipsised(&plain, PROPERTY_CHARS_MAX);
+        let mut salt = 0;
+        while self.taken.contains(&name) {
+            let suffix = format!("_{}", hash(own, salt));
+            name = ellipsised(&plain, PROPERTY_CHARS_MAX - suffix.len()) + &suffix;
+            salt += 1;
+        }
+        self.taken.insert(name.clone());
+        self.renamed.insert(own.to_owned(), name.clone());
+        name
+    }
+}
+
+fn is_legal(property: &str, subset: Subset) -> bool {
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || c == '_' || (subset == Subset::JsonSchema && matches!(c, '-' | '.'));
+    let first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    (1..=PROPERTY_CHARS_MAX).contains(&property.len())
+        && property.chars().all(allowed)
+        && (subset == Subset::JsonSchema || property.starts_with(first))
+}
+
+/// A description within bounds; none where it is blank.
+fn bounded(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.chars().take(DESCRIPTION_CHARS_MAX).collect())
+}
+
+/// A value that is small enough to be repeated with every request.
+fn is_small(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() <= VALUE_BYTES_MAX,
+        Value::Array(_) | Value::Object(_) => value.to_string().len() <= VALUE_BYTES_MAX,
+        _ => true,
+    }
+}
+
+/// Adds to a schema's description.
+fn describe(out: &mut Map<String, Value>, more: &str) {
+    let before = out.get("description").and_then(Value::as_str).unwrap_or_default();
+    let text = if before.is_empty() { more.to_owned() } else { format!("{before} ({more})") };
+    if let Some(text) = bounded(&text) {
+        out.insert("description".into(), text.into());
+    }
+}
