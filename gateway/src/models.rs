@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result};
 use chat_models::{
     ChatModel,
     auth::Key,
-    chat_completions::{ChatCompletions, Endpoint, Options},
+    chat_completions::{ChatCompletions, Options},
     commands_first::CommandsFirst,
+    http::{Endpoint, Http, KeyHeader},
     intents,
 };
 
@@ -24,12 +25,13 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
     // Only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut endpoint = Endpoint::new(base_url);
-    endpoint.key = match (key_env, key_file) {
+    let key = match (key_env, key_file) {
         (Some(variable), _) => Some(Key::from_env(variable).context("`model.key_env`")?),
         (None, Some(path)) => Some(Key::from_file(path).context("`model.key_file`")?),
         (None, None) => None,
     };
+    endpoint.credentials = key.map(|key| Arc::new(KeyHeader::bearer(key)) as Arc<_>);
     let options = Options { tools: *tools, ..Options::new(model) };
-    let model = Arc::new(ChatCompletions::new(endpoint, options)?);
+    let model = Arc::new(Http::new(endpoint, Arc::new(ChatCompletions::new(options)))?);
     Ok(if *commands_offline { Arc::new(CommandsFirst::new(model)) } else { model })
 }

@@ -1,18 +1,22 @@
 //! Model providers: pure render and parse, one thin HTTP shell, the offline intent engine.
 //!
-//! Everything that answers a wearer is a [`ChatModel`]: a provider behind HTTP
-//! ([`chat_completions`]), the engine that needs no network ([`intents`], also in front of another model: [`commands_first`]), or a script for tests
+//! Everything that answers a wearer is a [`ChatModel`]: a [`provider`] behind [`http`], the engine that needs no network ([`intents`], also in front of another model: [`commands_first`]), or a script for tests
 //! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
 //! sees [`Request`] and [`ModelEvent`].
 
+pub mod answer;
 pub mod auth;
 pub mod chat_completions;
 pub mod commands_first;
+pub mod failure;
+pub mod http;
 pub mod intents;
 pub mod names;
 pub mod provider;
+pub mod responses;
 pub mod scripted;
 pub mod sse;
+pub mod transcript;
 
 use std::sync::Arc;
 

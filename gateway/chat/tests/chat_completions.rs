@@ -15,8 +15,10 @@ use std::{
 use chat_models::{
     ChatModel, Request,
     auth::Key,
-    chat_completions::{ChatCompletions, Endpoint, Options, Parser, render},
+    chat_completions::{ChatCompletions, Options, render},
+    http::{Endpoint, Http, KeyHeader},
     names::NameMap,
+    provider::Provider,
 };
 use common::{request, tool};
 use gateway_core::vocab::{
@@ -42,11 +44,15 @@ fn conversation() -> Request {
     request.system = "Be brief.".into();
     request.max_tokens = Some(50);
     let call = ToolCall { id: "c1".into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) };
-    let result = |result| Part::ToolResult { call_id: "c1".into(), result };
+    let second = ToolCall { id: "c2".into(), ..call.clone() };
+    let result = |id: &str, result| Part::ToolResult { call_id: id.into(), result };
     request.messages.extend([
-        Message { role: Role::Assistant, parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::said("Timer set."))] },
-        Message { role: Role::Tool, parts: vec![result(ToolResult::failed(ErrorCode::Timeout, "late", true))] },
+        Message {
+            role: Role::Assistant,
+            parts: vec![Part::Text { text: "Well.".into() }, Part::ToolCall { call }, Part::ToolCall { call: second }],
+        },
+        Message { role: Role::Tool, parts: vec![result("c1", ToolResult::said("Timer set."))] },
+        Message { role: Role::Tool, parts: vec![result("c2", ToolResult::failed(ErrorCode::Timeout, "late", true))] },
     ]);
     request
 }
@@ -64,11 +70,14 @@ fn a_request_is_rendered_as_the_api_has_it() {
         body["messages"].as_array().expect("a list")[1..],
         [
             json!({"role": "user", "content": "Set a timer"}),
-            json!({"role": "assistant", "content": "Well.", "tool_calls": [{
-                "id": "c1", "type": "function",
-                "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}}]}),
+            json!({"role": "assistant", "content": "Well.", "tool_calls": [
+                {"id": "c1", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+                {"id": "c2", "type": "function",
+                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+            ]}),
             json!({"role": "tool", "tool_call_id": "c1", "content": "Timer set."}),
-            json!({"role": "tool", "tool_call_id": "c1", "content":
+            json!({"role": "tool", "tool_call_id": "c2", "content":
                 "{\"error\":{\"code\":\"TIMEOUT\",\"message\":\"late\",\"retryable\":true}}"}),
         ]
     );
@@ -128,7 +137,7 @@ fn call_answer() -> String {
 
 /// All events of an answer, with neighbouring texts joined.
 fn parse(chunks: &[&[u8]]) -> Vec<ModelEvent> {
-    let mut parser = Parser::new(names());
+    let mut parser = ChatCompletions::new(Options::new("m")).parser(names());
     let mut events = Vec::new();
     for chunk in chunks {
         events.extend(parser.push(chunk));
@@ -164,11 +173,11 @@ fn every_split_of_an_answer_reads_the_same() {
     let expected = [
         // The provider repeated an id of the conversation, and left one out.
         ModelEvent::ToolCall(ToolCall {
-            id: "call_1".into(),
+            id: "call_2".into(),
             name: "timer.set".into(),
             arguments: json!({"seconds": 5}),
         }),
-        ModelEvent::ToolCall(ToolCall { id: "call_2".into(), name: "timer_set".into(), arguments: json!({}) }),
+        ModelEvent::ToolCall(ToolCall { id: "call_3".into(), name: "timer_set".into(), arguments: json!({}) }),
         done(StopReason::ToolCalls, 0, 0),
     ];
     for at in 0..text.len() {
@@ -364,7 +373,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
+fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> Http {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -376,13 +385,17 @@ fn model(url: &str, change: impl FnOnce(&mut Endpoint)) -> ChatCompletions {
         tracing::subscriber::set_global_default(subscriber).expect("the only subscriber");
     });
     let mut endpoint = Endpoint::new(url);
-    endpoint.key = Some(Key::new(KEY).expect("a key"));
+    endpoint.credentials = Some(Arc::new(KeyHeader::bearer(Key::new(KEY).expect("a key"))));
     endpoint.backoff = Duration::from_millis(1);
     change(&mut endpoint);
-    ChatCompletions::new(endpoint, Options::new("m")).expect("a model")
+    Http::new(endpoint, provider()).expect("a model")
 }
 
-async fn ask(model: &ChatCompletions) -> Vec<ModelEvent> {
+fn provider() -> Arc<dyn Provider> {
+    Arc::new(ChatCompletions::new(Options::new("m")))
+}
+
+async fn ask(model: &Http) -> Vec<ModelEvent> {
     let (sender, mut receiver) = mpsc::channel(4);
     let collect = async {
         let mut events = Vec::new();
@@ -543,12 +556,12 @@ async fn cancelling_closes_the_connection_and_ends_without_a_last_event() {
 #[test]
 fn bad_addresses_and_headers_are_refused() {
     for url in ["", "ftp://x/v1", "127.0.0.1:80", "file:///etc"] {
-        let made = ChatCompletions::new(Endpoint::new(url), Options::new("m"));
+        let made = Http::new(Endpoint::new(url), provider());
         assert!(made.is_err(), "{url}");
     }
     let mut endpoint = Endpoint::new("http://127.0.0.1/v1");
     endpoint.headers.push(("x".into(), "secret\nvalue".into()));
-    let error = ChatCompletions::new(endpoint, Options::new("m")).err().expect("refused");
+    let error = Http::new(endpoint, provider()).err().expect("refused");
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 

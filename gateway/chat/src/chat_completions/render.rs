@@ -3,12 +3,13 @@
 //! Source: the OpenAI API reference, "Create chat completion"; Ollama, llama.cpp and vLLM take the
 //! same.
 
-use std::sync::Arc;
-
-use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::{Request, names::NameMap};
+use crate::{
+    Request,
+    names::NameMap,
+    transcript::{self, AssistantPart, Rules, Turn, UserPart},
+};
 
 /// How to ask one model.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,11 @@ pub struct Options {
     pub include_usage: bool,
     /// Offers tools. Small local models cannot call any, and only lose the thread over them.
     pub tools: bool,
+    /// The model sees pictures. Servers of text models refuse them.
+    pub images: bool,
+    /// Takes standing instructions in the middle of a conversation. OpenAI does; the templates of many local models
+    /// refuse them anywhere but at the start.
+    pub system_inside: bool,
     /// Further fields of the body, for what only one server knows.
     pub extra: Map<String, Value>,
 }
@@ -37,6 +43,8 @@ impl Options {
             max_tokens_field: "max_tokens".into(),
             include_usage: true,
             tools: true,
+            images: true,
+            system_inside: false,
             extra: Map::new(),
         }
     }
@@ -45,7 +53,7 @@ impl Options {
 /// The body of the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
     let mut names = NameMap::default();
-    let offered = if options.tools { &request.tools[..] } else { &[] };
+    let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
     let tools: Vec<Value> = offered
         .iter()
         .map(|tool| {
@@ -56,9 +64,11 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
             }})
         })
         .collect();
-    let mut messages = vec![json!({"role": "system", "content": system(request, offered)})];
-    for message in &request.messages {
-        push_message(message, &mut names, &mut messages);
+    // No server gives thoughts back in a form that it would take again.
+    let rules = Rules { provider: "", images: options.images, system_inside: options.system_inside, user_first: false };
+    let mut messages = vec![json!({"role": "system", "content": transcript::instructions(request, &offered)})];
+    for turn in transcript::turns(&request.messages, &rules, &mut names) {
+        push_turn(&turn, &mut messages);
     }
     let mut body = options.extra.clone();
     body.insert("model".into(), options.model.clone().into());
@@ -79,69 +89,53 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
     (Value::Object(body), names)
 }
 
-/// Standing instructions first and the clock last, so that a provider's prefix cache holds.
-fn system(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
-    let mut parts = Vec::new();
-    if !request.system.is_empty() {
-        parts.push(request.system.clone());
-    }
-    let guidance = offered.iter().filter_map(|tool| tool.guidance.clone());
-    parts.extend(guidance);
-    parts.push(format!("The wearer's language is {}. Local time is {}.", request.language, local_time(request.now)));
-    parts.join("\n\n")
-}
-
-fn local_time(now: Timestamp) -> String {
-    let offset = jiff::tz::Offset::from_seconds(now.offset_s).unwrap_or(jiff::tz::Offset::UTC);
-    jiff::Timestamp::from_millisecond(now.wall_ms)
-        .unwrap_or_default()
-        .to_zoned(offset.to_time_zone())
-        .strftime("%A, %Y-%m-%d %H:%M, UTC%:z")
-        .to_string()
-}
-
-fn push_message(message: &Message, names: &mut NameMap, out: &mut Vec<Value>) {
-    let text = message.plain_text();
-    let mut calls = Vec::new();
-    for part in &message.parts {
-        match part {
-            Part::Text { .. } | Part::Thinking { .. } | Part::Image { .. } => {}
-            Part::ToolCall { call } => {
-                names.insert_call_id(&call.id);
-                calls.push(json!({
-                    "id": call.id,
-                    "type": "function",
-                    "function": {
-                        "name": names.insert(&call.name),
-                        "arguments": call.arguments.to_string(),
-                    },
-                }));
-            }
-            Part::ToolResult { call_id, result } => out.push(json!({
+fn push_turn(turn: &Turn<'_>, out: &mut Vec<Value>) {
+    match turn {
+        Turn::System(text) => out.push(json!({"role": "system", "content": text})),
+        Turn::User(parts) => {
+            let content = transcript::only_text(parts).map_or_else(|| content(parts), Value::from);
+            out.push(json!({"role": "user", "content": content}));
+        }
+        Turn::Assistant(parts) => out.push(assistant(parts)),
+        Turn::Results(all) => out.extend(all.iter().map(|outcome| {
+            json!({
                 "role": "tool",
-                "tool_call_id": call_id,
-                "content": told(result),
+                "tool_call_id": outcome.id,
+                "content": transcript::told(outcome.result),
+            })
+        })),
+    }
+}
+
+fn assistant(parts: &[AssistantPart<'_>]) -> Value {
+    let mut text = String::new();
+    let mut calls = Vec::new();
+    for part in parts {
+        match part {
+            AssistantPart::Thinking(_) => {}
+            AssistantPart::Text(piece) => text.push_str(piece),
+            AssistantPart::Call(call) => calls.push(json!({
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments.to_string()},
             })),
         }
     }
-    if !calls.is_empty() {
-        let content = if text.is_empty() { Value::Null } else { text.into() };
-        out.push(json!({"role": "assistant", "content": content, "tool_calls": calls}));
-    } else if !text.is_empty() {
-        let role = match message.role {
-            Role::System => "system",
-            Role::Assistant => "assistant",
-            // The text of a tool message has no call to belong to.
-            Role::User | Role::Tool => "user",
-        };
-        out.push(json!({"role": role, "content": text}));
+    let content = if text.is_empty() { Value::Null } else { text.into() };
+    if calls.is_empty() {
+        return json!({"role": "assistant", "content": content});
     }
+    json!({"role": "assistant", "content": content, "tool_calls": calls})
 }
 
-fn told(result: &ToolResult) -> String {
-    match &result.error {
-        Some(error) => json!({"error": error}).to_string(),
-        None if result.content.is_empty() => result.data.as_ref().map_or_else(|| "done".to_owned(), Value::to_string),
-        None => result.content.clone(),
-    }
+fn content(parts: &[UserPart<'_>]) -> Value {
+    parts
+        .iter()
+        .map(|part| match part {
+            UserPart::Text(text) => json!({"type": "text", "text": text}),
+            UserPart::Image { mime, data } => {
+                json!({"type": "image_url", "image_url": {"url": format!("data:{mime};base64,{data}")}})
+            }
+        })
+        .collect()
 }

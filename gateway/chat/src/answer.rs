@@ -1,0 +1,248 @@
+//! What the parsers of all providers share: bounds, the assembly of tool calls, and the one last event.
+//!
+//! A provider's own part is its [`Dialect`]; [`Parser`] makes a [`Parse`] of it.
+
+use gateway_core::vocab::{FailureKind, ModelEvent, StopReason, ToolCall, Usage};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::{Map, Value};
+
+use crate::{
+    failure::{Failure, bug},
+    names::NameMap,
+    provider::Parse,
+    sse::Events,
+};
+
+/// Longest text of an answer in bytes: about an hour of speech.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// Longest thoughts of an answer in bytes; they travel with the conversation from then on.
+const THINKING_BYTES_MAX: usize = 1024 * 1024;
+/// Most tool calls in one answer: far more than any sensible answer, few enough to run.
+const CALLS_MAX: usize = 32;
+/// Longest arguments of one call in bytes, and longest id and name.
+const ARGUMENTS_BYTES_MAX: usize = 256 * 1024;
+
+/// Whether an event was understood. The first failure is the last event of the answer.
+pub type Outcome = Result<(), Failure>;
+
+/// How one provider says things. Bytes are cut into events before, bounds are kept behind.
+pub trait Dialect: Send {
+    /// The data of one server-sent event.
+    fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome;
+
+    /// The whole body of an answer that is not streamed.
+    fn handle_document(&mut self, document: &[u8], answer: &mut Answer) -> Outcome;
+}
+
+/// JSON of a server. Errors give the place only: serde's message quotes the input, which may be private.
+pub fn json<T: DeserializeOwned>(data: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(data)
+        .map_err(|error| bug(format!("an event of the answer is malformed at column {}", error.column())))
+}
+
+/// A tool call as far as it is known.
+#[derive(Debug, Default)]
+pub struct PartialCall {
+    /// The provider's id; empty for none.
+    pub id: String,
+    /// The provider's name of the tool.
+    pub name: String,
+    /// JSON text; empty for no arguments.
+    pub arguments: String,
+}
+
+/// An answer as far as it is known.
+#[derive(Debug)]
+pub struct Answer {
+    names: NameMap,
+    out: Vec<ModelEvent>,
+    text_bytes: usize,
+    thinking_bytes: usize,
+    calls: Vec<PartialCall>,
+    /// Why it stopped, as soon as the provider has said so.
+    pub stop: Option<StopReason>,
+    /// Tokens, as far as they are told.
+    pub usage: Usage,
+    finished: bool,
+}
+
+impl Answer {
+    fn new(names: NameMap) -> Self {
+        Self {
+            names,
+            out: Vec::new(),
+            text_bytes: 0,
+            thinking_bytes: 0,
+            calls: Vec::new(),
+            stop: None,
+            usage: Usage::default(),
+            finished: false,
+        }
+    }
+
+    /// More text for the wearer.
+    pub fn push_text(&mut self, text: String) -> Outcome {
+        self.text_bytes = self.text_bytes.saturating_add(text.len());
+        if self.text_bytes > TEXT_BYTES_MAX {
+            return Err(bug(format!("the answer is longer than {TEXT_BYTES_MAX} bytes")));
+        }
+        if !text.is_empty() {
+            self.out.push(ModelEvent::Text(text));
+        }
+        Ok(())
+    }
+
+    /// A thought that the provider wants to see again.
+    pub fn push_thinking(&mut self, provider: &str, data: Value) -> Outcome {
+        self.thinking_bytes = self.thinking_bytes.saturating_add(data.to_string().len());
+        if self.thinking_bytes > THINKING_BYTES_MAX {
+            return Err(bug(format!("the thoughts of the answer are longer than {THINKING_BYTES_MAX} bytes")));
+        }
+        self.out.push(ModelEvent::Thinking { provider: provider.to_owned(), data });
+        Ok(())
+    }
+
+    /// A new tool call; returns its position.
+    pub fn open_call(&mut self) -> Result<usize, Failure> {
+        if self.calls.len() >= CALLS_MAX {
+            return Err(bug(format!("the answer holds more than {CALLS_MAX} tool calls")));
+        }
+        self.calls.push(PartialCall::default());
+        Ok(self.calls.len() - 1)
+    }
+
+    /// How many calls there are.
+    pub fn calls_len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Changes the call at a position that [`Answer::open_call`] gave. No effect at any other.
+    pub fn change_call(&mut self, position: usize, change: impl FnOnce(&mut PartialCall)) -> Outcome {
+        let Some(call) = self.calls.get_mut(position) else {
+            return Ok(());
+        };
+        change(call);
+        let longest = call.id.len().max(call.name.len()).max(call.arguments.len());
+        if longest > ARGUMENTS_BYTES_MAX {
+            return Err(bug(format!("the arguments of a tool call are longer than {ARGUMENTS_BYTES_MAX} bytes")));
+        }
+        Ok(())
+    }
+
+    /// The provider has said that this was all. Calls leave now, since half an answer may hold half a call.
+    pub fn complete(&mut self) {
+        if self.finished {
+            return;
+        }
+        let mut stop = self.stop.unwrap_or(StopReason::End);
+        let calls = std::mem::take(&mut self.calls);
+        // An answer that was cut short may hold half a call: better none.
+        if matches!(stop, StopReason::End | StopReason::ToolCalls) && !calls.is_empty() {
+            stop = StopReason::ToolCalls;
+            let mut whole = Vec::new();
+            for call in calls {
+                match arguments(&call.arguments) {
+                    Some(arguments) => whole.push(ModelEvent::ToolCall(ToolCall {
+                        id: self.names.unique_call_id(&call.id),
+                        // A name that was never offered stays as it is: the executor says so.
+                        name: self.names.tool(&call.name).unwrap_or(&call.name).to_owned(),
+                        arguments,
+                    })),
+                    None => {
+                        let name: String = call.name.chars().take(80).collect();
+                        self.fail(bug(format!("the arguments of the tool call '{name}' are no JSON object")));
+                        return;
+                    }
+                }
+            }
+            self.out.extend(whole);
+        } else if stop == StopReason::ToolCalls {
+            stop = StopReason::End;
+        }
+        self.finished = true;
+        let usage = self.usage;
+        self.out.push(ModelEvent::Done { stop, usage });
+    }
+
+    fn fail(&mut self, (kind, message): Failure) {
+        if !std::mem::replace(&mut self.finished, true) {
+            self.out.push(ModelEvent::Failed { kind, message });
+        }
+    }
+}
+
+fn arguments(text: &str) -> Option<Value> {
+    if text.trim().is_empty() {
+        return Some(Value::Object(Map::new()));
+    }
+    serde_json::from_str(text).ok().filter(Value::is_object)
+}
+
+/// An incremental parser of one answer in a dialect.
+#[derive(Debug)]
+pub struct Parser<D> {
+    dialect: D,
+    events: Events,
+    answer: Answer,
+}
+
+impl<D: Dialect> Parser<D> {
+    /// For the answer to the request that `names` was rendered with.
+    pub fn new(dialect: D, names: NameMap) -> Self {
+        Self { dialect, events: Events::default(), answer: Answer::new(names) }
+    }
+
+    fn handle_all(&mut self, all: Vec<Vec<u8>>) {
+        for data in all {
+            if self.answer.finished {
+                break;
+            }
+            if let Err(failure) = self.dialect.handle_event(&data, &mut self.answer) {
+                self.answer.fail(failure);
+            }
+        }
+    }
+}
+
+impl<D: Dialect> Parse for Parser<D> {
+    fn push(&mut self, bytes: &[u8]) -> Vec<ModelEvent> {
+        let mut data = Vec::new();
+        let taken = self.events.push(bytes, &mut data);
+        self.handle_all(data);
+        if let Err(error) = taken {
+            self.answer.fail(bug(error.to_string()));
+        }
+        std::mem::take(&mut self.answer.out)
+    }
+
+    fn push_document(&mut self, document: &[u8]) -> Vec<ModelEvent> {
+        if let Err(failure) = self.dialect.handle_document(document, &mut self.answer) {
+            self.answer.fail(failure);
+        }
+        if self.answer.stop.is_some() {
+            self.answer.complete();
+        }
+        self.answer.fail(bug("the document is no answer of this provider's"));
+        std::mem::take(&mut self.answer.out)
+    }
+
+    fn finish(&mut self) -> Vec<ModelEvent> {
+        let mut data = Vec::new();
+        let taken = self.events.finish(&mut data);
+        // What the cut left of an event is no event: the answer is incomplete, not malformed.
+        data.retain(|data| data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok());
+        self.handle_all(data);
+        if let Err(error) = taken {
+            self.answer.fail(bug(error.to_string()));
+        }
+        if self.answer.stop.is_some() {
+            self.answer.complete();
+        }
+        self.answer.fail((FailureKind::Transient, "the connection ended in the middle of the answer".to_owned()));
+        std::mem::take(&mut self.answer.out)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.answer.finished
+    }
+}

@@ -1,0 +1,378 @@
+//! The one HTTP shell round every provider: deadlines, further attempts before the first token, cancellation that
+//! closes the connection, connections that are kept, and secrets that stay out of every error.
+
+mod credentials;
+mod refusal;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use gateway_core::vocab::{FailureKind, ModelEvent};
+use reqwest::{
+    Client, Response, StatusCode, Url,
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    redirect,
+};
+use thiserror::Error;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    ChatModel, Request,
+    failure::{Failure, bug},
+    names::NameMap,
+    provider::{Provider, Rendered},
+};
+
+pub use credentials::{Credentials, Headers, KeyHeader, NoCredentials};
+
+/// Longest body that is read of an error, or of an answer that is not streamed.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Longest stream of one answer, with everything that a parser passes over.
+const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long a connection is kept for the next question. A wearer asks every few minutes, and a new connection costs
+/// two or three round trips before the first token.
+const IDLE_CONNECTION: Duration = Duration::from_secs(300);
+/// Keeps the way through home routers open while a connection is idle.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+
+/// Where and how to reach a provider.
+#[derive(Clone)]
+pub struct Endpoint {
+    /// Everything before the provider's own path, for example `http://127.0.0.1:11434/v1`. Its query is sent with
+    /// every request, as Azure wants it: `https://NAME.openai.azure.com/openai/deployments/D?api-version=V`.
+    pub base_url: String,
+    /// Tells who asks; nobody in particular where absent.
+    pub credentials: Option<Arc<dyn Credentials>>,
+    /// Further headers; their values are treated as secrets.
+    pub headers: Vec<(String, String)>,
+    /// Until a connection stands.
+    pub connect_timeout: Duration,
+    /// From the request to the first event of the answer.
+    pub first_token_timeout: Duration,
+    /// Between two pieces of an answer.
+    pub idle_timeout: Duration,
+    /// From the request to the end of the answer.
+    pub answer_timeout: Duration,
+    /// Further attempts before the first event, after a failed connection, 429 or 5xx.
+    pub retries: u32,
+    /// Wait before the first further attempt; doubles with each.
+    pub backoff: Duration,
+}
+
+impl Endpoint {
+    /// Longest wait before a further attempt: the wearer waits too. A server that asks for more is not tried again.
+    const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+    /// An endpoint with the usual deadlines and no credentials.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            base_url: base_url.into(),
+            credentials: None,
+            headers: Vec::new(),
+            connect_timeout: Duration::from_secs(5),
+            first_token_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(30),
+            answer_timeout: Duration::from_secs(300),
+            retries: 2,
+            backoff: Duration::from_millis(300),
+        }
+    }
+}
+
+/// Why a model cannot be set up.
+#[derive(Debug, Error)]
+pub enum SetupError {
+    /// The address cannot be used.
+    #[error("the base URL '{0}' is not an http or https address")]
+    Url(String),
+    /// A header cannot be sent.
+    #[error("the extra header '{0}' has a name or a value that HTTP does not allow")]
+    Header(String),
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made: {0}")]
+    Client(String),
+}
+
+/// A model behind HTTP. Keeps its connections alive between requests.
+pub struct Http {
+    client: Client,
+    base: Url,
+    endpoint: Endpoint,
+    provider: Arc<dyn Provider>,
+}
+
+enum Attempt {
+    /// The last event was sent, or nobody listens any more.
+    Over,
+    /// Worth another attempt, after this wait where the server named one.
+    Again(Failure, Option<Duration>),
+    /// The server does not know who asks, or no longer.
+    Unauthorized(Failure),
+    Failed(Failure),
+}
+
+impl Http {
+    /// Sets up a model. The process must have installed a rustls provider before.
+    ///
+    /// # Errors
+    /// The base URL or a header cannot be used, or there is no TLS.
+    pub fn new(endpoint: Endpoint, provider: Arc<dyn Provider>) -> Result<Self, SetupError> {
+        let bad_url = || SetupError::Url(shown(&endpoint.base_url).to_owned());
+        let mut base = Url::parse(&endpoint.base_url).map_err(|_| bad_url())?;
+        if !matches!(base.scheme(), "http" | "https") || !base.has_host() {
+            return Err(bad_url());
+        }
+        base.set_fragment(None);
+        let mut headers = HeaderMap::new();
+        for (name, value) in &endpoint.headers {
+            let bad = || SetupError::Header(name.clone());
+            let key: HeaderName = name.parse().map_err(|_| bad())?;
+            let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+            value.set_sensitive(true);
+            headers.insert(key, value);
+        }
+        // Without one the client would panic.
+        if rustls::crypto::CryptoProvider::get_default().is_none() {
+            return Err(SetupError::Client("the process has installed no rustls provider".into()));
+        }
+        let client = Client::builder()
+            .default_headers(headers)
+            .connect_timeout(endpoint.connect_timeout)
+            .pool_idle_timeout(IDLE_CONNECTION)
+            .tcp_keepalive(KEEP_ALIVE)
+            // A redirect would carry the question, if not the key, to somebody else.
+            .redirect(redirect::Policy::none())
+            .build()
+            .map_err(|error| SetupError::Client(error.without_url().to_string()))?;
+        Ok(Self { client, base, endpoint, provider })
+    }
+
+    async fn run(&self, request: &Request, events: &mpsc::Sender<ModelEvent>) {
+        let Rendered { path, headers, body, names } = self.provider.render(request);
+        let (url, body) = (self.url(&path), body.to_string());
+        let mut secrets = Vec::new();
+        let mut backoff = self.endpoint.backoff;
+        let mut left = self.endpoint.retries;
+        let mut renewed = false;
+        let (kind, message) = loop {
+            let first = Instant::now() + self.endpoint.first_token_timeout;
+            let sent = match timeout_at(first, self.credentials()).await {
+                Err(_) => break transient("the model's credentials did not come in time"),
+                Ok(Err(error)) => break (error.kind, error.message),
+                Ok(Ok(sent)) => sent,
+            };
+            secrets.extend(sent.iter().map(|(_, value)| value.clone()));
+            let mut post = self.client.post(url.clone()).header(CONTENT_TYPE, "application/json");
+            for (name, value) in &headers {
+                post = post.header(*name, value);
+            }
+            for (name, value) in &sent {
+                post = post.header(name, value);
+            }
+            match self.attempt(post.body(body.clone()), names.clone(), events, first).await {
+                Attempt::Over => return,
+                Attempt::Again(_, wait) if left > 0 && wait.is_none_or(|wait| wait <= Endpoint::BACKOFF_MAX) => {
+                    left -= 1;
+                    sleep(wait.unwrap_or(backoff).min(Endpoint::BACKOFF_MAX)).await;
+                    backoff = backoff.saturating_mul(2);
+                }
+                Attempt::Unauthorized(failure) => {
+                    // Once: a server that takes no renewed token either will not take the next.
+                    let again = !std::mem::replace(&mut renewed, true) && self.renew(&sent, first).await;
+                    if !again {
+                        break failure;
+                    }
+                }
+                Attempt::Again(failure, _) | Attempt::Failed(failure) => break failure,
+            }
+        };
+        let message = self.redact(message, &secrets);
+        tracing::warn!(model = self.provider.model(), ?kind, "the model failed");
+        let _ = events.send(ModelEvent::Failed { kind, message }).await;
+    }
+
+    /// The base address with the provider's path behind its own, and both queries.
+    fn url(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut url = self.base.clone();
+        url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
+        let queries: Vec<&str> =
+            [self.base.query().unwrap_or_default(), query].into_iter().filter(|query| !query.is_empty()).collect();
+        url.set_query((!queries.is_empty()).then(|| queries.join("&")).as_deref());
+        url
+    }
+
+    async fn credentials(&self) -> Result<Headers, NoCredentials> {
+        let Some(credentials) = &self.endpoint.credentials else {
+            return Ok(Vec::new());
+        };
+        let mut headers = credentials.headers().await?;
+        headers.iter_mut().for_each(|(_, value)| value.set_sensitive(true));
+        Ok(headers)
+    }
+
+    async fn renew(&self, sent: &Headers, until: Instant) -> bool {
+        let Some(credentials) = &self.endpoint.credentials else {
+            return false;
+        };
+        timeout_at(until, credentials.handle_unauthorized(sent)).await.unwrap_or(false)
+    }
+
+    async fn attempt(
+        &self,
+        post: reqwest::RequestBuilder,
+        names: NameMap,
+        events: &mpsc::Sender<ModelEvent>,
+        first: Instant,
+    ) -> Attempt {
+        let last = Instant::now() + self.endpoint.answer_timeout;
+        let late = || Attempt::Failed(transient("the model gave no answer in time"));
+        let mut response = match timeout_at(first, post.send()).await {
+            Err(_) => return late(),
+            Ok(Err(error)) if error.is_builder() => return Attempt::Failed(bug("the request cannot be sent")),
+            Ok(Err(error)) => return Attempt::Again(transient(&describe(&error)), None),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if !status.is_success() {
+            let Ok(body) = timeout_at(first, read_bounded(&mut response)).await else {
+                return late();
+            };
+            let refusal = refusal::read(status, response.headers(), &body);
+            return match status {
+                StatusCode::UNAUTHORIZED => Attempt::Unauthorized(refusal.failure),
+                _ if refusal.again => Attempt::Again(refusal.failure, refusal.wait),
+                _ => Attempt::Failed(refusal.failure),
+            };
+        }
+        let mut parser = self.provider.parser(names);
+        if is_document(&response) {
+            let Ok(document) = timeout_at(first, read_bounded(&mut response)).await else {
+                return late();
+            };
+            return self.forward(parser.push_document(&document), events).await;
+        }
+        let mut begun = false;
+        let mut bytes_read = 0;
+        while !parser.is_finished() {
+            let until = if begun { last.min(Instant::now() + self.endpoint.idle_timeout) } else { first };
+            let out = match timeout_at(until, response.chunk()).await {
+                Err(_) => return Attempt::Failed(transient("the model fell silent")),
+                Ok(Ok(Some(bytes))) => {
+                    bytes_read += bytes.len();
+                    if bytes_read > STREAM_BYTES_MAX {
+                        return Attempt::Failed(bug(format!("the answer is longer than {STREAM_BYTES_MAX} bytes")));
+                    }
+                    parser.push(&bytes)
+                }
+                Ok(Ok(None)) => parser.finish(),
+                // A cut connection ends the answer as surely as a closed one.
+                Ok(Err(_)) => parser.finish(),
+            };
+            let nothing_yet = !begun;
+            begun |= !out.is_empty();
+            // Whoever has heard the first word cannot be told the answer a second time.
+            let alone = nothing_yet && out.len() == 1;
+            match self.forward(out, events).await {
+                Attempt::Failed(failure) if alone && failure.0 == FailureKind::Transient => {
+                    return Attempt::Again(failure, None);
+                }
+                Attempt::Failed(failure) => return Attempt::Failed(failure),
+                _ => {}
+            }
+            if events.is_closed() {
+                return Attempt::Over;
+            }
+        }
+        // Reading to the end lets the connection be used again; a server that goes on after the
+        // end of its answer is not waited for.
+        let _ = timeout(Duration::from_millis(50), response.chunk()).await;
+        Attempt::Over
+    }
+
+    async fn forward(&self, out: Vec<ModelEvent>, events: &mpsc::Sender<ModelEvent>) -> Attempt {
+        for event in out {
+            // Failures leave through one door, where the secrets are taken out of their text.
+            if let ModelEvent::Failed { kind, message } = event {
+                return Attempt::Failed((kind, message));
+            }
+            if events.send(event).await.is_err() {
+                break;
+            }
+        }
+        Attempt::Over
+    }
+
+    /// Providers quote what they were sent.
+    fn redact(&self, mut message: String, sent: &[HeaderValue]) -> String {
+        // Shorter ones are words such as a version, not secrets.
+        const SECRET_BYTES_MIN: usize = 6;
+        let extra = self.endpoint.headers.iter().map(|(_, value)| value.as_str());
+        let sent = sent.iter().filter_map(|value| value.to_str().ok());
+        for value in extra.chain(sent) {
+            let bare = value.split_once(' ').map_or(value, |(_, bare)| bare);
+            for secret in [value, bare] {
+                if secret.len() >= SECRET_BYTES_MIN {
+                    message = message.replace(secret, "[hidden]");
+                }
+            }
+        }
+        message
+    }
+}
+
+#[async_trait]
+impl ChatModel for Http {
+    fn name(&self) -> &str {
+        self.provider.model()
+    }
+
+    async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
+        // Dropping the response closes its connection.
+        cancel.run_until_cancelled(self.run(&request, &events)).await;
+    }
+}
+
+fn transient(message: &str) -> Failure {
+    (FailureKind::Transient, message.to_owned())
+}
+
+/// A base URL as it may be shown: queries and user names may be secrets.
+fn shown(url: &str) -> &str {
+    let url = url.split('?').next().unwrap_or_default();
+    if url.contains('@') { "[hidden]" } else { url }
+}
+
+fn is_document(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"))
+}
+
+async fn read_bounded(response: &mut Response) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(bytes)) = response.chunk().await {
+        if body.len() + bytes.len() > BODY_BYTES_MAX {
+            break;
+        }
+        body.extend_from_slice(&bytes);
+    }
+    body
+}
+
+/// An error without its address, which may carry a secret, but with its cause.
+fn describe(error: &reqwest::Error) -> String {
+    use std::error::Error;
+    if error.is_connect() {
+        let mut cause = error.source();
+        while let Some(deeper) = cause.and_then(Error::source) {
+            cause = Some(deeper);
+        }
+        let cause = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+        return format!("the model's server cannot be reached{cause}");
+    }
+    "the connection to the model's server broke before an answer".to_owned()
+}

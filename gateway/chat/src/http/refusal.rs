@@ -1,0 +1,79 @@
+//! What the status and the body of an answer that is none mean.
+
+use std::time::Duration;
+
+use gateway_core::vocab::FailureKind;
+use reqwest::{
+    StatusCode,
+    header::{HeaderMap, RETRY_AFTER},
+};
+use serde_json::Value;
+
+use crate::failure::{self, Failure};
+
+/// A server's no.
+pub(super) struct Refusal {
+    pub failure: Failure,
+    /// Whether the same request may be answered later.
+    pub again: bool,
+    /// How long the server wants to be left alone.
+    pub wait: Option<Duration>,
+}
+
+/// Reads a status that is no success, with its headers and its body.
+pub(super) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refusal {
+    let document: Value = serde_json::from_slice(body).unwrap_or_default();
+    // Gemini wraps what it would have streamed in a list.
+    let document = document.get(0).unwrap_or(&document);
+    let error = document.get("error").unwrap_or(document);
+    let kind = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureKind::Auth,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYMENT_REQUIRED => FailureKind::Limited,
+        StatusCode::REQUEST_TIMEOUT => FailureKind::Transient,
+        _ if status.is_server_error() => FailureKind::Transient,
+        _ => failure::kind_of(error).unwrap_or(FailureKind::Bug),
+    };
+    let words = if error.is_null() { String::new() } else { format!(": {}", failure::words(error)) };
+    // A used-up quota is a 429 too, and waiting does not help.
+    let limited = status == StatusCode::TOO_MANY_REQUESTS && !failure::is_used_up(error);
+    let timed_out = status == StatusCode::REQUEST_TIMEOUT;
+    Refusal {
+        failure: (kind, format!("the model's server answered {status}{words}")),
+        again: limited || timed_out || status.is_server_error(),
+        wait: wait_of(headers).or_else(|| retry_info(error)),
+    }
+}
+
+/// `retry-after-ms` is OpenAI's and Azure's; `retry-after` may be a date, which no provider sends.
+fn wait_of(headers: &HeaderMap) -> Option<Duration> {
+    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
+    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number(RETRY_AFTER.as_str()))?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// google.rpc.RetryInfo among the details: `{"retryDelay": "3.5s"}`.
+fn retry_info(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_read_wherever_they_stand() {
+        let read = |name: &'static str, value: &str, body: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().expect("a value"));
+            super::read(StatusCode::TOO_MANY_REQUESTS, &headers, body.as_bytes()).wait
+        };
+        assert_eq!(read("retry-after", "2", ""), Some(Duration::from_secs(2)));
+        assert_eq!(read("retry-after-ms", "250", ""), Some(Duration::from_millis(250)));
+        assert_eq!(read("retry-after", "-1", ""), None);
+        assert_eq!(read("retry-after", "nan", ""), None);
+        let google = r#"[{"error": {"code": 429, "details": [{"retryDelay": "3.5s"}]}}]"#;
+        assert_eq!(read("x", "y", google), Some(Duration::from_millis(3500)));
+    }
+}

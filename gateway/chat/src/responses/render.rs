@@ -1,0 +1,140 @@
+//! A request in the shape of `POST /responses`. Pure.
+//!
+//! Source: the OpenAI API reference, "Create a model response", and the types of OpenAI's own SDK.
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Request,
+    names::NameMap,
+    responses::PROVIDER,
+    transcript::{self, AssistantPart, Rules, Turn, UserPart},
+};
+
+/// How to ask one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The provider's name of the model.
+    pub model: String,
+    /// Sampling temperature; the provider's default where absent.
+    pub temperature: Option<f64>,
+    /// How hard a reasoning model thinks (`minimal`, `low`, `medium`, `high`). Its thoughts then come back encrypted
+    /// and are sent again with the next request. Models that do not reason refuse this.
+    pub reasoning_effort: Option<String>,
+    /// Offers tools.
+    pub tools: bool,
+    /// The model sees pictures.
+    pub images: bool,
+    /// Allows one call at a time in the answer to tool results, as the backend behind ChatGPT's OAuth wants it.
+    pub serial_follow_ups: bool,
+    /// Sends the longest answer; the backend behind ChatGPT's OAuth refuses the field.
+    pub length: bool,
+    /// Further fields of the body, for what only one server knows.
+    pub extra: Map<String, Value>,
+}
+
+impl Options {
+    /// Defaults for a model.
+    pub fn new(model: impl Into<String>) -> Self {
+        Self {
+            model: model.into(),
+            temperature: None,
+            reasoning_effort: None,
+            tools: true,
+            images: true,
+            serial_follow_ups: false,
+            length: true,
+            extra: Map::new(),
+        }
+    }
+}
+
+/// The body of the request, and the names that its answer will use.
+pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
+    let mut names = NameMap::default();
+    let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
+    let tools: Vec<Value> = offered
+        .iter()
+        .map(|tool| {
+            json!({
+                "type": "function",
+                "name": names.insert(&tool.name),
+                "description": tool.description,
+                "parameters": tool.input_schema,
+                // Strict schemas may not have optional properties, and others' tools do.
+                "strict": false,
+            })
+        })
+        .collect();
+    let rules = Rules { provider: PROVIDER, images: options.images, system_inside: true, user_first: false };
+    let turns = transcript::turns(&request.messages, &rules, &mut names);
+    let is_follow_up = matches!(turns.last(), Some(Turn::Results(_)));
+    let mut input = Vec::new();
+    for turn in &turns {
+        push_turn(turn, &mut input);
+    }
+    let mut body = options.extra.clone();
+    body.insert("model".into(), options.model.clone().into());
+    body.insert("instructions".into(), transcript::instructions(request, &offered).into());
+    body.insert("input".into(), input.into());
+    body.insert("stream".into(), true.into());
+    body.insert("store".into(), false.into());
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.into());
+        body.insert("tool_choice".into(), "auto".into());
+        let parallel = !(options.serial_follow_ups && is_follow_up);
+        body.insert("parallel_tool_calls".into(), parallel.into());
+    }
+    if let Some(effort) = &options.reasoning_effort {
+        body.insert("reasoning".into(), json!({"effort": effort}));
+        body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+    }
+    if let Some(temperature) = options.temperature {
+        body.insert("temperature".into(), temperature.into());
+    }
+    if let Some(max_tokens) = request.max_tokens.filter(|_| options.length) {
+        // Less is refused.
+        const TOKENS_MIN: u32 = 16;
+        body.insert("max_output_tokens".into(), max_tokens.max(TOKENS_MIN).into());
+    }
+    (Value::Object(body), names)
+}
+
+fn push_turn(turn: &Turn<'_>, input: &mut Vec<Value>) {
+    match turn {
+        Turn::System(text) => input.push(json!({"role": "developer", "content": text})),
+        Turn::User(parts) => {
+            let content = transcript::only_text(parts).map_or_else(|| content(parts), Value::from);
+            input.push(json!({"role": "user", "content": content}));
+        }
+        Turn::Assistant(parts) => input.extend(parts.iter().map(|part| match part {
+            AssistantPart::Thinking(item) => (*item).clone(),
+            AssistantPart::Text(text) => json!({"role": "assistant", "content": text}),
+            AssistantPart::Call(call) => json!({
+                "type": "function_call",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": call.arguments.to_string(),
+            }),
+        })),
+        Turn::Results(all) => input.extend(all.iter().map(|outcome| {
+            json!({
+                "type": "function_call_output",
+                "call_id": outcome.id,
+                "output": transcript::told(outcome.result),
+            })
+        })),
+    }
+}
+
+fn content(parts: &[UserPart<'_>]) -> Value {
+    parts
+        .iter()
+        .map(|part| match part {
+            UserPart::Text(text) => json!({"type": "input_text", "text": text}),
+            UserPart::Image { mime, data } => {
+                json!({"type": "input_image", "image_url": format!("data:{mime};base64,{data}"), "detail": "auto"})
+            }
+        })
+        .collect()
+}
