@@ -17,6 +17,7 @@ mod mouth;
 pub mod pages;
 mod photos;
 mod roster;
+mod routed;
 pub mod serve;
 pub mod store;
 pub mod telemetry;

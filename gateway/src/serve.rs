@@ -22,6 +22,7 @@ use tools::{
     executor::{Books, Executor},
     ports::{Ports, Style},
     registry::{Registry, Source},
+    router::Router,
 };
 
 use crate::{
@@ -96,7 +97,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let model = models::chat_model(&config.model)?;
+    let model = models::chat_model(&config.model, &Arc::new(Router::new(config.router)))?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);

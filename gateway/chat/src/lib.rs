@@ -25,6 +25,9 @@ use gateway_core::vocab::{Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// Tools in one request: what OpenAI documents for `tools` (at most 128 functions), the least of all providers.
+pub const TOOLS_MAX: usize = 128;
+
 /// Tools that are offered, shared with whoever offers them.
 pub type Tools = Arc<[Arc<ToolSpec>]>;
 
@@ -50,6 +53,11 @@ pub struct Request {
 pub trait ChatModel: Send + Sync {
     /// Name for logs and measurements.
     fn name(&self) -> &str;
+
+    /// Tools that it takes in one request. Whoever asks leaves the least relevant ones out.
+    fn tools_max(&self) -> usize {
+        TOOLS_MAX
+    }
 
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless
     /// `cancel` fires or the receiver is dropped first: then the stream just ends.

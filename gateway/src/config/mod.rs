@@ -42,6 +42,8 @@ pub struct Checked {
     pub language: String,
     /// Who answers.
     pub model: Model,
+    /// Which tools a model is offered.
+    pub router: tools::router::Config,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Recognition threads.
@@ -196,6 +198,10 @@ impl Problems<'_> {
             _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
         };
         let model = self.model(&raw);
+        let router = tools::router::Config {
+            picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
+            ..tools::router::Config::default()
+        };
         let conversation = self.conversation(&raw);
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
@@ -228,6 +234,7 @@ impl Problems<'_> {
             try_page: raw.listen.try_page,
             language: raw.language,
             model: model?,
+            router,
             conversation,
             asr_workers,
             end_of_turn: raw.hearing.end_of_turn,
@@ -304,6 +311,7 @@ impl Problems<'_> {
                 250..=5_000,
             ),
             instructions: (!instructions.is_empty()).then_some(instructions),
+            place: (!raw.assistant.place.trim().is_empty()).then(|| raw.assistant.place.clone()),
             ..conversation::Config::default()
         }
     }

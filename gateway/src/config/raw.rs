@@ -16,6 +16,7 @@ pub struct Raw {
     pub(super) listen: Listen,
     pub(super) model: Model,
     pub(super) assistant: Assistant,
+    pub(super) router: Router,
     pub(super) hearing: Hearing,
     pub(super) voice: Voice,
     pub(super) store: Store,
@@ -60,6 +61,13 @@ pub(super) struct Model {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Assistant {
     pub(super) instructions: String,
+    pub(super) place: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Router {
+    pub(super) tools: Spanned<usize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +128,7 @@ impl Default for Raw {
             listen: Listen::default(),
             model: Model::default(),
             assistant: Assistant::default(),
+            router: Router::default(),
             hearing: Hearing::default(),
             voice: Voice::default(),
             store: Store::default(),
@@ -153,6 +162,12 @@ impl Default for Model {
             key_env: None,
             key_file: None,
         }
+    }
+}
+
+impl Default for Router {
+    fn default() -> Self {
+        Self { tools: unwritten(tools::router::Config::default().picked_max) }
     }
 }
 

@@ -48,7 +48,7 @@ fn in_doubt_all_are_offered_up_to_the_maximum_of_the_provider() {
 
 #[test]
 fn few_tools_are_never_routed() {
-    let few: Specs = house()[..9].into();
+    let few: Specs = house()[..13].into();
     let choice = Router::default().choose(&few, &said("rain"), 128);
     assert!(Arc::ptr_eq(&choice.tools, &few) && choice.reason == Reason::Few);
 }

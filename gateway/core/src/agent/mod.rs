@@ -5,6 +5,7 @@ mod calls;
 pub(crate) mod history;
 pub(crate) mod phrases;
 mod steps;
+mod surroundings;
 
 use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
@@ -245,7 +246,9 @@ impl Active {
         let mut messages: Vec<Message> =
             cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
         messages.extend(self.history.iter().cloned());
+        let turn = messages.len();
         messages.extend(history::messages(&self.request, &self.steps, &Heard::All));
+        let messages = surroundings::tell(cx, messages, turn);
         self.steps.push(Step::default());
         self.phase = Phase::Model { started: false };
         cx.arm(Timer::ModelSilent, cx.config.model_first_ms_max);

@@ -129,6 +129,11 @@ impl Display {
     }
 
     /// An app does something.
+    /// What the wearer sees on the main view.
+    pub(crate) fn seen(&self) -> Option<&Content> {
+        self.main.standing.as_ref().map(|standing| &standing.content)
+    }
+
     pub(crate) fn handle_app(&mut self, now: Timestamp, event: AppEvent) {
         let moment = self.moment(now);
         match event {
