@@ -22,10 +22,10 @@ pub(super) fn tell(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Mes
     let mut view = ContextView::new(messages);
     for block in &cx.briefing {
         // A place beyond the end cannot be: the turn itself is there.
-        drop(view.insert_before(behind_instructions, Message::text(Role::System, block.clone())));
+        let _there = view.insert_before(behind_instructions, Message::text(Role::System, block.clone()));
     }
     if let Some(text) = moment(cx.config.place.as_deref(), cx.facts(), cx.seen()) {
-        drop(view.insert_before(turn, Message::text(Role::System, text)));
+        let _there = view.insert_before(turn, Message::text(Role::System, text));
     }
     view.into_messages()
 }

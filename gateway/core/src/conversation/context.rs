@@ -162,7 +162,7 @@ impl Context {
         told
     }
 
-    /// What the wearer sees on the main view.
+    /// What the wearer sees on the main view that is not in the conversation already.
     pub(crate) fn seen(&self) -> Option<&Content> {
         self.screen.seen()
     }

@@ -98,12 +98,12 @@ proptest! {
         let mut view = ContextView::new(messages.clone());
         for (kind, at) in changes {
             let at = at.index(messages.len());
-            drop(match kind {
+            let _refused_or_not = match kind {
                 0 => view.insert_before(at, text("put in")),
                 1 => view.insert_after(at, text("put in")),
                 2 => view.delete_at(at),
                 _ => view.replace_at(at, text("put in")),
-            });
+            };
         }
         // Calls without a result so far; while there are any, only results may come.
         let mut open: Vec<alloc::string::String> = Vec::new();
