@@ -34,7 +34,7 @@ impl Runner for Doors {
 }
 
 fn doors(world: &World) {
-    let tool = |name: &str, phrase: &str, requires_approval| ToolSpec {
+    let tool = |name: &str, phrase: &str, requires_approval: bool| ToolSpec {
         name: name.to_owned(),
         description: "Opens a door.".to_owned(),
         input_schema: json!({"type": "object", "properties": {}}),

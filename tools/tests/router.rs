@@ -29,9 +29,11 @@ fn words_find_the_tools() {
         if half == Half::Development {
             for row in table.half(half) {
                 let top: Vec<_> = index.rank(&row.said).into_iter().take(5).collect();
-                let missed = row.expected.iter().filter(|name| !top.iter().any(|(at, _)| Some(*at) == table.place(name)));
+                let missed =
+                    row.expected.iter().filter(|name| !top.iter().any(|(at, _)| Some(*at) == table.place(name)));
                 for name in missed {
-                    let top: Vec<_> = top.iter().map(|(at, score)| format!("{} {score:.1}", table.tools[*at].name)).collect();
+                    let top: Vec<_> =
+                        top.iter().map(|(at, score)| format!("{} {score:.1}", table.tools[*at].name)).collect();
                     println!("missed {name} in '{}': {top:?}", row.said);
                 }
             }

@@ -18,13 +18,7 @@ use tokio::{
 };
 
 use super::{Answer, commands::check_name, server::say};
-use crate::{
-    clock, device_task,
-    gate::Gate,
-    identity::Admitted,
-    store::DeviceRecord,
-    transport::memory,
-};
+use crate::{clock, device_task, gate::Gate, identity::Admitted, store::DeviceRecord, transport::memory};
 
 /// Size of the display in characters: with it an answer of the longest that a frame carries is one page, and only
 /// the answer's own line breaks break lines.

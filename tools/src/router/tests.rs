@@ -18,8 +18,11 @@ fn tool(name: &str, description: &str, always: bool) -> Arc<ToolSpec> {
 }
 
 fn house() -> Specs {
-    let mut tools = vec![tool("clock.time", "Tells the time.", true), tool("weather.now", "Weather: rain and wind.", false)];
-    tools.extend((0..30).map(|number| tool(&format!("zoo.{number:02}"), &format!("Feeds animal number x{number}."), false)));
+    let mut tools =
+        vec![tool("clock.time", "Tells the time.", true), tool("weather.now", "Weather: rain and wind.", false)];
+    tools.extend(
+        (0..30).map(|number| tool(&format!("zoo.{number:02}"), &format!("Feeds animal number x{number}."), false)),
+    );
     tools.into()
 }
 

@@ -51,8 +51,7 @@ impl Table {
     /// Reads it.
     pub fn load() -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/data/router");
-        let mut tools: Vec<ToolSpec> =
-            serde_json::from_slice(&fs::read(folder.join("tools.json")).unwrap()).unwrap();
+        let mut tools: Vec<ToolSpec> = serde_json::from_slice(&fs::read(folder.join("tools.json")).unwrap()).unwrap();
         tools.extend(tools::builtin::all().0);
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         let text = fs::read_to_string(folder.join("utterances.tsv")).unwrap();

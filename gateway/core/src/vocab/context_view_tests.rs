@@ -13,7 +13,8 @@ fn text(text: &str) -> Message {
 }
 
 fn call(ids: &[&str]) -> Message {
-    let call = |id: &&str| Part::ToolCall { call: ToolCall { id: (*id).into(), name: "x".into(), arguments: json!({}) } };
+    let call =
+        |id: &&str| Part::ToolCall { call: ToolCall { id: (*id).into(), name: "x".into(), arguments: json!({}) } };
     Message { role: Role::Assistant, parts: ids.iter().map(call).collect() }
 }
 
