@@ -18,6 +18,7 @@ pub mod pages;
 mod photos;
 mod ranks;
 mod roster;
+mod routed;
 pub mod serve;
 mod spending;
 pub mod store;

@@ -12,13 +12,15 @@ use chat_models::{
     intents,
 };
 
-use crate::config::Model;
+use tools::router::Router;
+
+use crate::{config::Model, routed::Routed};
 
 /// The model that the configuration names.
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
-pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
+pub(crate) fn chat_model(model: &Model, router: &Arc<Router>) -> Result<Arc<dyn ChatModel>> {
     let Model::ChatCompletions { base_url, model, tools, commands_offline, key_env, key_file } = model else {
         return Ok(Arc::new(intents::Engine::new()));
     };
@@ -33,5 +35,7 @@ pub(crate) fn chat_model(model: &Model) -> Result<Arc<dyn ChatModel>> {
     endpoint.credentials = key.map(|key| Arc::new(KeyHeader::bearer(key)) as Arc<_>);
     let options = Options { tools: *tools, ..Options::new(model) };
     let model = Arc::new(Http::new(endpoint, Arc::new(ChatCompletions::new(options)))?);
+    // Inside the commands: those need the phrases of all tools.
+    let model = Arc::new(Routed::new(model, router.clone()));
     Ok(if *commands_offline { Arc::new(CommandsFirst::new(model)) } else { model })
 }

@@ -24,6 +24,7 @@ use tools::{
     executor::{Books, Executor},
     ports::{Ports, Style},
     registry::{Registry, Source},
+    router::Router,
 };
 
 use crate::{
@@ -98,7 +99,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = ranks::set_up(&config.ranks)?;
+    let models = ranks::set_up(&config.ranks, &Arc::new(Router::new(config.router)))?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config)));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);

@@ -26,7 +26,7 @@ const LOG_DEFAULT: &str = "info,rmcp=error";
 pub struct TurnRecord {
     /// Fingerprint of the device.
     pub device: String,
-    /// `ws`, `wss` or `quic`.
+    /// `ws`, `wss`, `quic` or `text`.
     pub transport: &'static str,
     /// Number of the turn.
     pub turn: u32,

@@ -31,6 +31,7 @@ pub mod ports;
 mod rates;
 pub mod registry;
 pub mod reply;
+pub mod router;
 pub mod runner;
 pub mod schema;
 pub mod secret;

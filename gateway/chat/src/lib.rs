@@ -28,6 +28,9 @@ use gateway_core::vocab::{Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+/// Tools in one request: what OpenAI documents for `tools` (at most 128 functions), the least of all providers.
+pub const TOOLS_MAX: usize = 128;
+
 /// Tools that are offered, shared with whoever offers them.
 pub type Tools = Arc<[Arc<ToolSpec>]>;
 
@@ -57,6 +60,11 @@ pub trait ChatModel: Send + Sync {
     /// Whether this request is answered on the box, without asking anybody.
     fn is_on_box(&self, _request: &Request) -> bool {
         false
+    }
+
+    /// Tools that it takes in one request. Whoever asks leaves the least relevant ones out.
+    fn tools_max(&self) -> usize {
+        TOOLS_MAX
     }
 
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless

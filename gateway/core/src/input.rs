@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Content, DeviceInfo, Means, Message, ModelEvent, ModelOutcome, Service,
-    Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
+    AppEvent, Approval, ApprovalChoice, Content, DeviceFacts, DeviceInfo, Means, Message, ModelEvent, ModelOutcome,
+    Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -107,6 +107,10 @@ pub enum Input {
         /// The answer.
         choice: ApprovalChoice,
     },
+    /// How the glasses are, as far as they have told.
+    Status(DeviceFacts),
+    /// Texts that the model is told with every request from now on, for example an index of skills.
+    Briefing(Vec<String>),
     /// A mini-app of the wearer's does something with these glasses.
     App(AppEvent),
     /// The wearer raises the head, or lowers it again.

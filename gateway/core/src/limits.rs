@@ -39,6 +39,12 @@ pub const CLAUSE_US_MAX: u64 = 60_000_000;
 pub const HISTORY_MESSAGES_MAX: usize = 200;
 /// Messages of the history that a model is given.
 pub const HISTORY_FOR_MODEL_MAX: usize = 20;
+/// Characters of what stands on the display that a model is told: a page.
+pub const SHOWN_CHARS_MAX: usize = 600;
+/// Texts that the house tells the model with every request, and characters of each: an index of skills is the longest.
+pub const BRIEFING_BLOCKS_MAX: usize = 8;
+/// Characters of one of them.
+pub const BRIEFING_CHARS_MAX: usize = 8_000;
 /// Entries of a user's schedule.
 pub const SCHEDULE_ENTRIES_MAX: usize = 200;
 /// Characters of an entry's text.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod apps;
+mod ask;
 mod check;
 mod devices;
 mod mcp;
@@ -35,6 +36,8 @@ pub struct Arguments {
 enum Command {
     /// Run the gateway.
     Serve(serve::Arguments),
+    /// Ask the assistant in text.
+    Ask(ask::Arguments),
     /// List, watch and answer questions that wait for a wearer's consent.
     Approvals(approvals::Arguments),
     /// Check a configuration and say what is wrong, where, and what to do.
@@ -64,6 +67,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let config = arguments.config;
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
+        Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),

@@ -46,6 +46,8 @@ pub struct Checked {
     pub ranks: Ranks,
     /// Whether a turn begins anew when its tools change.
     pub apply_tools_now: bool,
+    /// Which tools a model is offered.
+    pub router: tools::router::Config,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Recognition threads.
@@ -204,6 +206,10 @@ impl Problems<'_> {
         let ranks = self.ranks(&raw);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
+        let router = tools::router::Config {
+            picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
+            ..tools::router::Config::default()
+        };
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -236,6 +242,7 @@ impl Problems<'_> {
             language: raw.language,
             ranks: ranks?,
             apply_tools_now: raw.assistant.apply_tools_now,
+            router,
             conversation,
             asr_workers,
             end_of_turn: raw.hearing.end_of_turn,
@@ -311,6 +318,7 @@ impl Problems<'_> {
                 250..=5_000,
             ),
             instructions: (!instructions.is_empty()).then_some(instructions),
+            place: (!raw.assistant.place.trim().is_empty()).then(|| raw.assistant.place.clone()),
             ..conversation::Config::default()
         }
     }

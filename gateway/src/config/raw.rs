@@ -20,6 +20,7 @@ pub struct Raw {
     pub(super) fallback: Vec<Model>,
     pub(super) budgets: Budgets,
     pub(super) assistant: Assistant,
+    pub(super) router: Router,
     pub(super) hearing: Hearing,
     pub(super) voice: Voice,
     pub(super) store: Store,
@@ -68,6 +69,13 @@ pub(super) struct Assistant {
     pub(super) instructions: String,
     pub(super) offline_fallback: bool,
     pub(super) apply_tools_now: bool,
+    pub(super) place: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Router {
+    pub(super) tools: Spanned<usize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,6 +138,7 @@ impl Default for Raw {
             fallback: Vec::new(),
             budgets: Budgets::default(),
             assistant: Assistant::default(),
+            router: Router::default(),
             hearing: Hearing::default(),
             voice: Voice::default(),
             store: Store::default(),
@@ -170,7 +179,13 @@ impl Default for Model {
 
 impl Default for Assistant {
     fn default() -> Self {
-        Self { instructions: String::new(), offline_fallback: true, apply_tools_now: false }
+        Self { instructions: String::new(), offline_fallback: true, apply_tools_now: false, place: String::new() }
+    }
+}
+
+impl Default for Router {
+    fn default() -> Self {
+        Self { tools: unwritten(tools::router::Config::default().picked_max) }
     }
 }
 

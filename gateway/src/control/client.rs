@@ -50,12 +50,20 @@ pub fn converse(data_dir: &Path, request: &Request, wait: Duration) -> Result<(A
 /// None runs, or it refuses.
 pub fn follow(data_dir: &Path, request: &Request, mut take: impl FnMut(Answer) -> bool) -> Result<()> {
     let mut reader = BufReader::new(send(data_dir, request)?);
-    loop {
-        let mut line = String::new();
-        if (&mut reader).take(ANSWER_BYTES_MAX).read_line(&mut line)? == 0 || !take(understood(&line)?) {
-            return Ok(());
-        }
+    while next(&mut reader)?.is_some_and(&mut take) {}
+    Ok(())
+}
+
+/// The next answer of a connection that carries several; `None` when the gateway has closed it.
+///
+/// # Errors
+/// It refuses, or the connection broke.
+pub(crate) fn next(reader: &mut BufReader<UnixStream>) -> Result<Option<Answer>> {
+    let mut line = String::new();
+    if reader.take(ANSWER_BYTES_MAX).read_line(&mut line)? == 0 {
+        return Ok(None);
     }
+    understood(&line).map(Some)
 }
 
 fn understood(answer: &str) -> Result<Answer> {
@@ -65,7 +73,11 @@ fn understood(answer: &str) -> Result<Answer> {
     }
 }
 
-fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
+/// Sends a request; the answers are read from the connection.
+///
+/// # Errors
+/// None runs.
+pub(crate) fn send(data_dir: &Path, request: &Request) -> Result<UnixStream> {
     let path = socket_path(data_dir);
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,

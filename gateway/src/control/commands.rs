@@ -31,6 +31,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Approvals | Request::WatchApprovals => "approvals",
         Request::AnswerApproval { yes: true, .. } => "approve",
         Request::AnswerApproval { yes: false, .. } => "deny",
+        Request::Ask { .. } => "ask",
         Request::Mcp { .. } => "mcp",
     }
 }
@@ -96,6 +97,8 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             let outcome = gate.questions.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
+        // The server of the socket answers it, event by event.
+        Request::Ask { .. } => Err("this is answered as a stream".to_owned()),
         // The server of the socket takes the connection over after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),

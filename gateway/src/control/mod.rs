@@ -2,6 +2,7 @@
 //! line each way; a client asks once and reads one answer.
 
 pub mod apps;
+pub mod ask;
 pub mod client;
 mod commands;
 pub mod server;
@@ -56,6 +57,8 @@ pub enum Request {
     WatchApprovals,
     /// An operator's answer to a question.
     AnswerApproval { id: u64, yes: bool },
+    /// Ask the assistant as a user: one event a line, until the answer is complete.
+    Ask { user: String, text: String },
     /// From the answer on, this connection carries MCP.
     Mcp { user: String, class: ClientClass },
 }
@@ -85,6 +88,8 @@ pub enum Answer {
     Usage { users: BTreeMap<String, Vec<Usage>> },
     /// Questions to wearers, oldest first.
     Approvals { approvals: Vec<Event> },
+    /// What becomes of a request to the assistant.
+    Asked { event: ask::Event },
     /// Not done; why and what to do.
     Error { message: String },
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::Who;
 
-use super::{Answer, LINE_BYTES_MAX, Request, commands, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, ask, commands, socket_path};
 use crate::{
     effects::{questions::WATCHERS_MAX, spawn},
     gate::Gate,
@@ -74,7 +74,7 @@ pub async fn serve(listener: UnixListener, gate: Arc<Gate>, stop: CancellationTo
     drop(fs::remove_file(socket_path(&gate.config.data_dir)));
 }
 
-async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
+async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
     let peer = stream.peer_cred().context("the peer's credentials")?;
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
@@ -83,6 +83,10 @@ async fn converse(stream: UnixStream, gate: &Gate) -> Result<()> {
     let request = serde_json::from_slice::<Request>(&line);
     if matches!(request, Ok(Request::WatchApprovals)) {
         return watch_approvals(reader.into_inner(), write, gate).await;
+    }
+    if let Ok(Request::Ask { user, text }) = request {
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", "control");
+        return ask::serve(reader.into_inner(), write, gate, user, &text).await;
     }
     let mut mcp = None;
     let answer = match request {
@@ -129,7 +133,7 @@ async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWrite
     }
 }
 
-async fn say(write: &mut OwnedWriteHalf, answer: &Answer) -> Result<()> {
+pub(super) async fn say(write: &mut OwnedWriteHalf, answer: &Answer) -> Result<()> {
     let mut reply = serde_json::to_vec(answer)?;
     reply.push(b'\n');
     timeout(Duration::from_millis(REQUEST_MS_MAX), write.write_all(&reply)).await??;

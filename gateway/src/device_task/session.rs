@@ -30,7 +30,7 @@ use crate::{
     mouth::Mouth,
     roster::Present,
     telemetry::TurnRecord,
-    transport::{Link, LinkError, Sender},
+    transport::{Link, LinkError, Sender, memory},
     users::{UserMail, sleep_until},
 };
 
@@ -122,11 +122,15 @@ impl Session {
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
             return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
         }
-        // Before the welcome: who knows of the glasses may start apps on them.
-        let worn = tap::glasses(&hello, &formats);
-        gate.apps.glasses_came(&record.user, &id, worn);
+        // Before the welcome: who knows of the glasses may start apps on them. Apps run on glasses only.
+        let worn = link.transport != memory::TRANSPORT;
+        if worn {
+            gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
+        }
         formats::welcome(&mut link.down, &gate, &record.user, number, &formats).map_err(|error| {
-            gate.apps.glasses_went(&record.user, &id);
+            if worn {
+                gate.apps.glasses_went(&record.user, &id);
+            }
             internal(error.to_string())
         })?;
         let info = DeviceInfo {
@@ -178,7 +182,9 @@ impl Session {
             mail,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
-        session.tap.connected(true);
+        if worn {
+            session.tap.connected(true);
+        }
         session.input(Input::Connected { device: info, resumed: false });
         Ok(session)
     }
@@ -280,8 +286,10 @@ impl Session {
         // A newer session of the same device has its own place, tools and presence.
         if self.gate.roster.leave(&self.id, self.number) {
             tools::device::unregister(&self.gate.registry, &self.id);
-            self.gate.apps.glasses_went(&self.user_name, &self.id);
-            self.tap.connected(false);
+            if self.transport != memory::TRANSPORT {
+                self.gate.apps.glasses_went(&self.user_name, &self.id);
+                self.tap.connected(false);
+            }
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
         }
     }

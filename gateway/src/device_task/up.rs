@@ -8,7 +8,7 @@ use device_protocol::{
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{ApprovalChoice, ErrorCode, ToolError, ToolFlags, ToolResult},
+    vocab::{ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolFlags, ToolResult},
 };
 use tools::device::Offer;
 
@@ -96,6 +96,7 @@ impl Session {
                 status.battery_percent = (battery.percent <= 100).then_some(battery.percent);
                 status.charging = Some(battery.charging);
                 drop(status);
+                self.tell_status();
                 if battery.percent <= 100 {
                     self.tap.battery(battery.percent, battery.charging);
                     self.gate.apps.battery(&self.user_name, battery.percent, battery.charging);
@@ -111,6 +112,8 @@ impl Session {
                     _ => return,
                 }
                 .to_owned();
+                drop(status);
+                self.tell_status();
             }
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
@@ -131,6 +134,19 @@ impl Session {
             }
         }
         self.answer_heartbeat(down);
+    }
+
+    /// What the model may be told of the glasses.
+    fn tell_status(&mut self) {
+        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let facts = DeviceFacts {
+            battery_percent: status.battery_percent,
+            charging: status.charging,
+            connection: Some(status.connection.clone()),
+            muted: false,
+        };
+        drop(status);
+        self.input(Input::Status(facts));
     }
 
     fn answer_heartbeat(&mut self, down: &mut Sender) {

@@ -1,6 +1,7 @@
 //! How frames reach the gateway: WebSocket or QUIC. Whatever the transport and the form on the
 //! wire, the rest of the house sees one binary envelope per [`Bytes`].
 
+pub mod memory;
 pub mod quic;
 pub mod server;
 pub mod tls;
@@ -80,6 +81,8 @@ pub enum Receiver {
     WebSocket(websocket::Receiver),
     /// QUIC.
     Quic(Box<quic::Receiver>),
+    /// Within the process.
+    Memory(mpsc::Receiver<Bytes>),
 }
 
 impl Receiver {
@@ -91,6 +94,7 @@ impl Receiver {
         match self {
             Self::WebSocket(receiver) => receiver.recv().await,
             Self::Quic(receiver) => receiver.recv().await,
+            Self::Memory(receiver) => Ok(receiver.recv().await),
         }
     }
 }

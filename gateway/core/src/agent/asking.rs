@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases};
+use super::{Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, surroundings};
 use crate::{
     conversation::{Context, Timer},
     limits::RESTARTS_MAX,
@@ -71,8 +71,9 @@ impl Active {
         let mut messages: Vec<Message> =
             cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
         messages.extend(self.history.iter().cloned());
+        let turn = messages.len();
         messages.extend(history::messages(&self.request, &self.steps, &Heard::All, images));
-        messages
+        surroundings::tell(cx, messages, turn)
     }
 
     /// Asks the next model, where there is one and nothing of this answer was given. Late words of the

@@ -7,6 +7,7 @@ pub(crate) mod history;
 mod manners;
 pub(crate) mod phrases;
 mod steps;
+mod surroundings;
 
 use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 

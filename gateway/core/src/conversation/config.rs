@@ -59,6 +59,8 @@ pub struct Config {
     pub display: crate::display::Config,
     /// Standing instructions for the model, put before the history.
     pub instructions: Option<String>,
+    /// Where the wearer usually is, in words: told to the model.
+    pub place: Option<String>,
 }
 
 /// What interrupts the assistant while it speaks.
@@ -102,6 +104,7 @@ impl Default for Config {
             display_interval_ms: 200,
             display: crate::display::Config::default(),
             instructions: None,
+            place: None,
         }
     }
 }

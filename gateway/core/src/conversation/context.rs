@@ -1,14 +1,15 @@
 //! What every machine of a conversation works with: the moment, the settings, the timers and the
 //! way out.
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use super::Config;
 use crate::{
     display::Display,
+    limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
     output::{Output, Stage},
     timers::Timers,
-    vocab::{AppEvent, Content, DisplaySize, Priority, Timestamp, Turn},
+    vocab::{AppEvent, Content, DeviceFacts, DisplaySize, Priority, Timestamp, Turn},
 };
 
 /// Why a conversation wants to be woken.
@@ -92,6 +93,9 @@ pub(crate) struct Context {
     pub(crate) display: Option<DisplaySize>,
     pub(crate) speaker: bool,
     pub(crate) echo_cancelled: bool,
+    /// Told to the model with every request.
+    pub(crate) briefing: Vec<String>,
+    facts: DeviceFacts,
     screen: Display,
     timers: Timers<{ Timer::ALL.len() }>,
     out: VecDeque<Output>,
@@ -106,6 +110,8 @@ impl Context {
             display: None,
             speaker: false,
             echo_cancelled: false,
+            briefing: Vec::new(),
+            facts: DeviceFacts::default(),
             timers: Timers::new(),
             out: VecDeque::new(),
         }
@@ -157,6 +163,29 @@ impl Context {
             None => self.disarm(Timer::ScreenDue),
         }
         told
+    }
+
+    /// What the wearer sees on the main view that is not in the conversation already.
+    pub(crate) fn seen(&self) -> Option<&Content> {
+        self.screen.seen()
+    }
+
+    pub(crate) fn facts(&self) -> &DeviceFacts {
+        &self.facts
+    }
+
+    pub(crate) fn learn(&mut self, facts: DeviceFacts) {
+        self.facts = DeviceFacts { muted: self.facts.muted, ..facts };
+    }
+
+    pub(crate) fn note_muted(&mut self, muted: bool) {
+        self.facts.muted = muted;
+    }
+
+    pub(crate) fn brief(&mut self, mut blocks: Vec<String>) {
+        blocks.retain(|block| !block.trim().is_empty());
+        blocks.truncate(BRIEFING_BLOCKS_MAX);
+        self.briefing = blocks.iter().map(|block| block.chars().take(BRIEFING_CHARS_MAX).collect()).collect();
     }
 
     pub(crate) fn pop(&mut self) -> Option<Output> {

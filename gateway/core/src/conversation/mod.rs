@@ -68,6 +68,7 @@ impl Conversation {
     /// Something happened. Cannot fail: what makes no sense is ignored.
     pub fn handle_input(&mut self, now: Timestamp, input: Input) {
         self.cx.now = now;
+        self.cx.note_muted(self.muted);
         if self.link == Link::Closed && !matches!(input, Input::Connected { .. }) {
             self.refuse(input);
             return;
@@ -113,6 +114,8 @@ impl Conversation {
                 let settled = self.approvals.handle_answered(&mut self.cx, id, choice);
                 self.approval_settled(settled);
             }
+            Input::Status(facts) => self.cx.learn(facts),
+            Input::Briefing(blocks) => self.cx.brief(blocks),
             Input::App(event) => self.cx.app(event),
             Input::Look { up } => self.cx.screen(|screen, now| screen.handle_look(now, up)),
             Input::Announce(announcement) => self.announce(announcement),

@@ -129,6 +129,15 @@ impl Display {
     }
 
     /// An app does something.
+    /// What the wearer sees on the main view, but for the assistant's own words and the wearer's: those are in the
+    /// conversation.
+    pub(crate) fn seen(&self) -> Option<&Content> {
+        let standing = self.main.standing.as_ref()?;
+        let words = matches!(standing.content, Content::Text { .. });
+        let said = words && matches!(standing.priority, Priority::Assistant | Priority::Caption);
+        (!said).then_some(&standing.content)
+    }
+
     pub(crate) fn handle_app(&mut self, now: Timestamp, event: AppEvent) {
         let moment = self.moment(now);
         match event {

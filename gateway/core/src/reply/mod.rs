@@ -1,13 +1,18 @@
 //! Answers on their way to ear and eye: one thing is said at a time.
 
 mod display;
+mod markup;
 mod playout;
 mod sentences;
 
 use alloc::{string::String, vec::Vec};
 
 pub(crate) use self::playout::Purpose;
-use self::{display::Board, playout::Job};
+use self::{
+    display::Board,
+    markup::{Markup, Piece},
+    playout::Job,
+};
 use crate::{
     agent::history::Heard,
     conversation::{Context, Timer},
@@ -35,6 +40,7 @@ pub(crate) struct Reply {
     last_speech: u32,
     job: Option<Job>,
     pub(crate) board: Board,
+    markup: Markup,
     last_answer: String,
     last_spoken: String,
     /// Sound began since this was last looked at.
@@ -49,6 +55,7 @@ impl Reply {
             cx.release(Priority::Notice);
         }
         self.board.begin(cx, turn);
+        self.markup = Markup::default();
         self.job = Some(Job::new(cx, purpose, turn));
     }
 
@@ -84,14 +91,30 @@ impl Reply {
 
     /// More text of the answer's stream.
     pub(crate) fn push(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
-        let job = self.job.as_mut()?;
-        job.push(step, text);
-        self.board.push(cx, text);
+        let pieces = self.markup.push(text);
+        self.add(cx, step, pieces);
         self.go_on(cx)
+    }
+
+    fn add(&mut self, cx: &mut Context, step: usize, pieces: Vec<Piece>) {
+        for Piece { text, spoken } in pieces {
+            if let Some(job) = self.job.as_mut().filter(|_| spoken) {
+                job.push(step, &text);
+            }
+            self.board.push(cx, &text);
+        }
+    }
+
+    /// What is left of a text that has ended.
+    fn end_text(&mut self, cx: &mut Context) {
+        let pieces = self.markup.finish();
+        let step = self.job.as_ref().map_or(0, Job::step);
+        self.add(cx, step, pieces);
     }
 
     /// What is there of the answer is said, though it may not look like a whole clause.
     pub(crate) fn flush(&mut self, cx: &mut Context) {
+        self.end_text(cx);
         if let Some(job) = &mut self.job {
             job.flush();
             self.go_on(cx);
@@ -101,10 +124,11 @@ impl Reply {
 
     /// A sentence that stands alone.
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
-        let job = self.job.as_mut()?;
-        job.push_sentence(step, text);
+        self.end_text(cx);
+        let (shown, said) = markup::clean(text);
+        self.job.as_mut()?.push_sentence(step, &said);
         self.board.space();
-        self.board.push(cx, text);
+        self.board.push(cx, &shown);
         self.go_on(cx)
     }
 
@@ -141,7 +165,7 @@ impl Reply {
     /// A question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {
-            job.push_question(text, id);
+            job.push_question(&markup::clean(text).1, id);
             self.go_on(cx);
         }
     }
@@ -171,6 +195,7 @@ impl Reply {
 
     /// No more text will come.
     pub(crate) fn finish(&mut self, cx: &mut Context) -> Option<Ended> {
+        self.end_text(cx);
         self.job.as_mut()?.finish();
         self.board.complete(cx);
         self.go_on(cx)

@@ -102,6 +102,11 @@ impl Job {
         }
     }
 
+    /// The request to the model whose text came last.
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
     /// Adds text of a stream.
     pub(super) fn push(&mut self, step: usize, text: &str) {
         if step != self.step {

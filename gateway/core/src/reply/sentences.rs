@@ -3,10 +3,7 @@
 //! The first clause is short, so that speech begins early; later ones are whole sentences, so
 //! that they sound well.
 
-use alloc::{
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{string::String, vec::Vec};
 
 use crate::limits::CLAUSE_CHARS_MAX;
 
@@ -18,7 +15,8 @@ const COMMA_CHARS_MIN: usize = 60;
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
     "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "jr", "sr", "a.m", "p.m", "u.s",
-    "inc", "jan", "feb", "aug", "sept", "oct", "nov", "dec",
+    "inc", "fig", "p", "pp", "vol", "ca", "min", "max", "ave", "blvd", "mt", "jan", "feb", "aug", "sept", "oct", "nov",
+    "dec",
 ];
 
 /// The clauses of a text that is still being written.
@@ -51,7 +49,7 @@ impl Splitter {
     }
 
     fn keep(&mut self, clause: &str, clauses: &mut Vec<String>) {
-        let clause = speakable(clause);
+        let clause = on_one_line(clause);
         if clause.chars().any(char::is_alphanumeric) {
             self.begun = true;
             clauses.push(clause);
@@ -70,7 +68,11 @@ impl Splitter {
             let after = at + letter.len_utf8();
             let next = self.buffer.get(after..)?.chars().next();
             if letter.is_whitespace() {
-                last_space = Some(after);
+                // "1 200 000 km" is cut in its middle only where there is no other space.
+                let figure = self.buffer.get(..at)?.ends_with(|before: char| before.is_ascii_digit());
+                if !figure || last_space.is_none() {
+                    last_space = Some(after);
+                }
                 in_word = false;
             } else if !in_word {
                 in_word = true;
@@ -113,22 +115,9 @@ fn is_abbreviation(so_far: &str) -> bool {
     initial || list_number || ABBREVIATIONS.contains(&word.to_lowercase().as_str())
 }
 
-/// The text without the marks that are meant for the eye.
-fn speakable(clause: &str) -> String {
-    let line = clause.trim().trim_start_matches(['#', '>', '-', '•', ' ']);
-    let mut spoken = String::with_capacity(line.len());
-    for letter in line.chars() {
-        match letter {
-            '*' | '`' | '~' | '|' => {}
-            _ if letter.is_whitespace() => {
-                if !spoken.ends_with(' ') {
-                    spoken.push(' ');
-                }
-            }
-            _ => spoken.push(letter),
-        }
-    }
-    spoken.trim().to_string()
+/// The words on one line. Marks were taken off before.
+fn on_one_line(clause: &str) -> String {
+    clause.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -155,7 +144,9 @@ mod tests {
             ("So am I. Good.", &["So am I.", "Good."]),
             ("1. Milk\n2. Eggs\n", &["1. Milk", "2. Eggs"]),
             ("It was 5. Then 6.", &["It was 5.", "Then 6."]),
-            ("**Bold** and `code`.\n\n- one\n- two", &["Bold and code.", "one", "two"]),
+            ("See Fig. 3 on p. 5, vol. 2. Good.", &["See Fig. 3 on p. 5,", "vol. 2.", "Good."]),
+            ("It is at https://a.b/c?d=1,2. Go.", &["It is at https://a.b/c?d=1,2.", "Go."]),
+            ("It is 1,234,567.89 in all.", &["It is 1,234,567.89 in all."]),
             ("He said \"no.\" Then left.", &["He said \"no.\"", "Then left."]),
             ("...", &[]),
             ("", &[]),

@@ -20,6 +20,19 @@ pub struct DeviceInfo {
     pub echo_cancelled: bool,
 }
 
+/// What is known of how the glasses are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// Charge, 0 to 100.
+    pub battery_percent: Option<u8>,
+    /// Whether it is being charged.
+    pub charging: Option<bool>,
+    /// How the glasses are connected, in words.
+    pub connection: Option<String>,
+    /// Whether the microphone is off. The core knows that by itself.
+    pub muted: bool,
+}
+
 /// Characters that fit on the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplaySize {

@@ -2,6 +2,7 @@
 
 mod app;
 mod approval;
+mod context_view;
 mod device;
 mod display;
 mod means;
@@ -14,7 +15,8 @@ mod voice;
 
 pub use app::{AppEvent, AppKind};
 pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
-pub use device::{DeviceInfo, DisplaySize, ListeningState};
+pub use context_view::{ContextView, Refused};
+pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Bitmap, Content, DisplayCommand, Priority, View};
 pub use means::{Candidate, Means, ModelOutcome, Service, Shortage};
 pub use message::{Message, Part, Role};

@@ -1,0 +1,88 @@
+//! What a model is told of the moment, for one request: where the wearer is, what is before the wearer's eyes, how the
+//! glasses are. The time is part of every request already.
+//!
+//! It stands right before the request of this turn, not at the very beginning: what comes before it is the same as
+//! in the last request, and a provider has it in its cache.
+
+use alloc::{
+    format,
+    string::{String, ToString as _},
+    vec::Vec,
+};
+
+use crate::{
+    conversation::Context,
+    limits::SHOWN_CHARS_MAX,
+    vocab::{Content, ContextView, DeviceFacts, Message, Role},
+};
+
+/// The messages of a request with what is told of the moment; `turn` is the place of this turn's first one.
+pub(super) fn tell(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Message> {
+    let behind_instructions = usize::from(cx.config.instructions.is_some());
+    let mut view = ContextView::new(messages);
+    for block in &cx.briefing {
+        // A place beyond the end cannot be: the turn itself is there.
+        let _there = view.insert_before(behind_instructions, Message::text(Role::System, block.clone()));
+    }
+    if let Some(text) = moment(cx.config.place.as_deref(), cx.facts(), cx.seen()) {
+        let _there = view.insert_before(turn, Message::text(Role::System, text));
+    }
+    view.into_messages()
+}
+
+fn moment(place: Option<&str>, facts: &DeviceFacts, seen: Option<&Content>) -> Option<String> {
+    let mut lines = Vec::new();
+    if let Some(place) = place.filter(|place| !place.trim().is_empty()) {
+        lines.push(format!("The wearer is in {}.", place.trim()));
+    }
+    if let Some(percent) = facts.battery_percent {
+        let charging = if facts.charging == Some(true) { ", charging" } else { "" };
+        lines.push(format!("Battery of the glasses: {percent} percent{charging}."));
+    }
+    if let Some(connection) = facts.connection.as_deref().filter(|connection| !connection.is_empty()) {
+        lines.push(format!("Connected by {connection}."));
+    }
+    if facts.muted {
+        lines.push("The microphone is off; the wearer types.".to_string());
+    }
+    let shown = seen.map(|content| content.texts().join("\n")).unwrap_or_default();
+    let shown: Vec<&str> = shown.split_whitespace().collect();
+    if !shown.is_empty() {
+        let shown: String = shown.join(" ").chars().take(SHOWN_CHARS_MAX).collect();
+        // What an app draws is not the operator's word: it is quoted, and told as what it is.
+        lines.push(format!("On the display now, as data: {:?}.", shown));
+    }
+    (!lines.is_empty()).then(|| lines.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_known_is_told() {
+        assert_eq!(moment(None, &DeviceFacts::default(), None), None);
+        assert_eq!(moment(Some(" "), &DeviceFacts::default(), Some(&Content::Text { text: "\n".into() })), None);
+        let facts = DeviceFacts {
+            battery_percent: Some(40),
+            charging: Some(true),
+            connection: Some("Wi-Fi".into()),
+            muted: true,
+        };
+        let card = Content::Card { title: "Tea".into(), text: "in\n5 minutes\"".into() };
+        assert_eq!(
+            moment(Some("Lisbon"), &facts, Some(&card)).as_deref(),
+            Some(
+                "The wearer is in Lisbon. Battery of the glasses: 40 percent, charging. Connected by Wi-Fi. \
+                 The microphone is off; the wearer types. On the display now, as data: \"Tea in 5 minutes\\\"\"."
+            )
+        );
+    }
+
+    #[test]
+    fn a_full_display_is_cut() {
+        let text = "word ".repeat(2_000);
+        let told = moment(None, &DeviceFacts::default(), Some(&Content::Text { text })).unwrap_or_default();
+        assert!(told.chars().count() < SHOWN_CHARS_MAX + 60);
+    }
+}

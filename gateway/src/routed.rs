@@ -1,0 +1,98 @@
+//! A model that is offered only the tools that the wearer's words speak for.
+//!
+//! This stands right in front of each model that is asked over a network, behind whatever answers on the box: the
+//! offline engine needs all tools, since their phrases are what it understands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chat_models::{ChatModel, Request};
+use gateway_core::vocab::ModelEvent;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tools::router::{Router, Said};
+
+/// A model behind a router.
+pub(crate) struct Routed {
+    model: Arc<dyn ChatModel>,
+    router: Arc<Router>,
+}
+
+impl Routed {
+    /// In front of this model.
+    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>) -> Self {
+        Self { model, router }
+    }
+}
+
+#[async_trait]
+impl ChatModel for Routed {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn tools_max(&self) -> usize {
+        self.model.tools_max()
+    }
+
+    async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
+        let choice = self.router.choose(&request.tools, &Said::of(&request.messages), self.model.tools_max());
+        let (all, chosen) = (request.tools.len(), choice.tools.len());
+        tracing::debug!(model = self.model.name(), all, chosen, reason = ?choice.reason, "tools chosen");
+        request.tools = choice.tools;
+        self.model.stream(request, events, cancel).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use gateway_core::vocab::{Message, Role, Timestamp, ToolSpec};
+
+    use super::*;
+
+    /// Notes the tools of each request.
+    #[derive(Default)]
+    struct Witness(Mutex<Vec<Vec<String>>>);
+
+    #[async_trait]
+    impl ChatModel for Witness {
+        fn name(&self) -> &str {
+            "witness"
+        }
+
+        fn tools_max(&self) -> usize {
+            20
+        }
+
+        async fn stream(&self, request: Request, _: mpsc::Sender<ModelEvent>, _: CancellationToken) {
+            self.0.lock().unwrap().push(request.tools.iter().map(|tool| tool.name.clone()).collect());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_model_sees_what_the_words_speak_for_and_never_more_than_it_takes() {
+        let named = |name: String, description: &str| {
+            Arc::new(ToolSpec { name, description: description.into(), ..ToolSpec::default() })
+        };
+        let mut tools: Vec<_> = (0..40).map(|number| named(format!("x.{number:02}"), "Does a thing.")).collect();
+        tools.push(named("zoo.feed".into(), "Feeds the penguins."));
+        let witness = Arc::new(Witness::default());
+        let routed = Routed::new(witness.clone(), Arc::new(Router::default()));
+        for said in ["Feed the penguins, please", "Good evening"] {
+            let request = Request {
+                system: String::new(),
+                messages: vec![Message::text(Role::User, said)],
+                tools: tools.clone().into(),
+                now: Timestamp::default(),
+                language: "en".into(),
+                max_tokens: None,
+            };
+            routed.stream(request, mpsc::channel(1).0, CancellationToken::new()).await;
+        }
+        let seen = witness.0.lock().unwrap();
+        assert_eq!(seen[0], ["zoo.feed"]);
+        assert_eq!(seen[1].len(), 20);
+    }
+}

@@ -1,0 +1,150 @@
+//! `lorgnette ask`: text in, the streamed answer out, on the same path as glasses.
+
+use std::{process::Stdio, sync::Arc};
+
+use async_trait::async_trait;
+use gateway::control::{Answer, Request};
+use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, ToolSpec};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
+use tools::{
+    registry::{Scope, Source},
+    runner::{RunContext, Runner},
+};
+
+use crate::{
+    process::{binary, configure, fails, succeeds},
+    world::{USER, WAIT, World},
+};
+
+/// Opens doors, and never comes back from a cellar.
+struct Doors;
+
+#[async_trait]
+impl Runner for Doors {
+    async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
+        if call.name == "cellar.enter" {
+            context.cancel.cancelled().await;
+        }
+        ToolResult::said("The door is open.")
+    }
+}
+
+fn doors(world: &World) {
+    let tool = |name: &str, phrase: &str, requires_approval: bool| ToolSpec {
+        name: name.to_owned(),
+        description: "Opens a door.".to_owned(),
+        input_schema: json!({"type": "object", "properties": {}}),
+        phrases: vec![gateway_core::vocab::Phrases { language: "en".into(), templates: vec![phrase.into()] }],
+        approval: requires_approval.then(|| "Open the door?".to_owned()),
+        flags: ToolFlags { requires_approval, read_only: !requires_approval, ..ToolFlags::default() },
+        ..ToolSpec::default()
+    };
+    let specs = vec![tool("door.open", "open the door", true), tool("cellar.enter", "enter the cellar", false)];
+    let registry = &world.gateway().gate().registry;
+    registry.register(Source::App("doors".into()), Scope::Global, specs, Arc::new(Doors)).expect("registered");
+}
+
+/// The events of one request.
+async fn asked(world: &World, arguments: &[&str]) -> Vec<Value> {
+    let file = configure(&world.data(), "").display().to_string();
+    let mut line = vec!["ask", "--config", &file, "--json"];
+    line.extend(arguments);
+    let text = succeeds(&line).await;
+    text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
+}
+
+fn text_of(events: &[Value]) -> String {
+    let mut told = String::new();
+    for event in events.iter().filter(|event| event["event"] == "text") {
+        if event["anew"] == true {
+            told.clear();
+        }
+        told.push_str(event["text"].as_str().unwrap_or_default());
+    }
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
+    let world = World::start().await;
+    let events = asked(&world, &["take", "a", "note:", "buy", "milk"]).await;
+    assert!(text_of(&events).contains("buy milk"), "{events:?}");
+    assert!(events.iter().any(|event| event["event"] == "tool" && event["label"] == "note.add"), "{events:?}");
+    assert_eq!(events.last().expect("events")["event"], "done");
+    assert_eq!(world.notes(), ["buy milk"]);
+    // The card of a tool is shown, and the turn is in the books as any other.
+    let shown = asked(&world, &["what are my notes?"]).await;
+    assert!(shown.iter().any(|event| event["event"] == "shown" || text_of(&shown).contains("buy milk")), "{shown:?}");
+    let Answer::Turns { turns } = world.ask(Request::Turns { count: 10 }).await.expect("the turns") else {
+        panic!("no turns");
+    };
+    assert_eq!(turns.len(), 2);
+    assert!(turns.iter().all(|turn| turn["transport"] == "text"), "{turns:?}");
+    // It is a device only while it asks, and no device that anybody sees.
+    assert!(world.gateway().gate().roster.all().is_empty());
+    let stored = world.gateway().gate().store.disk().messages(USER, 100).expect("the history");
+    assert!(stored.iter().any(|message| message.json.contains("buy milk")));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_asked_in_text() {
+    let world = World::start().await;
+    doors(&world);
+    for (answer, yes) in [("--yes", true), ("--no", false)] {
+        let events = asked(&world, &[answer, "open the door"]).await;
+        let question = events.iter().find(|event| event["event"] == "question").expect("a question");
+        assert_eq!(question["tool"], "door.open");
+        let settled = events.iter().find(|event| event["event"] == "settled").expect("settled");
+        assert_eq!((&settled["yes"], &settled["id"]), (&json!(yes), &question["id"]));
+        assert_eq!(text_of(&events).contains("The door is open."), yes, "{events:?}");
+    }
+    world.stop().await;
+}
+
+/// Ctrl-C ends the command; the gateway notices and cancels the turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_away_cancels_the_turn() {
+    let world = World::start().await;
+    doors(&world);
+    let mut child = Command::new(binary())
+        .args(["ask", "--json", "enter the cellar", "--config"])
+        .arg(configure(&world.data(), ""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the command");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    let started = tokio::time::timeout(WAIT, async {
+        while !lines.next_line().await.expect("its output").expect("a line").contains("cellar.enter") {}
+    });
+    started.await.expect("the tool runs");
+    let id = child.id().expect("it runs").to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().await.expect("kill").success());
+    assert!(!child.wait().await.expect("it ends").success());
+    let gate = world.gateway().gate().clone();
+    let outcome = tokio::time::timeout(WAIT, async {
+        loop {
+            if let Some(turn) = gate.turns.last(1).pop() {
+                return serde_json::to_value(turn).expect("a record")["outcome"].clone();
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    let outcome = outcome.await.expect("the turn ends");
+    assert_ne!(outcome, "completed", "{outcome}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_gateway_it_says_what_to_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = configure(&folder.path().join("data"), "").display().to_string();
+    let told = fails(&["ask", "--config", &file, "hello"]).await;
+    assert!(told.contains("lorgnette serve"), "{told}");
+}

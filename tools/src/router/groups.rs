@@ -1,0 +1,52 @@
+//! Words of everyday life that stand for one another when something is wanted. A description says "weather", a wearer
+//! says "umbrella".
+//!
+//! Ours, and short on purpose: what a tool is called otherwise belongs in its own description or phrases. Drawn up
+//! while looking at the development half of tests/data/router only.
+
+/// Each line is one thing. A word may stand in several.
+pub(super) const GROUPS: &[&str] = &[
+    "weather forecast rain snow storm sun sunny wind windy cloudy umbrella outside hot cold freezing degrees temperature",
+    "thermostat heating heat heater radiator warm cold freezing temperature degrees",
+    "calendar event appointment meeting schedule agenda book booked free busy",
+    "email mail inbox gmail letter",
+    "message text sms whatsapp chat written wrote write unread",
+    "phone call dial ring telephone",
+    "contact address number live lives birthday",
+    "music song track album tune playlist sing singing singer artist band listen hear playing",
+    "directions navigate route way drive walk car far distance map travel destination ",
+    "taxi cab ride uber lift",
+    "bus tram train subway metro station stop departure platform transit leave",
+    "flight plane airport gate boarding departure",
+    "restaurant cafe shop store bar pharmacy place nearby nearest near around open",
+    "light lamp bulb dark dim bright",
+    "brightness screen display dim dimmer bright brighter dark text",
+    "volume sound loud louder quiet quieter hear softer",
+    "photo picture snap image camera shot",
+    "task todo list shopping grocery groceries buy",
+    "note write jot memo",
+    "reminder remind forget remember",
+    "timer countdown alarm minutes seconds wake",
+    "recipe cook dish meal dinner ingredients bake",
+    "score game match win won lost beat team league playing",
+    "stock share price market ticker",
+    "currency money exchange convert euro euros dollar dollars pound pounds franc francs yen",
+    "calculate calculator sum plus minus times percent divided half double number",
+    "translate translation language say",
+    "definition define mean meaning synonym word",
+    "captions subtitles transcribe",
+    "document file spreadsheet drive slides folder doc",
+    "search look find google web internet who",
+    "article wikipedia history born who",
+    "page website url site link",
+    "news headlines happened world",
+    "vacuum hoover clean robot",
+    "door lock unlock garage",
+    "camera door backyard front security",
+    "workout run exercise ride swim kilometers bike gym",
+    "steps sleep slept heart calories health",
+    "battery charging charge power",
+    "app program launch open quit close",
+    "issue bug report file",
+    "pull request review merge",
+];

@@ -1,0 +1,213 @@
+//! Which tools a model is offered for what was said: those that are always on, and of the others the ones that the
+//! words speak for.
+//!
+//! A wrong guess must not cost the wearer a tool. So all are offered when they are few, when the words speak for
+//! none, or when whoever ranks them fails; only the model provider's own maximum cuts the list then, least relevant
+//! first. Tools that the last turns have called stay on offer: "and tomorrow?" names none.
+
+mod groups;
+mod index;
+mod terms;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gateway_core::vocab::{Message, Part, Role};
+
+pub use index::Index;
+
+use crate::registry::Specs;
+
+/// Lists of tools whose index is kept: about as many as there are devices with tools of their own on one box.
+const INDEXES_MAX: usize = 16;
+/// Turns of the wearer whose tools stay on offer, the present one included.
+const TURNS_KEPT: usize = 3;
+/// What the words of the turn before count, when the present ones say nothing.
+const EARLIER_WEIGHT: f32 = 0.5;
+/// How tools are chosen.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Routed tools that are offered when the words speak for some. As many or fewer are never routed.
+    pub picked_max: usize,
+    /// Below this score of the best one, the words speak for none.
+    pub score_min: f32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        // Chosen on the development half of tests/data/router: docs/measurements.md.
+        Self { picked_max: 12, score_min: 2.0 }
+    }
+}
+
+/// Why these tools were chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Too few to choose from.
+    Few,
+    /// The words speak for them.
+    Words,
+    /// The words speak for none: all.
+    Doubt,
+}
+
+/// What a model is offered.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Always-on tools by name, then the routed ones, the most relevant first.
+    pub tools: Specs,
+    /// Why these.
+    pub reason: Reason,
+}
+
+/// What the choice goes by, taken from a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What the wearer says now.
+    pub now: String,
+    /// What the wearer said before.
+    pub before: String,
+    /// Tools that the last turns have called, latest first.
+    pub called: Vec<String>,
+}
+
+impl Said {
+    /// From the messages of a request, oldest first.
+    pub fn of(messages: &[Message]) -> Self {
+        let mut said = Self::default();
+        let mut turns = 0;
+        for message in messages.iter().rev() {
+            for part in message.parts.iter().rev() {
+                if let Part::ToolCall { call } = part
+                    && !said.called.contains(&call.name)
+                {
+                    said.called.push(call.name.clone());
+                }
+            }
+            if message.role == Role::User {
+                turns += 1;
+                match turns {
+                    1 => said.now = message.plain_text(),
+                    2 => said.before = message.plain_text(),
+                    _ => {}
+                }
+                if turns == TURNS_KEPT {
+                    break;
+                }
+            }
+        }
+        said
+    }
+}
+
+/// Chooses tools by words. Shared by all devices; what is costly is kept per list of tools.
+#[derive(Default)]
+pub struct Router {
+    config: Config,
+    /// Latest used last.
+    indexes: Mutex<Vec<(Specs, Arc<Index>)>>,
+}
+
+impl Router {
+    /// A router that knows no tools yet.
+    pub fn new(config: Config) -> Self {
+        Self { config, indexes: Mutex::default() }
+    }
+
+    /// The tools to offer out of all that are there, at most `tools_max` of them.
+    pub fn choose(&self, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+        let routed = tools.iter().filter(|tool| !tool.flags.always).count();
+        if routed <= self.config.picked_max && tools.len() <= tools_max {
+            return Choice { tools: Arc::clone(tools), reason: Reason::Few };
+        }
+        let ranked = self.index(tools).rank(&said.now);
+        let least = self.config.score_min;
+        let sure = |ranked: &[(usize, f32)]| ranked.first().is_some_and(|(_, score)| *score >= least);
+        let ranked = if sure(&ranked) { ranked } else { self.with_earlier(tools, said, ranked) };
+        self.assemble(tools, said, &ranked, sure(&ranked), tools_max)
+    }
+
+    /// The ranking, with what was said before added to it.
+    fn with_earlier(&self, tools: &Specs, said: &Said, ranked: Vec<(usize, f32)>) -> Vec<(usize, f32)> {
+        let mut scores = vec![0.0; tools.len()];
+        let earlier = self.index(tools).rank(&said.before);
+        let earlier = earlier.into_iter().map(|(at, score)| (at, score * EARLIER_WEIGHT));
+        for (at, score) in ranked.into_iter().chain(earlier) {
+            scores[at] += score;
+        }
+        index::sorted(scores)
+    }
+
+    /// Lays the list: `ranked` are places in `tools` with scores, best first.
+    pub fn assemble(
+        &self,
+        tools: &Specs,
+        said: &Said,
+        ranked: &[(usize, f32)],
+        sure: bool,
+        tools_max: usize,
+    ) -> Choice {
+        let mut taken = vec![false; tools.len()];
+        let mut chosen: Vec<usize> = (0..tools.len()).filter(|at| tools[*at].flags.always).collect();
+        for at in &chosen {
+            taken[*at] = true;
+        }
+        let mut take = |at: usize, chosen: &mut Vec<usize>| {
+            let new = taken.get(at).is_some_and(|taken| !taken);
+            if new {
+                taken[at] = true;
+                chosen.push(at);
+            }
+            new
+        };
+        for name in &said.called {
+            if let Ok(at) = tools.binary_search_by(|tool| tool.name.as_str().cmp(name)) {
+                take(at, &mut chosen);
+            }
+        }
+        let mut picked = 0;
+        for (at, _) in ranked {
+            if sure && picked == self.config.picked_max {
+                break;
+            }
+            picked += usize::from(take(*at, &mut chosen));
+        }
+        if !sure {
+            for at in 0..tools.len() {
+                take(at, &mut chosen);
+            }
+        }
+        chosen.truncate(tools_max);
+        let tools = chosen.into_iter().map(|at| Arc::clone(&tools[at])).collect();
+        Choice { tools, reason: if sure { Reason::Words } else { Reason::Doubt } }
+    }
+
+    /// The index of this very list.
+    fn index(&self, tools: &Specs) -> Arc<Index> {
+        let lock = || self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock();
+        if let Some(place) = kept.iter().position(|(list, _)| same(list, tools)) {
+            let found = kept.remove(place);
+            let index = Arc::clone(&found.1);
+            kept.push(found);
+            return index;
+        }
+        // Thousands of tools take their time: nobody else waits for it.
+        drop(kept);
+        let index = Arc::new(Index::new(tools));
+        let mut kept = lock();
+        if kept.len() >= INDEXES_MAX {
+            kept.remove(0);
+        }
+        kept.push((Arc::clone(tools), Arc::clone(&index)));
+        index
+    }
+}
+
+/// Whether two lists hold the same tools. A revision of the catalogue that leaves a device's list as it was costs
+/// nothing, and a list that leaves out what its user has switched off is a list of its own.
+fn same(a: &Specs, b: &Specs) -> bool {
+    Arc::ptr_eq(a, b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Tests of the choice; how good it is, is measured on tests/data/router.
+
+use std::sync::Arc;
+
+use gateway_core::vocab::{Message, Part, Phrases, Role, ToolCall, ToolFlags, ToolSpec};
+use serde_json::json;
+
+use super::*;
+
+fn tool(name: &str, description: &str, always: bool) -> Arc<ToolSpec> {
+    Arc::new(ToolSpec {
+        name: name.into(),
+        description: description.into(),
+        input_schema: json!({"type": "object", "properties": {}}),
+        flags: ToolFlags { always, ..ToolFlags::default() },
+        ..ToolSpec::default()
+    })
+}
+
+fn house() -> Specs {
+    let mut tools =
+        vec![tool("clock.time", "Tells the time.", true), tool("weather.now", "Weather: rain and wind.", false)];
+    tools.extend(
+        (0..30).map(|number| tool(&format!("zoo.{number:02}"), &format!("Feeds animal number x{number}."), false)),
+    );
+    tools.into()
+}
+
+fn names(choice: &Choice) -> Vec<&str> {
+    choice.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+fn said(now: &str) -> Said {
+    Said { now: now.into(), ..Said::default() }
+}
+
+#[test]
+fn words_choose_and_what_is_always_on_stays() {
+    let choice = Router::default().choose(&house(), &said("Is there any rain?"), 128);
+    assert_eq!((names(&choice), choice.reason), (vec!["clock.time", "weather.now"], Reason::Words));
+}
+
+#[test]
+fn in_doubt_all_are_offered_up_to_the_maximum_of_the_provider() {
+    let (router, house) = (Router::default(), house());
+    let choice = router.choose(&house, &said("Tell me a joke."), 128);
+    assert_eq!((choice.tools.len(), choice.reason), (32, Reason::Doubt));
+    let choice = router.choose(&house, &said("Tell me a joke."), 4);
+    assert_eq!(names(&choice), ["clock.time", "weather.now", "zoo.00", "zoo.01"]);
+}
+
+#[test]
+fn few_tools_are_never_routed() {
+    let few: Specs = house()[..13].into();
+    let choice = Router::default().choose(&few, &said("rain"), 128);
+    assert!(Arc::ptr_eq(&choice.tools, &few) && choice.reason == Reason::Few);
+}
+
+#[test]
+fn what_was_called_lately_stays_and_what_was_said_before_helps() {
+    let mut messages = vec![Message::text(Role::User, "How is the wind?")];
+    let call = ToolCall { id: "1".into(), name: "zoo.07".into(), arguments: json!({}) };
+    messages.push(Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] });
+    messages.push(Message::text(Role::User, "And tomorrow?"));
+    let said = Said::of(&messages);
+    assert_eq!((said.now.as_str(), said.before.as_str()), ("And tomorrow?", "How is the wind?"));
+    let choice = Router::default().choose(&house(), &said, 128);
+    assert_eq!(names(&choice), ["clock.time", "zoo.07", "weather.now"]);
+}
+
+#[test]
+fn a_phrase_counts_though_the_description_is_silent() {
+    let mut tools = house().to_vec();
+    let mut spec = ToolSpec::clone(&tools[20]);
+    let templates = vec!["release the {animal} [into the meadow]".into()];
+    spec.phrases = vec![Phrases { language: "en".into(), templates }];
+    tools[20] = Arc::new(spec);
+    let choice = Router::default().choose(&tools.into(), &said("Release the goats!"), 128);
+    assert_eq!(names(&choice), ["clock.time", "zoo.18"]);
+}
+
+#[test]
+fn an_index_is_kept_for_the_list_and_not_for_its_copy_alone() {
+    let (router, house) = (Router::default(), house());
+    let first = router.index(&house);
+    let copy: Specs = house.to_vec().into();
+    assert!(Arc::ptr_eq(&first, &router.index(&copy)));
+    for count in 1..=INDEXES_MAX {
+        router.index(&house[..count].into());
+    }
+    assert_eq!(router.indexes.lock().unwrap().len(), INDEXES_MAX);
+    assert!(!Arc::ptr_eq(&first, &router.index(&house)), "the one that was not used for longest went");
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_is_said_no_tool_is_offered_twice_and_none_beyond_the_maximum(now in ".{0,60}", max in 1_usize..40) {
+        let house = house();
+        let choice = Router::default().choose(&house, &said(&now), max);
+        let mut seen = names(&choice);
+        seen.sort_unstable();
+        let count = seen.len();
+        seen.dedup();
+        assert_eq!(count, seen.len());
+        assert!(count <= max && count > 0);
+    }
+}
