@@ -17,7 +17,7 @@ pub mod sse;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Message, ModelEvent, Timestamp, ToolSpec};
+use gateway_core::vocab::{Clarity, Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -41,11 +41,26 @@ pub struct Request {
     pub max_tokens: Option<u32>,
 }
 
+/// What an engine of commands makes of the wearer's words before they are asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// Whether they are a command.
+    pub clarity: Clarity,
+    /// Sentences of the tools, as a wearer would say them: what a recogniser should listen for.
+    pub vocabulary: Vec<String>,
+}
+
 /// Something that answers requests with a stream of events.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Name for logs and measurements.
     fn name(&self) -> &str;
+
+    /// Whether the wearer's last words are a command; `None` where every sentence is as good as any
+    /// other. Cheap: no network, and no effect.
+    fn consider(&self, _request: &Request) -> Option<Considered> {
+        None
+    }
 
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless
     /// `cancel` fires or the receiver is dropped first: then the stream just ends.
