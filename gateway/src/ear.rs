@@ -246,7 +246,7 @@ impl Ear {
             priority: match kind {
                 TranscriptKind::Partial => Priority::Partial,
                 TranscriptKind::Speculative => Priority::Speculative,
-                TranscriptKind::Final => Priority::Final,
+                TranscriptKind::Final | TranscriptKind::Again => Priority::Final,
             },
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };

@@ -10,7 +10,7 @@ use whisper_rs::{FullParams, SamplingStrategy, WhisperError, WhisperState};
 use super::{Context, Engine, Error, SAMPLE_RATE_HZ, abort, context, filter, prompt};
 
 /// Tokens of prompt taken at most: each costs decoding time, Whisper itself takes 223.
-const PROMPT_TOKENS_MAX: usize = 96;
+const PROMPT_TOKENS_MAX: usize = 220;
 /// Step between the temperatures that whisper.cpp tries when a decoding loops or is improbable.
 const TEMPERATURE_STEP: f32 = 0.2;
 
@@ -56,6 +56,9 @@ impl<'a> Pcm<'a> {
 pub struct Options {
     /// Wake phrases to expect ("hey mentra"); they are prompted so that Whisper can write them.
     pub wake_phrases: Arc<[String]>,
+    /// Sentences to listen for, of which words are likely: prompted in front of the wake phrases.
+    /// Recognition leans towards them, so what comes out wants checking.
+    pub vocabulary: Arc<[String]>,
     /// Decode without the prompt although there are phrases: a second look that shows whether a
     /// wake word was really said or only echoed.
     pub without_prompt: bool,
@@ -131,6 +134,7 @@ pub struct Decoder {
 #[derive(Default)]
 struct CachedPrompt {
     phrases: Arc<[String]>,
+    vocabulary: Arc<[String]>,
     tokens: Vec<i32>,
 }
 
@@ -197,7 +201,7 @@ impl Decoder {
 
     fn pass(&mut self, samples: &[f32], positions: i32, duration_ms: u64, options: &Options) -> Result<Pass, Error> {
         if !options.without_prompt {
-            self.prompt.update(&self.engine, &options.wake_phrases);
+            self.prompt.update(&self.engine, options);
         }
         let tokens_max = context::tokens_max(duration_ms);
         let mut parameters: FullParams<'_, '_> = self.parameters.clone();
@@ -258,11 +262,13 @@ impl Decoder {
 }
 
 impl CachedPrompt {
-    fn update(&mut self, engine: &Engine, phrases: &Arc<[String]>) {
-        if Arc::ptr_eq(&self.phrases, phrases) || self.phrases == *phrases {
+    fn update(&mut self, engine: &Engine, options: &Options) {
+        let (phrases, vocabulary) = (&options.wake_phrases, &options.vocabulary);
+        let same = |a: &Arc<[String]>, b: &Arc<[String]>| Arc::ptr_eq(a, b) || a == b;
+        if same(&self.phrases, phrases) && same(&self.vocabulary, vocabulary) {
             return;
         }
-        let text = prompt::prompt_for(phrases);
+        let text = prompt::prompt_with(vocabulary, phrases);
         // A leading space, as in running text: that is how Whisper's words begin.
         let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
             tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
@@ -270,6 +276,7 @@ impl CachedPrompt {
         });
         self.tokens = if text.is_empty() { Vec::new() } else { tokens };
         self.phrases = phrases.clone();
+        self.vocabulary = vocabulary.clone();
     }
 }
 

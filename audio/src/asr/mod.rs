@@ -17,7 +17,7 @@ pub mod wer;
 pub use context::Context;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine};
-pub use prompt::prompt_for;
+pub use prompt::{prompt_for, prompt_with};
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};
 
 /// Whisper's sample rate.

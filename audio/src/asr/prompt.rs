@@ -16,6 +16,8 @@ const TAILS: [&str; 6] = [
 ];
 /// Phrases beyond this are not prompted: every sentence costs decoding time.
 const PHRASES_MAX: usize = TAILS.len();
+/// Sentences of vocabulary beyond this are not prompted: about 150 tokens, which cost some 40 ms.
+const VOCABULARY_BYTES_MAX: usize = 600;
 /// A phrase is a few words; a longer one is not prompted.
 const PHRASE_CHARS_MAX: usize = 40;
 
@@ -24,6 +26,30 @@ pub fn prompt_for(phrases: &[String]) -> String {
     let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
     let sentences = phrases.zip(TAILS).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
     sentences.collect::<Vec<_>>().join(" ")
+}
+
+/// The prompt for these wake phrases behind sentences that may be said. The sentences come first:
+/// a prompt that ends in one swallows it from the transcript.
+pub fn prompt_with(vocabulary: &[String], phrases: &[String]) -> String {
+    let mut prompt = String::new();
+    for sentence in vocabulary.iter().filter_map(|sentence| as_sentence(sentence)) {
+        if prompt.len() + sentence.len() < VOCABULARY_BYTES_MAX {
+            prompt.push_str(&sentence);
+            prompt.push(' ');
+        }
+    }
+    prompt.push_str(&prompt_for(phrases));
+    prompt.trim_end().to_owned()
+}
+
+/// "take a photo" becomes "Take a photo."
+fn as_sentence(words: &str) -> Option<String> {
+    // An ellipsis stands for any words.
+    let words = words.trim().trim_end_matches(['.', ' ', '…']);
+    let printable = |letter: char| !letter.is_control() && letter.len_utf8() < 3;
+    let mut letters = words.chars();
+    let first = letters.next().filter(|_| words.chars().all(printable))?;
+    Some(first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
 /// As a writer would put it at the start of a sentence: "ok mentra" becomes "OK Mentra".
@@ -66,6 +92,18 @@ mod tests {
         assert_eq!(prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]), "");
         assert_eq!(prompt(&["bad\n", "élan vital"]), "Élan Vital, good morning.");
         assert_eq!(prompt(&["a"; 50]).matches("A, ").count(), PHRASES_MAX);
+    }
+
+    #[test]
+    fn vocabulary_stands_in_front_and_has_an_end() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
+        let phrases = texts(&["hey mentra"]);
+        let vocabulary = texts(&["take a photo", "bad\n", "", "  read my notes. "]);
+        assert_eq!(prompt_with(&vocabulary, &phrases), "Take a photo. Read my notes. Hey Mentra, good morning.");
+        assert_eq!(prompt_with(&[], &phrases), prompt_for(&phrases));
+        assert_eq!(prompt_with(&vocabulary, &[]), "Take a photo. Read my notes.");
+        let many = vec!["set a timer".to_owned(); 500];
+        assert!(prompt_with(&many, &phrases).len() < VOCABULARY_BYTES_MAX + 40);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub mod transcript;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Message, ModelEvent, Timestamp, ToolSpec};
+use gateway_core::vocab::{Clarity, Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,15 @@ pub struct Request {
     pub max_tokens: Option<u32>,
 }
 
+/// What an engine of commands makes of the wearer's words before they are asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Considered {
+    /// Whether they are a command.
+    pub clarity: Clarity,
+    /// Sentences of the tools, as a wearer would say them: what a recogniser should listen for.
+    pub vocabulary: Vec<String>,
+}
+
 /// Something that answers requests with a stream of events.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
@@ -65,6 +74,12 @@ pub trait ChatModel: Send + Sync {
     /// Tools that it takes in one request. Whoever asks leaves the least relevant ones out.
     fn tools_max(&self) -> usize {
         TOOLS_MAX
+    }
+
+    /// Whether the wearer's last words are a command; `None` where every sentence is as good as any
+    /// other. Cheap: no network, and no effect.
+    fn consider(&self, _request: &Request) -> Option<Considered> {
+        None
     }
 
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless

@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Content, DeviceFacts, DeviceInfo, Means, Message, ModelEvent, ModelOutcome,
-    Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
+    AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceFacts, DeviceInfo, Means, Message, ModelEvent,
+    ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -31,6 +31,15 @@ pub enum Input {
         utterance: u32,
         /// The core's number of the request.
         revision: u16,
+    },
+    /// The text of a `Consider` was weighed.
+    Considered {
+        /// The utterance.
+        utterance: u32,
+        /// The core's number of the question.
+        revision: u16,
+        /// How well it is understood as a command; where no commands are known, every text is clear.
+        clarity: Clarity,
     },
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),

@@ -23,6 +23,15 @@ pub enum Output {
         /// Kind.
         kind: TranscriptKind,
     },
+    /// Say in `Input::Considered` how well this text is understood as a command. Changes nothing.
+    Consider {
+        /// The utterance.
+        utterance: u32,
+        /// The core's number of the question.
+        revision: u16,
+        /// What may be a command, without the wake phrase.
+        text: String,
+    },
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe {
         /// The utterance.

@@ -36,6 +36,11 @@ fn interruptions() {
 }
 
 #[test]
+fn again() {
+    run("again.txt");
+}
+
+#[test]
 fn failures() {
     run("failures.txt");
 }

@@ -8,7 +8,7 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Content, DeviceInfo, DisplaySize, ErrorCode,
+        AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize, ErrorCode,
         FailureKind, Means, ModelEvent, ModelOutcome, Service, Shortage, StopReason, Timestamp, ToolCall, ToolResult,
         Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
@@ -126,14 +126,19 @@ fn input() -> impl Strategy<Value = Input> {
         1 => Just(Input::LinkLost),
         1 => Just(Input::Alive),
         12 => fact().prop_map(Input::Voice),
-        8 => (1_u32..4, 0_u16..8, 0_u8..3, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
+        8 => (1_u32..4, 0_u16..8, 0_u8..4, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,
             revision,
-            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final][usize::from(kind)],
+            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::Again][usize::from(kind)],
             text,
             confidence: 0.5,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
+        4 => (1_u32..4, 0_u16..8, 0_u8..3).prop_map(|(utterance, revision, clarity)| Input::Considered {
+            utterance,
+            revision,
+            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Clear][usize::from(clarity)],
+        }),
         2 => words().prop_map(Input::Text),
         6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),
         12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),

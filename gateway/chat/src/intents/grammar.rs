@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use gateway_core::vocab::{ToolCall, ToolSpec};
+use gateway_core::vocab::{Clarity, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
@@ -144,6 +144,19 @@ impl Grammar {
         let plain = respelled.and_then(|other| self.read(other, 0, length, false));
         let intent = plain.or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true));
         intent.into_iter().collect()
+    }
+
+    /// How sure the commands of an utterance are: one that was misheard and put right is a guess.
+    pub fn clarity(&self, utterance: &mut Utterance<'_>) -> Clarity {
+        self.undo_gerund(utterance);
+        let length = utterance.words.len();
+        let clear = self.read(utterance, 0, length, false).is_some()
+            || (length <= JOINED_WORDS_MAX && !self.read_joined(utterance, 0, length, 2).is_empty());
+        match clear {
+            true => Clarity::Clear,
+            false if self.understand(utterance).is_empty() => Clarity::Unclear,
+            false => Clarity::Guessed,
+        }
     }
 
     /// "set a timer for 5 minutes and turn the volume up": every part must be a command.

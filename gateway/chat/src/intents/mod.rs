@@ -32,7 +32,7 @@ use gateway_core::vocab::{ModelEvent, Role, StopReason, ToolCall, ToolSpec, Usag
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Request};
+use crate::{ChatModel, Considered, Request, Tools};
 use grammar::Grammar;
 use utterance::Utterance;
 
@@ -45,6 +45,8 @@ pub const UTTERANCE_BYTES_MAX: usize = 2_000;
 const GRAMMARS_MAX: usize = 8;
 /// Sentences offered to a wearer who was not understood.
 const EXAMPLES: usize = 3;
+/// Sentences that a recogniser is told: each costs it decoding time.
+const VOCABULARY_SENTENCES_MAX: usize = 24;
 /// How the ids of this engine's calls begin.
 pub const CALL_PREFIX: &str = "intent-";
 
@@ -83,6 +85,11 @@ impl Engine {
         };
         let grammar = self.grammar(&request.tools, &request.language);
         !grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).is_empty()
+    }
+
+    /// A sentence of each of the first tools, as a wearer would say it.
+    pub fn vocabulary(&self, tools: &Tools, language: &str) -> Vec<String> {
+        self.grammar(tools, language).examples(VOCABULARY_SENTENCES_MAX)
     }
 
     /// Decides about a request; the whole engine without its stream.
@@ -153,6 +160,13 @@ fn wearers_words(request: &Request) -> Option<String> {
 impl ChatModel for Engine {
     fn name(&self) -> &str {
         "intents"
+    }
+
+    fn consider(&self, request: &Request) -> Option<Considered> {
+        let text = wearers_words(request)?;
+        let grammar = self.grammar(&request.tools, &request.language);
+        let clarity = grammar.clarity(&mut Utterance::new(&text, utterance::local(request.now)));
+        Some(Considered { clarity, vocabulary: grammar.examples(VOCABULARY_SENTENCES_MAX) })
     }
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {

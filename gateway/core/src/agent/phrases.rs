@@ -1,7 +1,7 @@
 //! The few sentences that the core says of its own accord.
 
 /// An utterance could not be decoded.
-pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that.";
+pub(crate) const NOT_UNDERSTOOD: &str = "Sorry, I did not catch that, please say it again.";
 /// The model failed for a passing reason.
 pub(crate) const MODEL_FAILED: &str = "Sorry, I could not get an answer.";
 /// Too many requests, or no budget left.

@@ -25,6 +25,8 @@ pub struct Config {
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
+    /// Longest wait after the end of turn for a second hearing of what made no clear command.
+    pub second_hearing_ms_max: u32,
     /// What interrupts the assistant.
     pub barge_in: BargeIn,
     /// Voice of this length interrupts, where voice alone does.
@@ -88,6 +90,7 @@ impl Default for Config {
             silence_incomplete_ms: 1_000,
             partial_interval_ms: 300,
             transcript_ms_max: 10_000,
+            second_hearing_ms_max: 1_500,
             barge_in: BargeIn::Auto,
             barge_in_ms: 250,
             grant_ms_max: 20_000,

@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{Approval, ApprovalOutcome, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{Approval, ApprovalOutcome, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -40,7 +40,14 @@ impl Conversation {
     }
 
     pub(super) fn transcript_failed(&mut self, utterance: u32, revision: u16) {
-        let event = self.floor.handle_transcript_failed(&mut self.cx, utterance, revision);
+        let activity = self.activity();
+        let event = self.floor.handle_transcript_failed(&mut self.cx, &activity, utterance, revision);
+        self.heard(event);
+    }
+
+    pub(super) fn considered(&mut self, utterance: u32, revision: u16, clarity: Clarity) {
+        let activity = self.activity();
+        let event = self.floor.handle_considered(&mut self.cx, &activity, (utterance, revision), clarity);
         self.heard(event);
     }
 
@@ -57,7 +64,8 @@ impl Conversation {
     }
 
     pub(super) fn transcript_missing(&mut self) {
-        let event = self.floor.handle_transcript_missing(&mut self.cx);
+        let activity = self.activity();
+        let event = self.floor.handle_transcript_missing(&mut self.cx, &activity);
         self.heard(event);
     }
 
@@ -419,6 +427,7 @@ impl Conversation {
         Activity {
             busy: self.is_busy(),
             speaking,
+            asked: self.approvals.standing().is_some(),
             spoken: if self.cx.echo_cancelled { String::new() } else { commands::plain(&self.reply.spoken()) },
         }
     }

@@ -80,6 +80,7 @@ impl Conversation {
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
+            Input::Considered { utterance, revision, clarity } => self.considered(utterance, revision, clarity),
             Input::Text(text) => self.typed(&text),
             Input::Granted { turn, history, means } => {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, means);

@@ -59,6 +59,8 @@ impl Floor {
         }
         // A new utterance while one is open: the listener closed it by itself.
         let event = self.close(cx, activity);
+        // What was said last is over; the sound of a new voice must not wait for a better text of it.
+        let event = event.or_else(|| self.settle_first(cx, activity));
         let origin = Origin {
             expected: self.is_expecting(cx.now_us()),
             during_turn: activity.busy || !self.closed.is_empty(),
@@ -112,18 +114,37 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
-        if let Some(index) =
-            self.closed.iter().position(|closed| closed.id == transcript.utterance && closed.awaited == revision)
+        if transcript.kind == TranscriptKind::Again {
+            return self.heard_again(cx, activity, &transcript, text);
+        }
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision && closed.look.is_none())
         {
-            let closed = self.closed.remove(index)?;
-            self.watch_transcripts(cx);
-            return Some(self.said(cx, activity, closed, text));
+            let mut closed = self.closed.remove(index)?;
+            let began = (closed.origin, closed.started_us);
+            closed.look = self.weigh(cx, activity, (closed.id, revision), &text, began);
+            if closed.look.is_none() {
+                self.watch_transcripts(cx);
+                return Some(self.said(cx, activity, closed, text));
+            }
+            self.await_better(cx, closed, text);
+            return None;
         }
         let open = self.open.as_mut().filter(|open| open.id == transcript.utterance)?;
         if let Some(speculative) = &mut open.speculative
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
+            let (id, origin, began_us) = (open.id, open.origin, open.started_us);
+            let look = self.weigh(cx, activity, (id, revision), &text, (origin, began_us));
+            if let (Some(look), Some(open)) = (look, &mut self.open) {
+                open.revision = open.revision.max(look.awaited);
+                if let Some(speculative) = &mut open.speculative {
+                    speculative.look = Some(look);
+                }
+            }
             let interrupt = self.words_over_speech(cx, activity, &text, revision);
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
@@ -165,10 +186,17 @@ impl Floor {
     pub(crate) fn handle_transcript_failed(
         &mut self,
         cx: &mut Context,
+        activity: &Activity,
         utterance: u32,
         revision: u16,
     ) -> Option<Event> {
-        if let Some(index) = self.closed.iter().position(|closed| closed.id == utterance && closed.awaited == revision)
+        if let event @ Some(_) = self.again_failed(cx, activity, (utterance, revision)) {
+            return event;
+        }
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == utterance && closed.awaited == revision && closed.look.is_none())
         {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
@@ -190,11 +218,15 @@ impl Floor {
         None
     }
 
-    pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context) -> Option<Event> {
+    pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let index = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us())?;
-        let closed = self.closed.remove(index)?;
+        let mut closed = self.closed.remove(index)?;
         cancel_all(cx, closed.id);
         self.watch_transcripts(cx);
+        if closed.look.take().is_some() {
+            let text = core::mem::take(&mut closed.text);
+            return Some(self.said(cx, activity, closed, text));
+        }
         Some(lost(cx, &closed))
     }
 
@@ -244,12 +276,19 @@ impl Floor {
             deadline_us,
             last_voice_us: open.last_voice_us,
             decided_us: cx.now_us(),
+            text: String::new(),
+            look: None,
             final_asked: false,
         };
         match speculative {
-            Some(Speculative { revision, text: Some(text) }) => {
+            Some(Speculative { revision, text: Some(text), look }) => {
                 closed.awaited = revision;
-                return Some(self.said(cx, activity, closed, text));
+                closed.look = look;
+                if closed.look.is_none() {
+                    return Some(self.said(cx, activity, closed, text));
+                }
+                self.await_better(cx, closed, text);
+                return None;
             }
             Some(Speculative { revision, .. }) => closed.awaited = revision,
             None => {
@@ -262,6 +301,18 @@ impl Floor {
                 });
             }
         }
+        self.keep_closed(cx, closed);
+        None
+    }
+
+    /// Waits a little for a text that is better than this one.
+    fn await_better(&mut self, cx: &mut Context, mut closed: Closed, text: String) {
+        closed.text = text;
+        closed.deadline_us = cx.after_ms(cx.config.second_hearing_ms_max);
+        self.keep_closed(cx, closed);
+    }
+
+    fn keep_closed(&mut self, cx: &mut Context, closed: Closed) {
         if self.closed.len() >= UTTERANCES_PENDING_MAX
             && let Some(oldest) = self.closed.pop_front()
         {
@@ -269,10 +320,9 @@ impl Floor {
         }
         self.closed.push_back(closed);
         self.watch_transcripts(cx);
-        None
     }
 
-    fn watch_transcripts(&self, cx: &mut Context) {
+    pub(super) fn watch_transcripts(&self, cx: &mut Context) {
         match self.closed.iter().map(|closed| closed.deadline_us).min() {
             Some(deadline_us) => cx.arm_at(Timer::TranscriptMissing, deadline_us),
             None => cx.disarm(Timer::TranscriptMissing),
@@ -280,7 +330,7 @@ impl Floor {
     }
 
     /// Whether the text was meant for the assistant, and what of it.
-    fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
+    pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
         let Closed { origin, .. } = closed;
         if !commands::has_words(&text) {
             self.caption(cx, &closed, false, &text);
@@ -333,7 +383,7 @@ fn pause(cx: &mut Context, open: &mut Open, at_us: u64, silence_us: u64) {
     cx.disarm(Timer::PartialDue);
     cx.disarm(Timer::VoiceConfirmed);
     let revision = open.next_revision();
-    open.speculative = Some(Speculative { revision, text: None });
+    open.speculative = Some(Speculative { revision, text: None, look: None });
     cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Speculative });
 }
 

@@ -1,6 +1,7 @@
 //! Whose turn it is to speak: utterances from their first voiced frame to their text, whether they
 //! were meant for the assistant, and when one is over.
 
+mod again;
 pub(crate) mod barge_in;
 pub(crate) mod commands;
 mod endpoint;
@@ -27,6 +28,8 @@ pub(crate) struct Activity {
     pub(crate) busy: bool,
     /// Sound of the assistant is playing or about to.
     pub(crate) speaking: bool,
+    /// A question stands that the wearer's words may answer.
+    pub(crate) asked: bool,
     /// What the assistant said last, in plain words.
     pub(crate) spoken: String,
 }

@@ -2,6 +2,8 @@
 
 use alloc::string::String;
 
+use super::again::Look;
+
 /// An utterance that the wearer has not ended yet.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
@@ -46,6 +48,8 @@ pub(super) struct Origin {
 pub(super) struct Speculative {
     pub(super) revision: u16,
     pub(super) text: Option<String>,
+    /// While it is not sure that the text is what was said.
+    pub(super) look: Option<Look>,
 }
 
 /// A pause.
@@ -68,6 +72,9 @@ pub(super) struct Closed {
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
     pub(super) decided_us: u64,
+    /// What was understood, while a second hearing may better it.
+    pub(super) text: String,
+    pub(super) look: Option<Look>,
     /// Whether a final decode was asked for already.
     pub(super) final_asked: bool,
 }

@@ -26,4 +26,4 @@ pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };
 pub use turn::Turn;
-pub use voice::{Transcript, TranscriptKind, VoiceFact};
+pub use voice::{Clarity, Transcript, TranscriptKind, VoiceFact};

@@ -56,6 +56,19 @@ pub enum TranscriptKind {
     Speculative,
     /// The turn has ended.
     Final,
+    /// Once more, with the words of commands in mind, because the first text made no clear one.
+    Again,
+}
+
+/// How well what was said is understood as a command, in ascending order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Clarity {
+    /// It is none.
+    Unclear,
+    /// It is one if some of its words were misheard.
+    Guessed,
+    /// It is one as it stands.
+    Clear,
 }
 
 /// What was understood of one utterance.

@@ -5,8 +5,8 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, Price, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Content, DisplaySize, ErrorCode, FailureKind,
-        ToolResult, Turn, Usage, View, VoiceFact,
+        AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DisplaySize, ErrorCode,
+        FailureKind, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -69,6 +69,17 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "model" => model(world, &words),
         "tool" => tool(world, &words),
         "recogniser" => recogniser(world, &words),
+        "again" => {
+            world.again = words.quoted().map(str::to_owned);
+            world.again_fails = words.has("fails");
+            world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
+            Ok(())
+        }
+        "unclear" | "guessed" => {
+            let clarity = if words.has("unclear") { Clarity::Unclear } else { Clarity::Guessed };
+            world.clarity.insert(words.quoted().ok_or("which text?")?.to_owned(), clarity);
+            Ok(())
+        }
         "voice" => {
             let clause = words.after("fails").and_then(|word| word.parse().ok()).ok_or("which clause?")?;
             world.devices[device].tts_fails.insert(clause);

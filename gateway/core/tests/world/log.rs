@@ -9,6 +9,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
         Output::Transcribe { utterance, kind, .. } => format!("transcribe {utterance} {}", lower(kind)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
+        Output::Consider { utterance, text, .. } => format!("consider {utterance} \"{text}\""),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
         Output::Listening(state) => format!("listening {}", lower(state)),

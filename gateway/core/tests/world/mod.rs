@@ -11,7 +11,10 @@ use gateway_core::{
     conversation::{self, Conversation},
     input::{Input, ScheduleEntry, Spending, UserInput},
     user::{self, User},
-    vocab::{DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage, VoiceFact},
+    vocab::{
+        Clarity, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
+        VoiceFact,
+    },
 };
 
 /// Milliseconds since the beginning of the scenario.
@@ -144,6 +147,12 @@ pub struct World {
     pub tools: BTreeMap<String, ToolScript>,
     pub recogniser: Recogniser,
     pub decode_ms: Ms,
+    /// What a second hearing makes of the sound, and after how long; `None`: the same as the first.
+    pub again: Option<String>,
+    pub again_ms: Option<Ms>,
+    pub again_fails: bool,
+    /// Texts that are no clear commands.
+    pub clarity: BTreeMap<String, Clarity>,
     pub partials: bool,
     pub store_ms: Option<Ms>,
     pub store_works: bool,
@@ -181,6 +190,10 @@ impl World {
             tools: BTreeMap::new(),
             recogniser: Recogniser::Works,
             decode_ms: 120,
+            again: None,
+            again_ms: Some(120),
+            again_fails: false,
+            clarity: BTreeMap::new(),
             partials: true,
             store_ms: Some(5),
             store_works: true,

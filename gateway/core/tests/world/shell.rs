@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
-        Turn, View, VoiceFact,
+        Clarity, DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
+        TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -113,6 +113,10 @@ impl World {
         let id = self.devices[device].info.id.clone();
         match output {
             Output::Transcribe { utterance, revision, kind } => self.decode(device, utterance, revision, kind),
+            Output::Consider { utterance, revision, text } => {
+                let clarity = self.clarity.get(&text).copied().unwrap_or(Clarity::Clear);
+                self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity }));
+            }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
                     said.cancelled_below = revision;
@@ -228,6 +232,9 @@ impl World {
         if kind == TranscriptKind::Partial && !self.partials {
             return;
         }
+        if kind == TranscriptKind::Again {
+            return self.decode_again(device, utterance, revision);
+        }
         match self.recogniser {
             Recogniser::Dead => return,
             Recogniser::Fails => {
@@ -242,6 +249,20 @@ impl World {
         };
         let transcript = Transcript { utterance, revision, kind, text, confidence: 0.9 };
         self.after(self.decode_ms, Event::Decoded(device, transcript));
+    }
+
+    fn decode_again(&mut self, device: usize, utterance: u32, revision: u16) {
+        let Some(delay) = self.again_ms else {
+            return;
+        };
+        if self.again_fails {
+            return self.after(delay, Event::To(device, Input::TranscriptFailed { utterance, revision }));
+        }
+        let said = self.devices[device].utterances.get(&utterance);
+        let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
+        let text = self.again.clone().unwrap_or(same);
+        let transcript = Transcript { utterance, revision, kind: TranscriptKind::Again, text, confidence: 0.9 };
+        self.after(delay, Event::Decoded(device, transcript));
     }
 
     fn ask_model(&mut self, device: usize, turn: Turn) {

@@ -1,0 +1,176 @@
+//! A second hearing: where the text of a short request makes no clear command, the sound is decoded once
+//! more with the words of the tools in mind, and the text that makes the better command counts.
+//!
+//! It begins while the pause is still being judged, so that it often costs the wearer nothing. A text that is
+//! clear at first never waits for it, and new speech ends it: then the first text counts.
+
+use alloc::string::String;
+
+use super::{Activity, Event, Floor, cancel_all, commands, utterance::Origin};
+use crate::{
+    conversation::Context,
+    output::Output,
+    vocab::{Clarity, Transcript, TranscriptKind},
+};
+
+/// Words of a request that are heard twice at most: a longer one is no command.
+const WORDS_MAX: usize = 20;
+/// Length of an utterance that is heard twice at most: beyond, a decode costs more than a turn may wait.
+const LENGTH_US_MAX: u64 = 9_000_000;
+
+/// Where the second hearing of a text stands.
+#[derive(Clone, Debug)]
+pub(super) struct Look {
+    /// Number of the question that is open, of either kind.
+    pub(super) awaited: u16,
+    /// How clear the first text is, once that is known.
+    first: Clarity,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// Whether the first text is a command is asked.
+    First,
+    /// The sound is being decoded again.
+    Decoding,
+    /// Whether this other text is a command is asked.
+    Second(String),
+}
+
+/// What follows for a text that is looked at.
+enum Next {
+    /// Wait for the answer to another question.
+    Wait(Look),
+    /// This text counts; `None`: the first one.
+    Settle(Option<String>),
+}
+
+impl Floor {
+    /// Begins to weigh a text, where that is worth it.
+    pub(super) fn weigh(
+        &self,
+        cx: &mut Context,
+        activity: &Activity,
+        (utterance, revision): (u32, u16),
+        text: &str,
+        (origin, began_us): (Origin, u64),
+    ) -> Option<Look> {
+        let short = cx.now_us().saturating_sub(began_us) <= LENGTH_US_MAX;
+        if !short || activity.asked || origin.echo || origin.background {
+            return None;
+        }
+        let request = self.command_in(cx, origin, text)?;
+        let look = Look { awaited: revision.saturating_add(1), first: Clarity::Unclear, stage: Stage::First };
+        cx.push(Output::Consider { utterance, revision: look.awaited, text: String::from(request) });
+        Some(look)
+    }
+
+    /// The part of a text that may be a command to a tool.
+    fn command_in<'a>(&self, cx: &Context, origin: Origin, text: &'a str) -> Option<&'a str> {
+        let bare = cx.config.always_listening || origin.expected;
+        let request = self.phrases.strip(text).or(bare.then_some(text))?;
+        let own = commands::command(request).is_some() || commands::yes_or_no(request).is_some();
+        (commands::has_words(request) && !own && request.split_whitespace().count() <= WORDS_MAX).then_some(request)
+    }
+
+    /// The shell knows how clear a text is.
+    pub(crate) fn handle_considered(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        (utterance, revision): (u32, u16),
+        clarity: Clarity,
+    ) -> Option<Event> {
+        let (look, _) = self.take_look(utterance, revision)?;
+        let next = match look.stage {
+            Stage::First if clarity == Clarity::Clear => Next::Settle(None),
+            Stage::First => {
+                let awaited = look.awaited.saturating_add(1);
+                cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
+                Next::Wait(Look { awaited, first: clarity, stage: Stage::Decoding })
+            }
+            Stage::Second(text) => Next::Settle((clarity > look.first).then_some(text)),
+            Stage::Decoding => Next::Wait(look),
+        };
+        self.follow(cx, activity, utterance, next)
+    }
+
+    /// The sound was decoded again.
+    pub(super) fn heard_again(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        transcript: &Transcript,
+        text: String,
+    ) -> Option<Event> {
+        let utterance = transcript.utterance;
+        let (look, origin) = self.take_look(utterance, transcript.revision)?;
+        let next = match self.command_in(cx, origin, &text).map(String::from) {
+            Some(request) => {
+                let awaited = look.awaited.saturating_add(1);
+                cx.push(Output::Consider { utterance, revision: awaited, text: request });
+                Next::Wait(Look { awaited, stage: Stage::Second(text), ..look })
+            }
+            None => Next::Settle(None),
+        };
+        self.follow(cx, activity, utterance, next)
+    }
+
+    /// A decode failed: whether it was a second one, and what follows then.
+    pub(super) fn again_failed(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        (utterance, revision): (u32, u16),
+    ) -> Option<Event> {
+        self.take_look(utterance, revision)?;
+        self.follow(cx, activity, utterance, Next::Settle(None))
+    }
+
+    /// New speech: what waits for a second hearing goes on with its first text.
+    pub(super) fn settle_first(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        let index = self.closed.iter().position(|closed| closed.look.is_some())?;
+        let mut closed = self.closed.remove(index)?;
+        cancel_all(cx, closed.id);
+        closed.look = None;
+        let text = core::mem::take(&mut closed.text);
+        self.watch_transcripts(cx);
+        Some(self.said(cx, activity, closed, text))
+    }
+
+    fn take_look(&mut self, utterance: u32, revision: u16) -> Option<(Look, Origin)> {
+        let awaited = |look: &mut Look| look.awaited == revision;
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
+            return Some((closed.look.take_if(awaited)?, closed.origin));
+        }
+        let open = self.open.as_mut().filter(|open| open.id == utterance)?;
+        Some((open.speculative.as_mut()?.look.take_if(awaited)?, open.origin))
+    }
+
+    fn follow(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, next: Next) -> Option<Event> {
+        if let Some(index) = self.closed.iter().position(|closed| closed.id == utterance) {
+            match next {
+                Next::Wait(look) => self.closed.get_mut(index)?.look = Some(look),
+                Next::Settle(better) => {
+                    let mut closed = self.closed.remove(index)?;
+                    self.watch_transcripts(cx);
+                    let first = core::mem::take(&mut closed.text);
+                    return Some(self.said(cx, activity, closed, better.unwrap_or(first)));
+                }
+            }
+            return None;
+        }
+        let open = self.open.as_mut().filter(|open| open.id == utterance)?;
+        let speculative = open.speculative.as_mut()?;
+        match next {
+            Next::Wait(look) => {
+                open.revision = open.revision.max(look.awaited);
+                speculative.look = Some(look);
+            }
+            Next::Settle(Some(better)) => speculative.text = Some(better),
+            Next::Settle(None) => {}
+        }
+        None
+    }
+}
