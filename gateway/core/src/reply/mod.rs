@@ -4,7 +4,7 @@ mod display;
 mod playout;
 mod sentences;
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
 pub(crate) use self::playout::Purpose;
 use self::{display::Board, playout::Job};
@@ -102,16 +102,46 @@ impl Reply {
     /// A sentence that stands alone.
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         let job = self.job.as_mut()?;
-        job.push_sentence(step, text, None);
+        job.push_sentence(step, text);
         self.board.space();
         self.board.push(cx, text);
         self.go_on(cx)
     }
 
+    /// A sentence beside the answer: it is neither kept nor repeated.
+    pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
+        self.job.as_mut()?.push_aside(text);
+        if shown {
+            self.board.space();
+            self.board.push(cx, text);
+            self.board.space();
+        }
+        self.go_on(cx)
+    }
+
+    /// Whether any of the answer was heard; where there is no speaker: whether any was given.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_heard)
+    }
+
+    /// Drops what was said so far of the answer, none of which was heard.
+    pub(crate) fn begin_anew(&mut self, cx: &mut Context) {
+        if let Some(mut job) = self.job.take() {
+            job.hush(cx);
+            self.board.clear(cx);
+            self.begin(cx, job.purpose, job.turn);
+        }
+    }
+
+    /// What the wearer may say next, for the display, where there is room behind the answer.
+    pub(crate) fn suggest(&mut self, follow_ups: Vec<String>) {
+        self.board.suggest(follow_ups);
+    }
+
     /// A question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {
-            job.push_sentence(usize::MAX, text, Some(id));
+            job.push_question(text, id);
             self.go_on(cx);
         }
     }
