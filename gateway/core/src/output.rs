@@ -282,6 +282,8 @@ pub enum UserOutput {
 pub enum Record {
     /// Append to the conversation.
     Messages(Vec<Message>),
+    /// A new conversation: what is appended from now on belongs to it.
+    ConversationBegan,
     /// Forget the conversation.
     HistoryCleared,
     /// Keep an entry; replaces the one with the same id.

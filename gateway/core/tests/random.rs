@@ -365,6 +365,8 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),
         Just(UserInput::ClearHistory),
+        Just(UserInput::NewConversation),
+        Just(UserInput::HistoryErased),
     ]
 }
 

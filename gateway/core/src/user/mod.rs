@@ -33,11 +33,13 @@ pub struct Config {
     pub offer_ms_max: u32,
     /// When nobody heard an announcement, it is offered again after this time.
     pub offer_again_ms: u32,
+    /// After so long without a word a new conversation begins.
+    pub pause_ms: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { turn_ms_max: 300_000, offer_ms_max: 300_000, offer_again_ms: 30_000 }
+        Self { turn_ms_max: 300_000, offer_ms_max: 300_000, offer_again_ms: 30_000, pause_ms: 1_800_000 }
     }
 }
 
@@ -88,9 +90,9 @@ impl User {
     pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         self.now = now;
         match input {
-            UserInput::Restored { history, schedule, next_id } if !self.restored => {
+            UserInput::Restored { history, last_wall_ms, schedule, next_id } if !self.restored => {
                 self.restored = true;
-                self.history.push(history);
+                self.history.restore(history, last_wall_ms);
                 self.next_id = self.next_id.max(next_id);
                 self.schedule.restore(now, schedule);
             }
@@ -111,6 +113,10 @@ impl User {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
             }
+            // Within a turn it is the turn in which that was wished for, which still belongs to the old one.
+            UserInput::NewConversation if self.turns.deadline().is_some() => self.history.end(),
+            UserInput::NewConversation => self.history.begin(),
+            UserInput::HistoryErased => self.history.clear(),
         }
         self.go_on();
     }
@@ -153,6 +159,7 @@ impl User {
         self.turns.expire(self.now.mono_us);
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
+            self.history.pause(self.now.wall_ms, self.config.pause_ms);
             self.out.push_back(UserOutput::Grant { device, turn, history: self.history.for_model() });
         }
         self.schedule.ring(self.now);
@@ -199,7 +206,9 @@ impl User {
     fn turn_done(&mut self, device: &str, turn: Turn, messages: Vec<Message>) {
         self.turns.done(device, turn);
         if !messages.is_empty() {
-            self.history.push(messages.iter().cloned());
+            if self.history.add(messages.iter().cloned(), self.now.wall_ms) {
+                self.persist(Record::ConversationBegan);
+            }
             self.persist(Record::Messages(messages));
         }
     }

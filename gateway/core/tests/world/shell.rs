@@ -201,7 +201,7 @@ impl World {
     fn store(&mut self, record: Record) {
         match record {
             Record::Messages(messages) => self.stored_messages.extend(messages),
-            Record::HistoryCleared => self.stored_messages.clear(),
+            Record::HistoryCleared | Record::ConversationBegan => self.stored_messages.clear(),
             Record::Entry(entry) => {
                 self.stored.insert(entry.id, entry);
             }
