@@ -40,8 +40,6 @@ pub enum Input {
         turn: Turn,
         /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
-        /// When something was last said in it, milliseconds since the Unix epoch.
-        last_wall_ms: Option<i64>,
     },
     /// The model streams.
     Model {

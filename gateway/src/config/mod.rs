@@ -4,12 +4,13 @@ mod mcp;
 mod raw;
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     ops::Range,
     path::{Path, PathBuf},
 };
 
-use gateway_core::{conversation, vocab::RateLimit};
+use gateway_core::{conversation, user, vocab::RateLimit};
 
 pub use mcp::{Key, Mcp};
 pub use raw::{ModelKind, Raw};
@@ -44,6 +45,12 @@ pub struct Checked {
     pub model: Model,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
+    /// Settings of every user.
+    pub user: user::Config,
+    /// How the assistant speaks, by parts of models' names; `default` for all others.
+    pub personality: BTreeMap<String, String>,
+    /// Folders with skills, beside the one in the data folder.
+    pub skills: Vec<PathBuf>,
     /// Recognition threads.
     pub asr_workers: usize,
     /// Whether pauses are judged by sound too.
@@ -69,6 +76,9 @@ pub struct Checked {
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
 const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
     on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji.";
+
+/// Characters of a personality: it is in every request.
+const PERSONALITY_CHARS_MAX: usize = 2_000;
 
 /// Who answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,6 +207,9 @@ impl Problems<'_> {
         };
         let model = self.model(&raw);
         let conversation = self.conversation(&raw);
+        let personality = self.personality(&raw.assistant.personality);
+        let pause_min = self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
+        let user = user::Config { pause_ms: pause_min * 60_000, ..user::Config::default() };
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -229,6 +242,9 @@ impl Problems<'_> {
             language: raw.language,
             model: model?,
             conversation,
+            user,
+            personality,
+            skills: raw.skills.folders,
             asr_workers,
             end_of_turn: raw.hearing.end_of_turn,
             speed,
@@ -256,6 +272,16 @@ impl Problems<'_> {
             self.at(url.span(), what);
         }
         Some(given.to_owned())
+    }
+
+    fn personality(&mut self, written: &toml::Spanned<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+        for (family, text) in written.get_ref() {
+            if family.trim().is_empty() || text.trim().is_empty() || text.chars().count() > PERSONALITY_CHARS_MAX {
+                let what = format!("`assistant.personality.{family}` has 1 to {PERSONALITY_CHARS_MAX} characters");
+                self.at(written.span(), what);
+            }
+        }
+        written.get_ref().clone()
     }
 
     fn model(&mut self, raw: &Raw) -> Option<Model> {

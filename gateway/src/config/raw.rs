@@ -1,6 +1,6 @@
 //! The configuration as it is written.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -16,6 +16,7 @@ pub struct Raw {
     pub(super) listen: Listen,
     pub(super) model: Model,
     pub(super) assistant: Assistant,
+    pub(super) skills: Skills,
     pub(super) hearing: Hearing,
     pub(super) voice: Voice,
     pub(super) store: Store,
@@ -56,10 +57,18 @@ pub(super) struct Model {
     pub(super) key_file: Option<PathBuf>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Assistant {
     pub(super) instructions: String,
+    pub(super) conversation_pause_min: Spanned<u32>,
+    pub(super) personality: Spanned<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Skills {
+    pub(super) folders: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -120,6 +129,7 @@ impl Default for Raw {
             listen: Listen::default(),
             model: Model::default(),
             assistant: Assistant::default(),
+            skills: Skills::default(),
             hearing: Hearing::default(),
             voice: Voice::default(),
             store: Store::default(),
@@ -152,6 +162,16 @@ impl Default for Model {
             commands_offline: false,
             key_env: None,
             key_file: None,
+        }
+    }
+}
+
+impl Default for Assistant {
+    fn default() -> Self {
+        Self {
+            instructions: String::new(),
+            conversation_pause_min: unwritten(30),
+            personality: unwritten(BTreeMap::new()),
         }
     }
 }

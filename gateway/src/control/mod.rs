@@ -4,6 +4,7 @@
 pub mod apps;
 pub mod client;
 mod commands;
+pub mod memory;
 pub mod server;
 mod tools;
 
@@ -40,6 +41,10 @@ pub enum Request {
     Turns { count: usize },
     /// Something about mini-apps.
     Apps { wish: apps::Wish },
+    /// Something about users and what is kept of them.
+    Memory { wish: memory::Wish },
+    /// Everything that is kept of a user: one answer after the other.
+    Export { user: String },
     /// The tools that a user is offered.
     Tools { user: String },
     /// Call a tool as a user.
@@ -83,6 +88,8 @@ pub enum Answer {
     Usage { users: BTreeMap<String, Vec<Usage>> },
     /// Questions to wearers, oldest first.
     Approvals { approvals: Vec<Event> },
+    /// Records as JSON objects.
+    Records { records: Vec<serde_json::Value> },
     /// Not done; why and what to do.
     Error { message: String },
 }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::executor::{CallContext, Executor};
 
-use super::spawn;
+use super::{context::Remembered, spawn};
 use crate::{
     clock,
     mail::{Address, Mail},
@@ -30,6 +30,7 @@ pub struct Work {
     language: String,
     model: Arc<dyn ChatModel>,
     executor: Executor,
+    remembered: Arc<Remembered>,
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
@@ -37,6 +38,7 @@ pub struct Work {
 
 impl Work {
     /// Nothing runs yet.
+    #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub fn new(
         user: String,
         device: String,
@@ -44,9 +46,11 @@ impl Work {
         language: String,
         model: Arc<dyn ChatModel>,
         executor: Executor,
+        remembered: Arc<Remembered>,
         mail: Address,
     ) -> Self {
-        Self { user, device, session, language, model, executor, mail, asked: BTreeMap::new(), called: BTreeMap::new() }
+        let (asked, called) = (BTreeMap::new(), BTreeMap::new());
+        Self { user, device, session, language, model, executor, remembered, mail, asked, called }
     }
 
     /// Asks the model, with the tools of this moment.
@@ -58,8 +62,9 @@ impl Work {
         }
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         tracing::debug!(turn = turn.id, revision, tools = tools.len(), "asking the model");
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
         let request = Request {
-            system: String::new(),
+            system: self.remembered.system(&self.user, &messages, self.model.name(), &names),
             messages,
             tools,
             now: clock::now(),

@@ -108,6 +108,12 @@ pub(super) fn without(disk: &Disk, scope: &Scope) -> Result<u64, Error> {
     Ok(erased)
 }
 
+/// Removes what an erasure that was killed has left.
+pub(super) fn clean(folder: &Path) -> Result<(), Error> {
+    let beside = folder.with_extension("new");
+    remove(&beside).map_err(|source| Error::Folder { path: beside.display().to_string(), source })
+}
+
 fn remove(folder: &Path) -> std::io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

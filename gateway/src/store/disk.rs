@@ -18,7 +18,7 @@ use rkyv::{
 };
 
 use super::{
-    Error,
+    Error, copy,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{self, Tables},
 };
@@ -52,6 +52,7 @@ struct Place {
 
 impl Disk {
     pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
+        copy::clean(folder)?;
         let opened = RwLock::new(Some(Opened::open(folder, size_max_mib)?));
         Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened })))
     }

@@ -16,7 +16,7 @@ pub use conversations::{CONVERSATIONS_MAX, Conversation, MESSAGES_MAX as CONVERS
 pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord};
-pub use rows::{Kind, Row};
+pub use rows::{KINDS, Kind, Row};
 pub use writer::Write;
 
 use writer::Writer;

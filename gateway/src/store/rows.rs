@@ -49,7 +49,7 @@ pub enum Kind {
 
 impl Kind {
     /// Whether an owner of these rows is a user, so that they go when everything of the user goes.
-    pub(super) fn is_of_user(self) -> bool {
+    pub fn is_of_user(self) -> bool {
         match self {
             Self::Ledger
             | Self::Intents
@@ -65,7 +65,8 @@ impl Kind {
     }
 }
 
-pub(super) const KINDS: [(Kind, &str); 11] = [
+/// All kinds and the names of their databases.
+pub const KINDS: [(Kind, &str); 11] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
