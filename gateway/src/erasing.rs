@@ -159,8 +159,7 @@ mod tests {
             paired_wall_ms: 0,
             revoked: false,
         };
-        let entry =
-            EntryRecord { reminder: true, text: text("entry"), due_wall_ms: i64::MAX, duration_ms: 0 };
+        let entry = EntryRecord { reminder: true, text: text("entry"), due_wall_ms: i64::MAX, duration_ms: 0 };
         let mut writes = vec![
             Write::PutDevice { id: format!("id-of-{user}"), device },
             Write::BeginConversation { user: owner(), wall_ms: 1 },

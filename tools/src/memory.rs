@@ -289,12 +289,8 @@ mod tests {
     use super::*;
 
     fn texts(all: &[&str]) -> Vec<Text> {
-        let text = |(id, text): (u64, &&str)| Text {
-            id,
-            text: (*text).to_owned(),
-            created_wall_ms: 0,
-            changed_wall_ms: 0,
-        };
+        let text =
+            |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
         (1..).zip(all).map(text).collect()
     }
 

@@ -85,7 +85,13 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 if json {
                     println!("{one}");
                 } else {
-                    println!("{:>6}  {}  {:>5}  {}", number(one, "id"), when(one, "last_wall_ms"), number(one, "messages"), words(one, "title"));
+                    println!(
+                        "{:>6}  {}  {:>5}  {}",
+                        number(one, "id"),
+                        when(one, "last_wall_ms"),
+                        number(one, "messages"),
+                        words(one, "title")
+                    );
                 }
             }
             if !json {
@@ -171,7 +177,8 @@ fn when(value: &Value, key: &str) -> String {
 /// What was said, without calls and results.
 fn readable(conversation: &Value) -> String {
     let title = words(conversation, "title");
-    let mut out = format!("# {title}\n{}, conversation {}\n\n", when(conversation, "began_wall_ms"), number(conversation, "id"));
+    let mut out =
+        format!("# {title}\n{}, conversation {}\n\n", when(conversation, "began_wall_ms"), number(conversation, "id"));
     for said in conversation["messages"].as_array().into_iter().flatten() {
         let message = &said["message"];
         let who = match words(message, "role") {
@@ -196,8 +203,10 @@ mod tests {
     #[test]
     fn only_what_was_said_is_readable() {
         let text = |role: &str, text: &str| json!({"wall_ms": 0, "message": {"role": role, "parts": [{"type": "text", "text": text}]}});
-        let call = json!({"wall_ms": 0, "message": {"role": "assistant", "parts": [{"type": "tool_call", "call": {}}]}});
-        let messages = json!([text("user", "Hi"), call, text("tool", "x"), text("assistant", "Hello."), text("system", "y")]);
+        let call =
+            json!({"wall_ms": 0, "message": {"role": "assistant", "parts": [{"type": "tool_call", "call": {}}]}});
+        let messages =
+            json!([text("user", "Hi"), call, text("tool", "x"), text("assistant", "Hello."), text("system", "y")]);
         let conversation = json!({"id": 7, "title": "Hi", "began_wall_ms": 0, "messages": messages});
         let readable = readable(&conversation);
         assert!(readable.starts_with("# Hi\n") && readable.contains("conversation 7\n"), "{readable}");

@@ -58,7 +58,9 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         Command::Export { name, out } => export(config, name, out),
         Command::Erase { name, devices, yes } => {
             if !yes {
-                bail!("this erases everything of {name} for good; `lorgnette users export {name}` keeps a copy, `--yes` goes on");
+                bail!(
+                    "this erases everything of {name} for good; `lorgnette users export {name}` keeps a copy, `--yes` goes on"
+                );
             }
             let request = Request::Memory { wish: Wish::EraseUser { user: name, devices } };
             told(client::ask_within(&config.data_dir, &request, ERASE_WAIT)?)

@@ -208,7 +208,8 @@ impl Problems<'_> {
         let model = self.model(&raw);
         let conversation = self.conversation(&raw);
         let personality = self.personality(&raw.assistant.personality);
-        let pause_min = self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
+        let pause_min =
+            self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
         let user = user::Config { pause_ms: pause_min * 60_000, ..user::Config::default() };
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {

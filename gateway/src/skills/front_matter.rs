@@ -103,7 +103,10 @@ fn top(head: &mut Head, seen: &mut BTreeSet<String>, number: usize, content: &st
         "description" => {
             let text = scalar(number, value)?;
             if text.chars().count() > DESCRIPTION_CHARS_MAX || text.chars().any(char::is_control) {
-                return problem(number, format!("`description` is one line of at most {DESCRIPTION_CHARS_MAX} characters"));
+                return problem(
+                    number,
+                    format!("`description` is one line of at most {DESCRIPTION_CHARS_MAX} characters"),
+                );
             }
             head.description = text;
         }

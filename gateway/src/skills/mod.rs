@@ -72,9 +72,10 @@ impl Folders {
     /// The skills whose requirements are met, by name.
     pub fn usable(&self, tools: &BTreeSet<String>) -> Vec<Skill> {
         let index = self.index();
-        let met = index.skills.iter().filter(|skill| {
-            skill.head.tools.iter().all(|tool| tools.contains(tool)) && skill.has_programs
-        });
+        let met = index
+            .skills
+            .iter()
+            .filter(|skill| skill.head.tools.iter().all(|tool| tools.contains(tool)) && skill.has_programs);
         met.map(|skill| Skill { name: skill.head.name.clone(), description: skill.head.description.clone() }).collect()
     }
 
@@ -188,8 +189,19 @@ mod tests {
         assert_eq!(names(&folders, &[]), ["good"]);
         assert_eq!(folders.text("good", Some("parts/list.md")).as_deref(), Some("wheels"));
         for wrong in [
-            "../../secret", "/etc/hostname", "link.md", "up/secret", "parts", "parts/../SKILL.md", ".", "", "big.md",
-            "bytes.bin", "nothing.md", "parts//../../../secret", "\0",
+            "../../secret",
+            "/etc/hostname",
+            "link.md",
+            "up/secret",
+            "parts",
+            "parts/../SKILL.md",
+            ".",
+            "",
+            "big.md",
+            "bytes.bin",
+            "nothing.md",
+            "parts//../../../secret",
+            "\0",
         ] {
             assert_eq!(folders.text("good", Some(wrong)), None, "{wrong:?}");
         }

@@ -71,7 +71,9 @@ fn walk(folder: &Path, depth: usize, places: &mut Places) {
     for path in paths {
         places.entries += 1;
         if places.entries == ENTRIES_MAX {
-            places.problems.push(format!("{}:1: more than {ENTRIES_MAX} entries; name fewer folders", folder.display()));
+            places
+                .problems
+                .push(format!("{}:1: more than {ENTRIES_MAX} entries; name fewer folders", folder.display()));
         }
         if places.entries >= ENTRIES_MAX {
             return;
@@ -183,6 +185,7 @@ pub(super) fn file_of(folder: &Path, file: &str) -> Option<String> {
 
 fn is_program(name: &str) -> bool {
     let Some(path) = env::var_os("PATH") else { return false };
-    let runs = |path: PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let runs =
+        |path: PathBuf| path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
     env::split_paths(&path).any(|folder| runs(folder.join(name)))
 }

@@ -215,7 +215,10 @@ async fn instructions_are_kept_listed_and_dropped() {
     house.say("prompt.add", json!({"text": "use metric units"})).await;
     let say = house.say("prompt.list", json!({})).await;
     assert_eq!(say, "You gave me 2 instructions. Use metric units. Always answer in one sentence.");
-    assert_eq!(house.say("prompt.delete", json!({"query": "sentence"})).await, "No longer: Always answer in one sentence.");
+    assert_eq!(
+        house.say("prompt.delete", json!({"query": "sentence"})).await,
+        "No longer: Always answer in one sentence."
+    );
     assert_eq!(house.say("prompt.delete", json!({"query": "sentence"})).await, "I find no instruction about sentence.");
     for number in 1..INSTRUCTIONS_MAX {
         house.say("prompt.add", json!({"text": format!("rule {number}")})).await;
