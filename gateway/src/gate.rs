@@ -8,19 +8,20 @@ use std::sync::{
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use device_protocol::RejectCode;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tools::{executor::Executor, registry::Registry};
+use tools::{executor::Executor, memory::Memory, registry::Registry};
 
 use crate::{
     apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
     ear::PauseJudge,
-    effects::{books::StoredSwitches, compute::Compute, questions::Questions},
+    effects::{books::StoredSwitches, compute::Compute, context::Remembered, questions::Questions},
     identity::{self, GatewayKey, Pairings},
     mail::Mail,
     mcp::Mcp,
     ranks::Ranks,
     roster::{Present, Roster},
+    skills::Folders,
     store::Store,
     telemetry::Turns,
     transport::Link,
@@ -70,6 +71,14 @@ pub struct Gate {
     pub switches: Arc<StoredSwitches>,
     /// MCP in both directions.
     pub mcp: Mcp,
+    /// What is kept of wearers, as the tools have it.
+    pub memory: Memory,
+    /// What models are told of wearers.
+    pub remembered: Arc<Remembered>,
+    /// Skills.
+    pub skills: Arc<Folders>,
+    /// One erasure at a time.
+    pub erasing: tokio::sync::Mutex<()>,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
     /// Who answers, best first.

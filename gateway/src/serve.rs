@@ -22,6 +22,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
     executor::{Books, Executor},
+    memory::Memory,
     ports::{Ports, Style},
     registry::{Registry, Source},
     router::Router,
@@ -35,17 +36,21 @@ use crate::{
     effects::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
         compute::Compute,
+        context::{Personalities, Remembered},
         intents::StoredIntents,
+        memory::{StoredConversations, StoredTexts},
         on_own_thread,
         ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
         questions::Questions,
         spawn,
     },
+    erasing,
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
     ranks,
     roster::Roster,
+    skills::Folders,
     store::Store,
     telemetry::Turns,
     transport::{
@@ -93,6 +98,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
     let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
+    erasing::resume(&config.data_dir, &store).await.context("carrying on the erasure of the last run")?;
     let mcp = crate::mcp::Prepared::load(&config).map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
     let bound = Bound::bind(&listen, tls).await?;
@@ -109,12 +115,25 @@ pub async fn start(config: Checked) -> Result<Running> {
     let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
+    let personalities = Arc::new(Personalities::new(&config.personality));
+    let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
+    let skills = Arc::new(Folders::new(skill_folders.collect()));
+    let remembered = Arc::new(Remembered::new(&store, personalities.clone(), skills.clone()));
+    let memory = Memory {
+        facts: Arc::new(StoredTexts::facts(store.clone())),
+        instructions: Arc::new(StoredTexts::instructions(store.clone())),
+        conversations: Arc::new(StoredConversations { store: store.clone(), users: users.clone() }),
+        skills: skills.clone(),
+        personality: personalities,
+        ..Memory::default()
+    };
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(roster.clone())),
         consent: questions.clone(),
         apps: apps.clone(),
+        memory: memory.clone(),
         clock: Arc::new(SystemClock),
         style: Style::default(),
     };
@@ -156,6 +175,10 @@ pub async fn start(config: Checked) -> Result<Running> {
         installed,
         apps: apps.clone(),
         switches,
+        memory,
+        remembered,
+        skills: skills.clone(),
+        erasing: tokio::sync::Mutex::default(),
         questions,
         models,
         asr: engines.asr,
@@ -172,6 +195,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let tasks = vec![
         spawn("apps", apps.run()),
         spawn("tool-changes", apply_changes(gate.clone(), changes, stop.clone())),
+        spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
@@ -205,7 +229,7 @@ impl Running {
 /// What the core is told of every user.
 fn user_config(config: &Checked) -> user::Config {
     let ranks = &config.ranks;
-    user::Config { models: ranks.terms.clone(), nano_per_day: ranks.nano_per_day, ..user::Config::default() }
+    user::Config { models: ranks.terms.clone(), nano_per_day: ranks.nano_per_day, ..config.user.clone() }
 }
 
 /// Tells all glasses when tools have changed, where that is to count at once.

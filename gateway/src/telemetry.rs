@@ -165,6 +165,11 @@ impl Turns {
         kept.push_back(record);
     }
 
+    /// Drops those of a device.
+    pub fn erase(&self, device: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|record| record.device != device);
+    }
+
     /// The last `count`, oldest first.
     pub fn last(&self, count: usize) -> Vec<TurnRecord> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

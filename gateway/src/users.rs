@@ -1,8 +1,8 @@
 //! One task per user, round the machine that outlives connections.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use gateway_core::{
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::spawn,
+    effects::{memory, spawn},
     mail::Mail,
     roster::Roster,
     spending,
@@ -37,6 +37,8 @@ pub enum UserMail {
     Add { due: Due, kind: ScheduleKind, text: String, reply: oneshot::Sender<Result<ScheduleEntry, String>> },
     /// Drop an entry; answered when that is stored.
     Remove { id: u64, reply: oneshot::Sender<Result<Option<ScheduleEntry>, String>> },
+    /// Everything of the user is being erased: the task ends.
+    End,
     /// All entries that are not done, with what is left of countdowns in milliseconds.
     List { reply: oneshot::Sender<Vec<(ScheduleEntry, Option<u64>)>> },
 }
@@ -46,13 +48,49 @@ pub struct Users {
     store: Store,
     roster: Arc<Roster>,
     config: user::Config,
-    tasks: Mutex<BTreeMap<String, mpsc::Sender<UserMail>>>,
+    tasks: Mutex<Tasks>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    running: BTreeMap<String, mpsc::Sender<UserMail>>,
+    /// Users of whom everything is being erased: they have no task.
+    barred: BTreeSet<String>,
 }
 
 impl Users {
     /// No task runs yet.
     pub fn new(store: Store, roster: Arc<Roster>, config: user::Config) -> Self {
         Self { store, roster, config, tasks: Mutex::default() }
+    }
+
+    /// Ends a user's task and starts no other one until [`admit`](Self::admit).
+    pub fn bar(&self, user: &str) {
+        let mut tasks = self.tasks();
+        tasks.barred.insert(user.to_owned());
+        if let Some(address) = tasks.running.remove(user) {
+            // One whose box is full sees that it is closed: this was the only lasting address.
+            drop(address.try_send(UserMail::End));
+        }
+    }
+
+    /// The user may have a task again.
+    pub fn admit(&self, user: &str) {
+        self.tasks().barred.remove(user);
+    }
+
+    /// Tells a user's task, where there is one.
+    pub fn tell(&self, user: &str, input: UserInput) {
+        let address = self.tasks().running.get(user).cloned();
+        if let Some(address) = address
+            && address.try_send(UserMail::Input(input)).is_err()
+        {
+            tracing::warn!("a user's task does not take its mail");
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the tasks of all users that have paired a device, so that what is due is told even
@@ -70,13 +108,16 @@ impl Users {
     /// A user's letter box.
     ///
     /// # Errors
-    /// The store cannot be read, or there are too many users.
+    /// The store cannot be read, there are too many users, or this one is being erased.
     pub fn address(&self, user: &str) -> Result<mpsc::Sender<UserMail>, store::Error> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(address) = tasks.get(user).filter(|address| !address.is_closed()) {
+        let mut tasks = self.tasks();
+        if tasks.barred.contains(user) {
+            return Err(store::Error::Erasing);
+        }
+        if let Some(address) = tasks.running.get(user).filter(|address| !address.is_closed()) {
             return Ok(address.clone());
         }
-        if tasks.len() >= USERS_MAX {
+        if tasks.running.len() >= USERS_MAX {
             return Err(store::Error::Busy);
         }
         let restored = restore(&self.store, user)?;
@@ -92,16 +133,20 @@ impl Users {
             next_request: 1,
         };
         spawn("user", task.run(mail, restored));
-        tasks.insert(user.to_owned(), address.clone());
+        tasks.running.insert(user.to_owned(), address.clone());
         Ok(address)
     }
 }
 
 fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
-    let history: Vec<Message> = store
-        .disk()
-        .messages(user, HISTORY_MESSAGES)?
+    let last = store.disk().conversations(user)?.pop();
+    let newest = match &last {
+        Some(last) => store.disk().messages_of(user, last)?,
+        None => Vec::new(),
+    };
+    let history: Vec<Message> = newest
         .iter()
+        .skip(newest.len().saturating_sub(HISTORY_MESSAGES))
         .filter_map(|record| serde_json::from_str(&record.json).ok())
         .skip_while(|message: &Message| message.role != Role::User)
         .collect();
@@ -117,8 +162,9 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
             duration_ms: entry.duration_ms,
         })
         .collect();
+    let last_wall_ms = last.map(|last| last.last_wall_ms);
     let spending = spending::last(store, user)?;
-    Ok(UserInput::Restored { history, schedule, next_id, spending })
+    Ok(UserInput::Restored { history, last_wall_ms, schedule, next_id, spending })
 }
 
 struct Task {
@@ -139,8 +185,8 @@ impl Task {
             let wake = self.machine.poll_timeout().map(|(at_us, _)| clock::instant_at(at_us));
             tokio::select! {
                 letter = mail.recv() => match letter {
+                    Some(UserMail::End) | None => return,
                     Some(letter) => self.open(letter),
-                    None => return,
                 },
                 () = sleep_until(wake) => {
                     self.machine.handle_timeout(clock::now());
@@ -154,6 +200,7 @@ impl Task {
         let request = self.next_request;
         match letter {
             UserMail::Input(input) => self.input(input),
+            UserMail::End => {}
             UserMail::Add { due, kind, text, reply } => {
                 self.next_request += 1;
                 self.added.insert(request, reply);
@@ -238,14 +285,16 @@ fn write_of(user: &str, record: Record) -> Write {
     match record {
         Record::Messages(messages) => {
             let wall_ms = clock::wall_ms();
+            let title = memory::title(&messages);
             let messages = messages
                 .iter()
                 .filter_map(|message| serde_json::to_string(message).ok())
                 .map(|json| MessageRecord { wall_ms, json })
                 .collect();
-            Write::AppendMessages { user, messages }
+            Write::AppendMessages { user, messages, title }
         }
         Record::Spending(spending) => spending::write(user, spending),
+        Record::ConversationBegan => Write::BeginConversation { user, wall_ms: clock::wall_ms() },
         Record::HistoryCleared => Write::ClearMessages { user },
         Record::Entry(entry) => Write::PutEntry {
             user,

@@ -134,6 +134,7 @@ fn ports() -> Ports {
         device: nobody.clone(),
         consent: nobody,
         apps: Arc::new(NoApps),
+        memory: tools::memory::Memory::default(),
         clock: Arc::new(SystemClock),
         style: Style::default(),
     }

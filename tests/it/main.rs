@@ -10,6 +10,7 @@ mod identity;
 mod intents;
 mod json_schema;
 mod mcp;
+mod memory;
 mod mini_apps;
 mod peer;
 mod process;

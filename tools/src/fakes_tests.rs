@@ -33,6 +33,7 @@ pub(crate) struct World {
     pub(crate) entries: Mutex<Vec<(String, Entry)>>,
     pub(crate) notes: Mutex<Vec<(String, Note)>>,
     pub(crate) failure: Mutex<Option<PortError>>,
+    pub(crate) memory: crate::memory::Memory,
     pub(crate) status: Mutex<Option<DeviceStatus>>,
     pub(crate) consent: Mutex<ApprovalOutcome>,
     pub(crate) consent_after: Mutex<Duration>,
@@ -54,6 +55,7 @@ impl World {
             entries: Mutex::default(),
             notes: Mutex::default(),
             failure: Mutex::default(),
+            memory: crate::memory::Memory::default(),
             status: Mutex::new(Some(DeviceStatus {
                 name: "kitchen".into(),
                 model: "G1".into(),
@@ -83,6 +85,7 @@ impl World {
             device: Arc::clone(self) as Arc<dyn DeviceCall>,
             consent: Arc::clone(self) as Arc<dyn Consent>,
             apps: Arc::new(crate::ports::NoApps),
+            memory: self.memory.clone(),
             clock: Arc::clone(self) as Arc<dyn Clock>,
             style: Style::default(),
         }

@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod limits;
 pub mod matching;
 pub mod mcp;
+pub mod memory;
 mod order;
 pub mod permissions;
 pub mod phrases;

@@ -8,6 +8,8 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::memory::Memory;
+
 /// Everything from outside, handed to every tool.
 #[derive(Clone)]
 pub struct Ports {
@@ -21,6 +23,8 @@ pub struct Ports {
     pub consent: Arc<dyn Consent>,
     /// Mini-apps.
     pub apps: Arc<dyn AppHost>,
+    /// Facts, standing instructions, conversations, skills.
+    pub memory: Memory,
     /// The only source of time.
     pub clock: Arc<dyn Clock>,
     /// How the wearer wants things said.

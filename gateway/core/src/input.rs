@@ -165,6 +165,8 @@ pub enum UserInput {
     Restored {
         /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
+        /// When something was last said in it, milliseconds since the Unix epoch.
+        last_wall_ms: Option<i64>,
         /// Entries that are not done yet.
         schedule: Vec<ScheduleEntry>,
         /// First number that no entry ever had.
@@ -256,6 +258,10 @@ pub enum UserInput {
     },
     /// Forget the conversation.
     ClearHistory,
+    /// What is said from now on, after the turn that is under way, belongs to a new conversation.
+    NewConversation,
+    /// The store has erased the conversation: it is not told to a model any more.
+    HistoryErased,
 }
 
 /// What a user's models took on one day.

@@ -323,6 +323,8 @@ pub enum UserOutput {
 pub enum Record {
     /// Append to the conversation.
     Messages(Vec<Message>),
+    /// A new conversation: what is appended from now on belongs to it.
+    ConversationBegan,
     /// Forget the conversation.
     HistoryCleared,
     /// What models took today; replaces what was kept before.

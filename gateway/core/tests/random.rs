@@ -399,6 +399,8 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         }),
         Just(UserInput::ShortageTold { shortage: Shortage::Money, service: Service::Commands }),
         Just(UserInput::ClearHistory),
+        Just(UserInput::NewConversation),
+        Just(UserInput::HistoryErased),
     ]
 }
 

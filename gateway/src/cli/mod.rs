@@ -4,14 +4,17 @@ mod approvals;
 mod apps;
 mod ask;
 mod check;
+mod conversations;
 mod devices;
 mod mcp;
 mod models;
 mod serve;
+mod skills;
 mod tools;
 mod transcribe;
 mod turns;
 mod usage;
+mod users;
 mod wire;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -44,12 +47,16 @@ enum Command {
     Check(check::Arguments),
     /// Install, list, try, debug and remove mini-apps.
     Apps(apps::Arguments),
+    /// List, show, search, export and erase conversations.
+    Conversations(conversations::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
     /// Speak MCP over standard input and output, for a client that starts this command.
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
+    /// Show the skills that are offered, and what is wrong with others.
+    Skills(skills::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
     Transcribe(transcribe::Arguments),
     /// Show the latest turns with the time of each stage.
@@ -58,6 +65,8 @@ enum Command {
     Tools(tools::Arguments),
     /// Show what tools were used for.
     Usage(usage::Arguments),
+    /// List users, export and erase everything of one.
+    Users(users::Arguments),
     /// Look into frames of the device protocol.
     Wire(wire::Arguments),
 }
@@ -70,6 +79,9 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Ask(arguments) => load(config).and_then(|config| ask::run(&config, &arguments)),
         Command::Approvals(arguments) => load(config).and_then(|config| approvals::run(&config, &arguments)),
         Command::Check(arguments) => check::run(config, &arguments),
+        Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
+        Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
+        Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, &arguments)),

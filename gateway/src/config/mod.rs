@@ -5,12 +5,13 @@ mod mcp;
 mod raw;
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     ops::Range,
     path::{Path, PathBuf},
 };
 
-use gateway_core::{conversation, vocab::RateLimit};
+use gateway_core::{conversation, user, vocab::RateLimit};
 
 pub use budgets::Ranks;
 pub use mcp::{Key, Mcp};
@@ -50,6 +51,12 @@ pub struct Checked {
     pub router: tools::router::Config,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
+    /// Settings of every user.
+    pub user: user::Config,
+    /// How the assistant speaks, by parts of models' names; `default` for all others.
+    pub personality: BTreeMap<String, String>,
+    /// Folders with skills, beside the one in the data folder.
+    pub skills: Vec<PathBuf>,
     /// Recognition threads.
     pub asr_workers: usize,
     /// Whether pauses are judged by sound too.
@@ -77,6 +84,9 @@ const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. Th
     on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
     Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
     has shown. Say nothing about the wearer that was not asked for.";
+
+/// Characters of a personality: it is in every request.
+const PERSONALITY_CHARS_MAX: usize = 2_000;
 
 /// Who answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +220,9 @@ impl Problems<'_> {
             picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
+        let personality = self.personality(&raw.assistant.personality);
+        let pause_min =
+            self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -244,6 +257,9 @@ impl Problems<'_> {
             apply_tools_now: raw.assistant.apply_tools_now,
             router,
             conversation,
+            user,
+            personality,
+            skills: raw.skills.folders,
             asr_workers,
             end_of_turn: raw.hearing.end_of_turn,
             speed,
@@ -271,6 +287,16 @@ impl Problems<'_> {
             self.at(url.span(), what);
         }
         Some(given.to_owned())
+    }
+
+    fn personality(&mut self, written: &toml::Spanned<BTreeMap<String, String>>) -> BTreeMap<String, String> {
+        for (family, text) in written.get_ref() {
+            if family.trim().is_empty() || text.trim().is_empty() || text.chars().count() > PERSONALITY_CHARS_MAX {
+                let what = format!("`assistant.personality.{family}` has 1 to {PERSONALITY_CHARS_MAX} characters");
+                self.at(written.span(), what);
+            }
+        }
+        written.get_ref().clone()
     }
 
     fn model(&mut self, model: &raw::Model) -> Option<Model> {

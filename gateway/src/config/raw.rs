@@ -1,6 +1,6 @@
 //! The configuration as it is written.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -21,6 +21,7 @@ pub struct Raw {
     pub(super) budgets: Budgets,
     pub(super) assistant: Assistant,
     pub(super) router: Router,
+    pub(super) skills: Skills,
     pub(super) hearing: Hearing,
     pub(super) voice: Voice,
     pub(super) store: Store,
@@ -70,12 +71,20 @@ pub(super) struct Assistant {
     pub(super) offline_fallback: bool,
     pub(super) apply_tools_now: bool,
     pub(super) place: String,
+    pub(super) conversation_pause_min: Spanned<u32>,
+    pub(super) personality: Spanned<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Router {
     pub(super) tools: Spanned<usize>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Skills {
+    pub(super) folders: Vec<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -139,6 +148,7 @@ impl Default for Raw {
             budgets: Budgets::default(),
             assistant: Assistant::default(),
             router: Router::default(),
+            skills: Skills::default(),
             hearing: Hearing::default(),
             voice: Voice::default(),
             store: Store::default(),
@@ -179,7 +189,14 @@ impl Default for Model {
 
 impl Default for Assistant {
     fn default() -> Self {
-        Self { instructions: String::new(), offline_fallback: true, apply_tools_now: false, place: String::new() }
+        Self {
+            instructions: String::new(),
+            offline_fallback: true,
+            apply_tools_now: false,
+            place: String::new(),
+            conversation_pause_min: unwritten(30),
+            personality: unwritten(BTreeMap::new()),
+        }
     }
 }
 

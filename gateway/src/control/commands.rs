@@ -3,7 +3,7 @@
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::ApprovalChoice;
 
-use super::{Answer, Paired, Request, Waits, apps, tools, turns_as_json};
+use super::{Answer, Paired, Request, Waits, apps, memory, tools, turns_as_json};
 use crate::{
     clock,
     gate::Gate,
@@ -23,6 +23,8 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
         Request::Apps { wish } => apps::name(wish),
+        Request::Memory { wish } => memory::name(wish),
+        Request::Export { .. } => "users export",
         Request::Tools { .. } => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
@@ -81,6 +83,9 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
         Request::Apps { wish } => apps::carry_out(gate, wish).await,
+        Request::Memory { wish } => memory::carry_out(gate, wish).await,
+        // The server of the socket writes it after this answer.
+        Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(gate, &user),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,

@@ -5,6 +5,7 @@ pub mod apps;
 pub mod ask;
 pub mod client;
 mod commands;
+pub mod memory;
 pub mod server;
 mod tools;
 
@@ -41,6 +42,10 @@ pub enum Request {
     Turns { count: usize },
     /// Something about mini-apps.
     Apps { wish: apps::Wish },
+    /// Something about users and what is kept of them.
+    Memory { wish: memory::Wish },
+    /// Everything that is kept of a user: one answer after the other.
+    Export { user: String },
     /// The tools that a user is offered.
     Tools { user: String },
     /// Call a tool as a user.
@@ -90,6 +95,8 @@ pub enum Answer {
     Approvals { approvals: Vec<Event> },
     /// What becomes of a request to the assistant.
     Asked { event: ask::Event },
+    /// Records as JSON objects.
+    Records { records: Vec<serde_json::Value> },
     /// Not done; why and what to do.
     Error { message: String },
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::Who;
 
-use super::{Answer, LINE_BYTES_MAX, Request, ask, commands, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, ask, commands, memory, socket_path};
 use crate::{
     effects::{questions::WATCHERS_MAX, spawn},
     gate::Gate,
@@ -89,10 +89,14 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
         return ask::serve(reader.into_inner(), write, gate, user, &text).await;
     }
     let mut mcp = None;
+    let mut export = None;
     let answer = match request {
         Ok(request) => {
             if let Request::Mcp { user, class } = &request {
                 mcp = Some(Who { user: user.clone(), class: *class });
+            }
+            if let Request::Export { user } = &request {
+                export = Some(user.clone());
             }
             tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
             commands::run(gate, request).await
@@ -100,12 +104,30 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
     say(&mut write, &answer).await?;
+    if let Some(user) = export.filter(|_| !matches!(answer, Answer::Error { .. })) {
+        return write_export(write, gate, user).await;
+    }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
         // The client says nothing before it has read the answer: nothing is left in the buffer.
         let read = reader.into_inner().into_inner();
         gate.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
     }
     Ok(())
+}
+
+/// Everything of a user, piece by piece; `Done` says that it is whole.
+async fn write_export(mut write: OwnedWriteHalf, gate: &Gate, user: String) -> Result<()> {
+    gate.store.settled().await?;
+    let mut export = memory::Export::new(gate, user).map_err(anyhow::Error::msg)?;
+    loop {
+        let answer = match export.next() {
+            Ok(Some(records)) if records.is_empty() => continue,
+            Ok(Some(records)) => Answer::Records { records },
+            Ok(None) => return say(&mut write, &commands::done("everything was exported".to_owned())).await,
+            Err(message) => return say(&mut write, &Answer::Error { message }).await,
+        };
+        say(&mut write, &answer).await?;
+    }
 }
 
 /// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.

@@ -29,6 +29,7 @@ use crate::{
     mail::{self, Address, Mail},
     mouth::Mouth,
     roster::Present,
+    store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, memory},
     users::{UserMail, sleep_until},
@@ -116,7 +117,11 @@ impl Session {
             ..DeviceStatus::default()
         }));
         let feed = gate.apps.feeds.of(&record.user);
-        let user = gate.users.address(&record.user).map_err(|error| internal(error.to_string()))?;
+        let user = gate.users.address(&record.user).map_err(|error| match error {
+            // In a moment it may.
+            store::Error::Erasing => (RejectCode::Busy, error.to_string()),
+            error => internal(error.to_string()),
+        })?;
         let present =
             Present { session: number, user: record.user.clone(), mail: address.clone(), status: status.clone() };
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
@@ -152,6 +157,7 @@ impl Session {
                 language,
                 gate.models.clone(),
                 gate.executor.clone(),
+                gate.remembered.clone(),
                 address.clone(),
             ),
             meter: Meter::new(gate.limits(), clock::mono_us()),

@@ -99,6 +99,11 @@ impl StoredSwitches {
         self.off.write().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), now);
         Ok(true)
     }
+
+    /// The store has erased those of a user.
+    pub fn erase(&self, user: &str) {
+        self.off.write().unwrap_or_else(PoisonError::into_inner).remove(user);
+    }
 }
 
 fn read_switches(store: &Store, user: &str) -> Result<Arc<[String]>, store::Error> {

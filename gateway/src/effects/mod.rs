@@ -2,7 +2,9 @@
 
 pub mod books;
 pub mod compute;
+pub mod context;
 pub mod intents;
+pub mod memory;
 pub mod ports;
 pub mod questions;
 pub mod work;

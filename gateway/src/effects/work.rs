@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::executor::{CallContext, Executor};
 
-use super::spawn;
+use super::{context::Remembered, spawn};
 use crate::{
     clock,
     mail::{Address, Mail},
@@ -31,6 +31,7 @@ pub struct Work {
     language: String,
     models: Ranks,
     executor: Executor,
+    remembered: Arc<Remembered>,
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
@@ -51,6 +52,7 @@ pub struct Asked {
 
 impl Work {
     /// Nothing runs yet.
+    #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub fn new(
         user: String,
         device: String,
@@ -58,10 +60,11 @@ impl Work {
         language: String,
         models: Ranks,
         executor: Executor,
+        remembered: Arc<Remembered>,
         mail: Address,
     ) -> Self {
         let (asked, called) = (BTreeMap::new(), BTreeMap::new());
-        Self { user, device, session, language, models, executor, mail, asked, called, offered: None }
+        Self { user, device, session, language, models, executor, remembered, mail, asked, called, offered: None }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
@@ -75,16 +78,17 @@ impl Work {
         tracing::debug!(turn = turn.id, rank, revision, tools = tools.len(), "asking a model");
         self.offered = Some(tools.clone());
         let mut asked = Asked { revision, tools: u32::try_from(tools.len()).unwrap_or(u32::MAX), on_box: false };
+        let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
+            return asked;
+        };
+        let names = tools.iter().map(|tool| tool.name.clone()).collect();
         let request = Request {
-            system: String::new(),
+            system: self.remembered.system(&self.user, &messages, model.name(), &names),
             messages,
             tools,
             now: clock::now(),
             language: self.language.clone(),
             max_tokens: None,
-        };
-        let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
-            return asked;
         };
         asked.on_box = model.is_on_box(&request);
         let (events, mut received) = mpsc::channel(EVENTS_MAX);

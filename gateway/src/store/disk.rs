@@ -1,9 +1,13 @@
 //! The LMDB environment, its keys, and every read.
 
-use std::path::Path;
+use std::{
+    ops::Bound::Included,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use heed::{
-    CommitOrAbort, Database, Env, EnvOpenOptions, RoTxn, WithoutTls,
+    CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls,
     types::{Bytes, Str},
 };
 use rkyv::{
@@ -14,7 +18,7 @@ use rkyv::{
 };
 
 use super::{
-    Error,
+    Error, copy,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::{self, Tables},
 };
@@ -24,9 +28,8 @@ const SCHEMA: u32 = 1;
 /// Longest user or device name, in bytes: it is part of every key.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Read access.
-#[derive(Clone)]
-pub struct Disk {
+/// The environment while it is open.
+pub(super) struct Opened {
     pub(super) env: Env<WithoutTls>,
     pub(super) devices: Database<'static, Str, Bytes>,
     pub(super) messages: Database<'static, Bytes, Bytes>,
@@ -35,7 +38,161 @@ pub struct Disk {
     pub(super) rows: Tables,
 }
 
+/// Read access.
+#[derive(Clone)]
+pub struct Disk(Arc<Place>);
+
+struct Place {
+    folder: PathBuf,
+    size_max_mib: usize,
+    /// Every read holds this for reading; an erase takes it for the moment in which the file is swapped. Absent when
+    /// the file could not be opened again.
+    opened: RwLock<Option<Opened>>,
+}
+
 impl Disk {
+    pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
+        copy::clean(folder)?;
+        let opened = RwLock::new(Some(Opened::open(folder, size_max_mib)?));
+        Ok(Self(Arc::new(Place { folder: folder.to_path_buf(), size_max_mib, opened })))
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    pub(super) fn size_max_mib(&self) -> usize {
+        self.0.size_max_mib
+    }
+
+    /// Does something with the open environment, which stays open meanwhile.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
+        let opened = self.0.opened.read().unwrap_or_else(PoisonError::into_inner);
+        act(opened.as_ref().ok_or(Error::Closed)?)
+    }
+
+    /// Closes the environment, has `exchange` put another file in its place, and opens that. No read is under way
+    /// meanwhile.
+    pub(super) fn exchange(&self, exchange: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(old) = opened.take() {
+            old.close();
+        }
+        // The old file is opened again where it could not be exchanged.
+        let exchanged = exchange();
+        *opened = Some(Opened::open(&self.0.folder, self.0.size_max_mib)?);
+        exchanged
+    }
+
+    /// All paired devices by fingerprint, revoked ones included.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn devices(&self) -> Result<Vec<(String, DeviceRecord)>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let mut out = Vec::new();
+            for row in opened.devices.iter(&txn)? {
+                let (id, bytes) = row?;
+                out.push((id.to_owned(), read::<DeviceRecord>("devices", bytes)?));
+            }
+            Ok(out)
+        })
+    }
+
+    /// One device.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn device(&self, id: &str) -> Result<Option<DeviceRecord>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            opened.devices.get(&txn, id)?.map(|bytes| read("devices", bytes)).transpose()
+        })
+    }
+
+    /// The last `limit` messages of a user, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn messages(&self, user: &str, limit: usize) -> Result<Vec<MessageRecord>, Error> {
+        let mut out: Vec<MessageRecord> = self.with(|opened| {
+            let newest = opened.newest(&opened.messages, "messages", user, limit)?;
+            Ok(newest.into_iter().map(|(_, message)| message).collect())
+        })?;
+        out.reverse();
+        Ok(out)
+    }
+
+    /// At most `limit` of a user's messages from this id on, oldest first, with their ids.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn messages_from(&self, user: &str, first: u64, limit: usize) -> Result<Vec<(u64, MessageRecord)>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let (from, last) = (user_key(user, first)?, user_key(user, u64::MAX)?);
+            let mut out = Vec::new();
+            for row in opened.messages.range(&txn, &(Included(from.as_slice()), Included(last.as_slice())))?.take(limit)
+            {
+                let (key, bytes) = row?;
+                out.push((id_of(key), read("messages", bytes)?));
+            }
+            Ok(out)
+        })
+    }
+
+    /// Timers and reminders of a user by id.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn entries(&self, user: &str) -> Result<Vec<(u64, EntryRecord)>, Error> {
+        let mut out = self.with(|opened| opened.newest(&opened.entries, "entries", user, usize::MAX))?;
+        out.reverse();
+        Ok(out)
+    }
+
+    /// The newest notes of a user, newest first, that `keep` accepts.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn notes(
+        &self,
+        user: &str,
+        limit: usize,
+        keep: impl Fn(&NoteRecord) -> bool,
+    ) -> Result<Vec<(u64, NoteRecord)>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            let prefix = user_prefix(user)?;
+            let mut out = Vec::new();
+            for row in opened.notes.rev_prefix_iter(&txn, &prefix)? {
+                let (key, bytes) = row?;
+                let note = read::<NoteRecord>("notes", bytes)?;
+                if keep(&note) {
+                    out.push((id_of(key), note));
+                    if out.len() >= limit {
+                        break;
+                    }
+                }
+            }
+            Ok(out)
+        })
+    }
+
+    /// One note.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn note(&self, user: &str, id: u64) -> Result<Option<NoteRecord>, Error> {
+        self.with(|opened| {
+            let txn = opened.env.read_txn()?;
+            opened.notes.get(&txn, &user_key(user, id)?)?.map(|bytes| read("notes", bytes)).transpose()
+        })
+    }
+}
+
+impl Opened {
     pub(super) fn open(folder: &Path, size_max_mib: usize) -> Result<Self, Error> {
         let folder_error = |source| Error::Folder { path: folder.display().to_string(), source };
         std::fs::create_dir_all(folder).map_err(folder_error)?;
@@ -67,87 +224,9 @@ impl Disk {
         Ok(Self { env, devices, messages, entries, notes, rows: Tables(rows) })
     }
 
-    fn txn(&self) -> Result<RoTxn<'_, WithoutTls>, Error> {
-        Ok(self.env.read_txn()?)
-    }
-
-    /// All paired devices by fingerprint, revoked ones included.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn devices(&self) -> Result<Vec<(String, DeviceRecord)>, Error> {
-        let txn = self.txn()?;
-        let mut out = Vec::new();
-        for row in self.devices.iter(&txn)? {
-            let (id, bytes) = row?;
-            out.push((id.to_owned(), read::<DeviceRecord>("devices", bytes)?));
-        }
-        Ok(out)
-    }
-
-    /// One device.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn device(&self, id: &str) -> Result<Option<DeviceRecord>, Error> {
-        let txn = self.txn()?;
-        self.devices.get(&txn, id)?.map(|bytes| read("devices", bytes)).transpose()
-    }
-
-    /// The last `limit` messages of a user, oldest first.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn messages(&self, user: &str, limit: usize) -> Result<Vec<MessageRecord>, Error> {
-        let mut out: Vec<MessageRecord> =
-            self.newest(&self.messages, "messages", user, limit)?.into_iter().map(|(_, message)| message).collect();
-        out.reverse();
-        Ok(out)
-    }
-
-    /// Timers and reminders of a user by id.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn entries(&self, user: &str) -> Result<Vec<(u64, EntryRecord)>, Error> {
-        let mut out = self.newest(&self.entries, "entries", user, usize::MAX)?;
-        out.reverse();
-        Ok(out)
-    }
-
-    /// The newest notes of a user, newest first, that `keep` accepts.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn notes(
-        &self,
-        user: &str,
-        limit: usize,
-        keep: impl Fn(&NoteRecord) -> bool,
-    ) -> Result<Vec<(u64, NoteRecord)>, Error> {
-        let txn = self.txn()?;
-        let prefix = user_prefix(user)?;
-        let mut out = Vec::new();
-        for row in self.notes.rev_prefix_iter(&txn, &prefix)? {
-            let (key, bytes) = row?;
-            let note = read::<NoteRecord>("notes", bytes)?;
-            if keep(&note) {
-                out.push((id_of(key), note));
-                if out.len() >= limit {
-                    break;
-                }
-            }
-        }
-        Ok(out)
-    }
-
-    /// One note.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn note(&self, user: &str, id: u64) -> Result<Option<NoteRecord>, Error> {
-        let txn = self.txn()?;
-        self.notes.get(&txn, &user_key(user, id)?)?.map(|bytes| read("notes", bytes)).transpose()
+    /// Waits until the file is unmapped.
+    pub(super) fn close(self) {
+        self.env.prepare_for_closing().wait();
     }
 
     fn newest<T>(
@@ -162,7 +241,7 @@ impl Disk {
         T::Archived:
             for<'a> CheckBytes<HighValidator<'a, rancor::Error>> + Deserialize<T, HighDeserializer<rancor::Error>>,
     {
-        let txn = self.txn()?;
+        let txn = self.env.read_txn()?;
         let prefix = user_prefix(user)?;
         let mut out = Vec::new();
         for row in database.rev_prefix_iter(&txn, &prefix)?.take(limit) {

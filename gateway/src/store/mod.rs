@@ -1,6 +1,8 @@
 //! What outlives the process: LMDB with rkyv values. Reads happen in the caller's thread and never
 //! wait for writes; writes go through one thread that commits them in groups.
 
+mod conversations;
+mod copy;
 mod disk;
 mod records;
 mod rows;
@@ -10,9 +12,11 @@ use std::path::Path;
 
 use tokio::sync::oneshot;
 
+pub use conversations::{CONVERSATIONS_MAX, Conversation, MESSAGES_MAX as CONVERSATION_MESSAGES_MAX};
+pub use copy::Scope;
 pub use disk::Disk;
 pub use records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord};
-pub use rows::{Kind, Row};
+pub use rows::{KINDS, Kind, Row};
 pub use writer::Write;
 
 use writer::Writer;
@@ -56,6 +60,9 @@ pub enum Error {
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,
+    /// Everything of the user is being erased.
+    #[error("everything of this user is being erased; try again in a minute")]
+    Erasing,
     /// The writer has stopped.
     #[error("the store is closed")]
     Closed,
@@ -125,6 +132,22 @@ impl Store {
         // Nothing has this key: what is waited for is the turn.
         let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
         self.write(nothing).await.map(drop)
+    }
+
+    /// Erases: everything else is copied to a new file, which takes the place of the old one, so that no byte of what
+    /// was erased is left in it. Writes wait meanwhile; reads do not, but for the moment of the exchange.
+    ///
+    /// # Errors
+    /// The old file is still in place.
+    pub async fn erase(&self, scope: Scope) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.erase(scope, Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?.map(drop)
+    }
+
+    /// Whether anything of this user may be written. What is tried meanwhile fails with [`Error::Erasing`].
+    pub fn bar(&self, user: &str, barred: bool) {
+        self.writer.bar(user, barred);
     }
 
     /// For reads.

@@ -14,6 +14,9 @@ pub const KEY_BYTES_MAX: usize = 440;
 /// Longest value of a row: a page of a result or a setting, not a file.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Key of the last number that was given, behind all numbers of one owner.
+const COUNTER: &[u8] = b"\xff";
+
 /// Rows that are looked at for dropping with each new one.
 const TRIM_MAX: usize = 8;
 
@@ -38,9 +41,35 @@ pub enum Kind {
     AppSessions,
     /// What a user's models took, by day.
     Spending,
+    /// A user's conversations, by number.
+    Conversations,
+    /// Facts about a user, by number.
+    Facts,
+    /// A user's standing instructions, by number.
+    Instructions,
 }
 
-const KINDS: [(Kind, &str); 9] = [
+impl Kind {
+    /// Whether an owner of these rows is a user, so that they go when everything of the user goes.
+    pub fn is_of_user(self) -> bool {
+        match self {
+            Self::Ledger
+            | Self::Intents
+            | Self::Switches
+            | Self::AppStorage
+            | Self::AppSettings
+            | Self::AppSessions
+            | Self::Spending
+            | Self::Conversations
+            | Self::Facts
+            | Self::Instructions => true,
+            Self::Catalogue | Self::Apps => false,
+        }
+    }
+}
+
+/// All kinds and the names of their databases.
+pub const KINDS: [(Kind, &str); 12] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -50,6 +79,9 @@ const KINDS: [(Kind, &str); 9] = [
     (Kind::AppSettings, "app-settings"),
     (Kind::AppSessions, "app-sessions"),
     (Kind::Spending, "spending"),
+    (Kind::Conversations, "conversations"),
+    (Kind::Facts, "facts"),
+    (Kind::Instructions, "instructions"),
 ];
 
 /// One database for each kind.
@@ -95,6 +127,44 @@ impl Tables {
         Ok(id)
     }
 
+    /// Puts a row under the owner's next number, which is never given twice, not even when the last row is gone.
+    pub(super) fn add(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, value: &[u8]) -> Result<u64, Error> {
+        let (table, database) = self.of(kind);
+        let counter = full_key(database, owner, COUNTER)?;
+        let last = table.get(txn, &counter)?.map_or(0, id_of);
+        let id = last + 1;
+        self.put(txn, kind, owner, &id.to_be_bytes(), value)?;
+        table.put(txn, &counter, &id.to_be_bytes())?;
+        Ok(id)
+    }
+
+    /// An owner's row with the highest number, of those that were added.
+    pub(super) fn last(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        let prefix = user_prefix(owner)?;
+        for row in self.of(kind).0.rev_prefix_iter(txn, &prefix)? {
+            let (key, value) = row?;
+            if key.len() == prefix.len() + size_of::<u64>() {
+                return Ok(Some((id_of(key), value.to_vec())));
+            }
+        }
+        Ok(None)
+    }
+
+    /// An owner's row with the lowest number, and how many there are.
+    pub(super) fn first(&self, txn: &RwTxn<'_>, kind: Kind, owner: &str) -> Result<(usize, Option<Row>), Error> {
+        let prefix = user_prefix(owner)?;
+        let mut count = 0;
+        let mut first = None;
+        for row in self.of(kind).0.prefix_iter(txn, &prefix)? {
+            let (key, value) = row?;
+            if key.len() == prefix.len() + size_of::<u64>() {
+                count += 1;
+                first.get_or_insert_with(|| (key.get(prefix.len()..).unwrap_or_default().to_vec(), value.to_vec()));
+            }
+        }
+        Ok((count, first))
+    }
+
     /// Drops an owner's numbered rows up to this number.
     pub(super) fn trim(&self, txn: &mut RwTxn<'_>, kind: Kind, owner: &str, last: u64) -> Result<(), Error> {
         let table = self.of(kind).0;
@@ -137,9 +207,11 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn row(&self, kind: Kind, owner: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        let (table, database) = self.rows.of(kind);
-        let txn = self.env.read_txn()?;
-        Ok(table.get(&txn, &full_key(database, owner, key)?)?.map(<[u8]>::to_vec))
+        self.with(|opened| {
+            let (table, database) = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            Ok(table.get(&txn, &full_key(database, owner, key)?)?.map(<[u8]>::to_vec))
+        })
     }
 
     /// An owner's rows whose key begins with `prefix`, in the order of their keys, at most `limit`.
@@ -147,16 +219,18 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn rows(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
-        let (table, database) = self.rows.of(kind);
-        let txn = self.env.read_txn()?;
-        let skip = owner.len() + 1;
-        let prefix = full_key(database, owner, prefix)?;
-        let mut out = Vec::new();
-        for row in table.prefix_iter(&txn, &prefix)?.take(limit) {
-            let (key, value) = row?;
-            out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
-        }
-        Ok(out)
+        self.with(|opened| {
+            let (table, database) = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            let skip = owner.len() + 1;
+            let prefix = full_key(database, owner, prefix)?;
+            let mut out = Vec::new();
+            for row in table.prefix_iter(&txn, &prefix)?.take(limit) {
+                let (key, value) = row?;
+                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
+            }
+            Ok(out)
+        })
     }
 
     /// As [`rows`](Self::rows), from the last key backwards.
@@ -164,16 +238,18 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn rows_backwards(&self, kind: Kind, owner: &str, prefix: &[u8], limit: usize) -> Result<Vec<Row>, Error> {
-        let (table, database) = self.rows.of(kind);
-        let txn = self.env.read_txn()?;
-        let skip = owner.len() + 1;
-        let prefix = full_key(database, owner, prefix)?;
-        let mut out = Vec::new();
-        for row in table.rev_prefix_iter(&txn, &prefix)?.take(limit) {
-            let (key, value) = row?;
-            out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
-        }
-        Ok(out)
+        self.with(|opened| {
+            let (table, database) = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            let skip = owner.len() + 1;
+            let prefix = full_key(database, owner, prefix)?;
+            let mut out = Vec::new();
+            for row in table.rev_prefix_iter(&txn, &prefix)?.take(limit) {
+                let (key, value) = row?;
+                out.push((key.get(skip..).unwrap_or_default().to_vec(), value.to_vec()));
+            }
+            Ok(out)
+        })
     }
 
     /// Everybody who owns rows of a kind.
@@ -181,22 +257,36 @@ impl Disk {
     /// # Errors
     /// The store cannot be read.
     pub fn owners(&self, kind: Kind) -> Result<Vec<String>, Error> {
-        let (table, database) = self.rows.of(kind);
-        let txn = self.env.read_txn()?;
-        let mut out: Vec<String> = Vec::new();
-        for row in table.iter(&txn)? {
-            let (key, _) = row?;
-            let owner = key
-                .split_first()
-                .and_then(|(length, rest)| rest.get(..usize::from(*length)))
-                .and_then(|name| std::str::from_utf8(name).ok())
-                .ok_or(Error::Damaged { database })?;
-            if out.last().is_none_or(|last| last != owner) {
-                out.push(owner.to_owned());
+        self.with(|opened| {
+            let (table, database) = opened.rows.of(kind);
+            let txn = opened.env.read_txn()?;
+            let mut out: Vec<String> = Vec::new();
+            for row in table.iter(&txn)? {
+                let owner = owner_of(row?.0).ok_or(Error::Damaged { database })?;
+                if out.last().is_none_or(|last| last != owner) {
+                    out.push(owner.to_owned());
+                }
             }
-        }
-        Ok(out)
+            Ok(out)
+        })
     }
+
+    /// An owner's rows that were added under numbers, in their order, at most `limit`.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn numbered(&self, kind: Kind, owner: &str, limit: usize) -> Result<Vec<(u64, Vec<u8>)>, Error> {
+        // One more for the counter.
+        let rows = self.rows(kind, owner, b"", limit.saturating_add(1))?;
+        let numbered = rows.into_iter().filter(|(key, _)| key.len() == size_of::<u64>());
+        Ok(numbered.map(|(key, value)| (id_of(&key), value)).take(limit).collect())
+    }
+}
+
+/// The owner in a key.
+pub(super) fn owner_of(key: &[u8]) -> Option<&str> {
+    let (length, rest) = key.split_first()?;
+    std::str::from_utf8(rest.get(..usize::from(*length))?).ok()
 }
 
 fn full_key(database: &'static str, owner: &str, key: &[u8]) -> Result<Vec<u8>, Error> {

@@ -1,7 +1,11 @@
 //! The one writer: takes what waits, commits it together, answers each.
 
 use std::{
-    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
     thread,
 };
 
@@ -9,8 +13,9 @@ use heed::{RwTxn, types::Bytes};
 use rkyv::rancor;
 
 use super::{
-    Disk, Error,
-    disk::{id_of, user_key, user_prefix},
+    Disk, Error, conversations,
+    copy::{self, Scope},
+    disk::{Opened, id_of, user_key, user_prefix},
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
 };
@@ -26,9 +31,11 @@ const GROUP_MAX: usize = 256;
 pub enum Write {
     /// Add or replace a device.
     PutDevice { id: String, device: DeviceRecord },
-    /// Append messages to a user's conversation.
-    AppendMessages { user: String, messages: Vec<MessageRecord> },
-    /// Drop a user's conversation.
+    /// Append messages to a user's latest conversation, which has this title where it has none yet.
+    AppendMessages { user: String, messages: Vec<MessageRecord>, title: String },
+    /// What a user's messages from now on belong to; answered with its number.
+    BeginConversation { user: String, wall_ms: i64 },
+    /// Drop a user's conversations.
     ClearMessages { user: String },
     /// Add or replace a timer or reminder.
     PutEntry { user: String, id: u64, entry: EntryRecord },
@@ -40,6 +47,8 @@ pub enum Write {
     RemoveNote { user: String, id: u64 },
     /// Add or replace a row.
     PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
+    /// Add a row under a number that the owner never had; answered with it.
+    AddRow { kind: Kind, owner: String, value: Vec<u8> },
     /// Add a row under the owner's next number; answered with it.
     AppendRow { kind: Kind, owner: String, value: Vec<u8> },
     /// As `AppendRow`; of the owner's rows only the newest `rows_max` are kept.
@@ -50,11 +59,44 @@ pub enum Write {
     ClearRows { kind: Kind, owner: String, prefix: Vec<u8> },
 }
 
+impl Write {
+    /// The user whose it is; `None` for what belongs to the box.
+    fn user(&self) -> Option<&str> {
+        match self {
+            Self::PutDevice { .. } => None,
+            Self::AppendMessages { user, .. }
+            | Self::BeginConversation { user, .. }
+            | Self::ClearMessages { user }
+            | Self::PutEntry { user, .. }
+            | Self::RemoveEntry { user, .. }
+            | Self::AddNote { user, .. }
+            | Self::RemoveNote { user, .. } => Some(user),
+            Self::PutRow { kind, owner, .. }
+            | Self::AddRow { kind, owner, .. }
+            | Self::AppendRow { kind, owner, .. }
+            | Self::AppendRowWithin { kind, owner, .. }
+            | Self::RemoveRow { kind, owner, .. }
+            | Self::ClearRows { kind, owner, .. } => kind.is_of_user().then_some(owner),
+        }
+    }
+}
+
+/// What the writer is given.
+enum Job {
+    Write(Write, Reply),
+    /// Copy everything but this, and put the copy in the file's place.
+    Erase(Scope, Reply),
+}
+
+/// Users of whom nothing is written, because everything of them is being erased.
+type Barred = Arc<Mutex<BTreeSet<String>>>;
+
 type Reply = Box<dyn FnOnce(Result<u64, Error>) + Send>;
 
 #[derive(Clone)]
 pub(super) struct Writer {
-    queue: SyncSender<(Write, Reply)>,
+    queue: SyncSender<Job>,
+    barred: Barred,
 }
 
 impl Writer {
@@ -64,73 +106,119 @@ impl Writer {
             .name("store".to_owned())
             .spawn(move || run(&disk, &jobs))
             .map_err(|source| Error::Folder { path: "store thread".to_owned(), source })?;
-        Ok(Self { queue })
+        Ok(Self { queue, barred: Barred::default() })
     }
 
     pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
-        self.queue.try_send((write, reply)).map_err(|error| match error {
+        if let Some(user) = write.user()
+            && self.barred().contains(user)
+        {
+            return Err(Error::Erasing);
+        }
+        self.send(Job::Write(write, reply))
+    }
+
+    pub(super) fn erase(&self, scope: Scope, reply: Reply) -> Result<(), Error> {
+        self.send(Job::Erase(scope, reply))
+    }
+
+    /// From now on nothing of this user is written, or it is again.
+    pub(super) fn bar(&self, user: &str, barred: bool) {
+        if barred {
+            self.barred().insert(user.to_owned());
+        } else {
+            self.barred().remove(user);
+        }
+    }
+
+    fn barred(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.barred.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, job: Job) -> Result<(), Error> {
+        self.queue.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => Error::Busy,
             TrySendError::Disconnected(_) => Error::Closed,
         })
     }
 }
 
-fn run(disk: &Disk, jobs: &Receiver<(Write, Reply)>) {
-    while let Ok(first) = jobs.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP_MAX {
-            match jobs.try_recv() {
-                Ok(job) => group.push(job),
-                Err(_) => break,
+fn run(disk: &Disk, jobs: &Receiver<Job>) {
+    let mut next = None;
+    while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
+        match first {
+            Job::Erase(scope, reply) => reply(copy::without(disk, &scope)),
+            Job::Write(write, reply) => {
+                let mut group = vec![(write, reply)];
+                while group.len() < GROUP_MAX {
+                    match jobs.try_recv() {
+                        Ok(Job::Write(write, reply)) => group.push((write, reply)),
+                        Ok(erase) => {
+                            next = Some(erase);
+                            break;
+                        }
+                        Err(_) => break,
+                    }
+                }
+                commit_group(disk, group);
             }
         }
-        match commit(disk, group.iter().map(|(write, _)| write)) {
-            Ok(ids) => {
-                for ((_, reply), id) in group.into_iter().zip(ids) {
-                    reply(Ok(id));
-                }
+    }
+}
+
+fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
+    match commit(disk, group.iter().map(|(write, _)| write)) {
+        Ok(ids) => {
+            for ((_, reply), id) in group.into_iter().zip(ids) {
+                reply(Ok(id));
             }
-            // One bad write must not fail its neighbours: each is tried alone.
-            Err(error) if group.len() > 1 => {
-                tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
-                for (write, reply) in group {
-                    reply(commit(disk, std::iter::once(&write)).map(|ids| ids.first().copied().unwrap_or(0)));
-                }
+        }
+        // One bad write must not fail its neighbours: each is tried alone.
+        Err(error) if group.len() > 1 => {
+            tracing::debug!(%error, writes = group.len(), "a group commit failed; trying one by one");
+            for (write, reply) in group {
+                reply(commit(disk, std::iter::once(&write)).map(|ids| ids.first().copied().unwrap_or(0)));
             }
-            Err(error) => {
-                if let Some((_, reply)) = group.pop() {
-                    reply(Err(error));
-                }
+        }
+        Err(error) => {
+            if let Some((_, reply)) = group.pop() {
+                reply(Err(error));
             }
         }
     }
 }
 
 fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Vec<u64>, Error> {
-    let mut txn = disk.env.write_txn()?;
-    let mut ids = Vec::new();
-    for write in writes {
-        ids.push(apply(disk, &mut txn, write)?);
-    }
-    txn.commit()?;
-    Ok(ids)
+    disk.with(|opened| {
+        let mut txn = opened.env.write_txn()?;
+        let mut ids = Vec::new();
+        for write in writes {
+            ids.push(apply(opened, &mut txn, write)?);
+        }
+        txn.commit()?;
+        Ok(ids)
+    })
 }
 
-fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
+fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
     match write {
         Write::PutDevice { id, device } => {
             disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
             Ok(0)
         }
-        Write::AppendMessages { user, messages } => {
-            let mut id = next_id(&disk.messages, txn, user)?;
+        Write::AppendMessages { user, messages, title } => {
+            let first = next_id(&disk.messages, txn, user)?;
+            let mut id = first;
             for message in messages {
                 disk.messages.put(txn, &user_key(user, id)?, &bytes_of::<MessageRecord>("messages", message)?)?;
                 id += 1;
             }
+            conversations::append(disk, txn, user, first, messages, title)?;
             Ok(id)
         }
+        Write::BeginConversation { user, wall_ms } => conversations::begin(disk, txn, user, *wall_ms),
         Write::ClearMessages { user } => {
+            disk.rows.clear(txn, Kind::Conversations, user, b"")?;
             let prefix = user_prefix(user)?;
             let keys = collect_keys(&disk.messages, txn, &prefix)?;
             for key in &keys {
@@ -150,6 +238,7 @@ fn apply(disk: &Disk, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> 
         }
         Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
         Write::PutRow { kind, owner, key, value } => disk.rows.put(txn, *kind, owner, key, value).map(|()| 0),
+        Write::AddRow { kind, owner, value } => disk.rows.add(txn, *kind, owner, value),
         Write::AppendRow { kind, owner, value } => disk.rows.append(txn, *kind, owner, value),
         Write::AppendRowWithin { kind, owner, value, rows_max } => {
             let id = disk.rows.append(txn, *kind, owner, value)?;

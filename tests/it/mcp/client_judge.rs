@@ -203,6 +203,7 @@ fn ports() -> Ports {
         device: nothing.clone(),
         consent: nothing.clone(),
         apps: Arc::new(NoApps),
+        memory: tools::memory::Memory::default(),
         clock: nothing,
         style: Style::default(),
     }

@@ -7,17 +7,33 @@ mod apps;
 mod calculator_evaluate;
 mod clock_date;
 mod clock_time;
+mod conversation_new;
+mod conversation_search;
 mod device_status;
+mod facts;
 mod help_show;
+mod memory_create;
+mod memory_delete;
+mod memory_get;
+mod memory_list;
+mod memory_restore;
+mod memory_search;
+mod memory_update;
 mod note_add;
 mod note_delete;
 mod note_list;
 mod note_search;
 mod notes;
+mod personality_get;
+mod prompt_add;
+mod prompt_delete;
+mod prompt_list;
 mod reminder_cancel;
 mod reminder_list;
 mod reminder_set;
 mod schedule;
+mod skill_list;
+mod skill_read;
 mod timer_cancel;
 mod timer_list;
 mod timer_set;
@@ -145,5 +161,7 @@ fn told(say: impl Into<String>, title: &str, text: impl Into<String>, data: Valu
 
 #[cfg(test)]
 mod apps_tests;
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod tests;

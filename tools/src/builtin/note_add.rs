@@ -38,8 +38,6 @@ impl Tool for NoteAdd {
                 "(note|write|jot) this down {text}",
                 "add {text} to my notes",
                 "(put|save|write) {text} (in|into|to) my notes",
-                "remember that {text}",
-                "remember this {text}",
             ],
             guidance: None,
             flags: CHANGES,

@@ -7,17 +7,59 @@ use crate::{
     vocab::{Message, Part, Role},
 };
 
-/// Messages, oldest first.
+/// The messages of the conversation that is under way, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
     messages: VecDeque<Message>,
+    /// When something was last said, on the wall clock: a pause may span a restart.
+    last_wall_ms: Option<i64>,
+    /// What is said next begins a conversation.
+    is_new: bool,
+    /// What is said after the turn that is under way does.
+    ends: bool,
 }
 
 impl History {
-    pub(super) fn push(&mut self, messages: impl IntoIterator<Item = Message>) {
+    /// Takes over what the store held.
+    pub(super) fn restore(&mut self, messages: Vec<Message>, last_wall_ms: Option<i64>) {
+        self.push(messages);
+        self.last_wall_ms = last_wall_ms;
+    }
+
+    /// A turn was over. Answers whether its messages begin a conversation.
+    pub(super) fn add(&mut self, messages: impl IntoIterator<Item = Message>, wall_ms: i64) -> bool {
+        let began = core::mem::take(&mut self.is_new);
+        self.push(messages);
+        self.last_wall_ms = Some(wall_ms);
+        if core::mem::take(&mut self.ends) {
+            self.begin();
+        }
+        began
+    }
+
+    fn push(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.messages.extend(messages);
         while self.messages.len() > HISTORY_MESSAGES_MAX {
             self.messages.pop_front();
+        }
+    }
+
+    /// What is said next begins a conversation.
+    pub(super) fn begin(&mut self) {
+        self.messages.clear();
+        self.is_new = true;
+        self.last_wall_ms = None;
+    }
+
+    /// What is said after this turn begins a conversation.
+    pub(super) fn end(&mut self) {
+        self.ends = true;
+    }
+
+    /// After a pause of this length a conversation is over. A clock that went back makes no pause.
+    pub(super) fn pause(&mut self, wall_ms: i64, pause_ms: u32) {
+        if self.last_wall_ms.is_some_and(|last| wall_ms.saturating_sub(last) > i64::from(pause_ms)) {
+            self.begin();
         }
     }
 
@@ -68,6 +110,29 @@ mod tests {
             assert!(given.len() <= HISTORY_FOR_MODEL_MAX);
             assert!(given.len() + 2 * steps + 2 > HISTORY_FOR_MODEL_MAX, "as much as fits");
         }
+    }
+
+    #[test]
+    fn a_pause_or_a_wish_begins_a_conversation() {
+        let mut history = History::default();
+        assert!(!history.add(turn(1, 0), 1_000), "the store begins the first one by itself");
+        history.pause(1_000 + 60_000, 60_000);
+        assert_eq!(history.for_model().len(), 2, "not yet");
+        history.pause(0, 60_000);
+        assert_eq!(history.for_model().len(), 2, "the clock went back");
+        history.pause(1_001 + 60_000, 60_000);
+        assert!(history.for_model().is_empty());
+        assert!(history.add(turn(2, 0), 70_000), "a new one");
+        assert!(!history.add(turn(3, 0), 70_001));
+        history.end();
+        assert_eq!(history.for_model().len(), 4, "the turn in which it was wished for goes on");
+        assert!(!history.add(turn(4, 0), 70_002), "and belongs to the old one");
+        assert!(history.for_model().is_empty());
+        assert!(history.add(turn(5, 0), 70_003));
+        let mut restored = History::default();
+        restored.restore(turn(1, 0), Some(5_000));
+        restored.pause(5_000 + 60_001, 60_000);
+        assert!(restored.for_model().is_empty() && restored.add(turn(2, 0), 90_000));
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Config {
     pub models: Vec<Model>,
     /// What they may cost on one day, in billionths; `None`: as much as it takes.
     pub nano_per_day: Option<u64>,
+    /// After so long without a word a new conversation begins.
+    pub pause_ms: u32,
 }
 
 impl Default for Config {
@@ -50,6 +52,7 @@ impl Default for Config {
             offer_again_ms: 30_000,
             models: Vec::new(),
             nano_per_day: None,
+            pause_ms: 1_800_000,
         }
     }
 }
@@ -103,9 +106,9 @@ impl User {
     pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         self.now = now;
         match input {
-            UserInput::Restored { history, schedule, next_id, spending } if !self.restored => {
+            UserInput::Restored { history, last_wall_ms, schedule, next_id, spending } if !self.restored => {
                 self.restored = true;
-                self.history.push(history);
+                self.history.restore(history, last_wall_ms);
                 self.next_id = self.next_id.max(next_id);
                 self.schedule.restore(now, schedule);
                 self.models.restore(spending);
@@ -133,6 +136,10 @@ impl User {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
             }
+            // Within a turn it is the turn in which that was wished for, which still belongs to the old one.
+            UserInput::NewConversation if self.turns.deadline().is_some() => self.history.end(),
+            UserInput::NewConversation => self.history.begin(),
+            UserInput::HistoryErased => self.history.clear(),
         }
         self.go_on();
     }
@@ -175,6 +182,7 @@ impl User {
         self.turns.expire(self.now.mono_us);
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
+            self.history.pause(self.now.wall_ms, self.config.pause_ms);
             let (history, means) = (self.history.for_model(), self.models.means(self.now));
             self.out.push_back(UserOutput::Grant { device, turn, history, means });
         }
@@ -222,7 +230,9 @@ impl User {
     fn turn_done(&mut self, device: &str, turn: Turn, messages: Vec<Message>) {
         self.turns.done(device, turn);
         if !messages.is_empty() {
-            self.history.push(messages.iter().cloned());
+            if self.history.add(messages.iter().cloned(), self.now.wall_ms) {
+                self.persist(Record::ConversationBegan);
+            }
             self.persist(Record::Messages(messages));
         }
     }

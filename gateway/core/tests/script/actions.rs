@@ -115,6 +115,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.user_input(UserInput::ClearHistory);
             Ok(())
         }
+        "new" => {
+            world.user_input(UserInput::NewConversation);
+            Ok(())
+        }
         "restart" => {
             let down = words.number_after("after")?.unwrap_or(0);
             world.restart(down);

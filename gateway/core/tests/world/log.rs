@@ -76,6 +76,7 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
                 format!("persist spending {} {} {}", spending.nano, spending.input, spending.output)
             }
             Record::HistoryCleared => "persist cleared".into(),
+            Record::ConversationBegan => "persist new conversation".into(),
             Record::Entry(entry) => {
                 format!("persist entry {} due {}", entry.id, (entry.due_wall_ms - 1_800_000_000_000) / 1_000)
             }

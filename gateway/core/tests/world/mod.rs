@@ -375,7 +375,8 @@ impl World {
         let spending = self.stored_spending;
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
-        self.user_input(UserInput::Restored { history: self.stored_messages.clone(), schedule, next_id, spending });
+        let (history, last_wall_ms) = (self.stored_messages.clone(), None);
+        self.user_input(UserInput::Restored { history, last_wall_ms, schedule, next_id, spending });
         for device in 0..self.devices.len() {
             self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();

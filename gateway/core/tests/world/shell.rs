@@ -214,7 +214,7 @@ impl World {
         match record {
             Record::Messages(messages) => self.stored_messages.extend(messages),
             Record::Spending(spending) => self.stored_spending = spending,
-            Record::HistoryCleared => self.stored_messages.clear(),
+            Record::HistoryCleared | Record::ConversationBegan => self.stored_messages.clear(),
             Record::Entry(entry) => {
                 self.stored.insert(entry.id, entry);
             }

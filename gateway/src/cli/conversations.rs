@@ -1,0 +1,215 @@
+//! `lorgnette conversations`.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use serde_json::Value;
+
+use crate::{
+    clock,
+    config::Checked,
+    control::{Answer, Request, client, memory::Wish},
+};
+
+/// How long an erasure may take: a store of a gigabyte is copied.
+pub(super) const ERASE_WAIT: Duration = Duration::from_secs(600);
+
+/// List, show, search, export and erase conversations.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show a user's conversations, oldest first.
+    List {
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said in a conversation.
+    Show {
+        /// Its number.
+        id: u64,
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Find what was said with all of these words.
+    Search {
+        /// The words.
+        words: String,
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Write a conversation, or all, as JSON (one object a line) or as text.
+    Export {
+        /// Its number; without one: all.
+        id: Option<u64>,
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// As text to read, without tool calls.
+        #[arg(long)]
+        text: bool,
+        /// Into this file, which only its owner may read; without it to standard output.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Erase a conversation, or all, from the disk.
+    Erase {
+        /// Its number.
+        #[arg(required_unless_present = "all")]
+        id: Option<u64>,
+        /// All of them.
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+}
+
+pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+    match arguments.command {
+        Command::List { user, json } => {
+            let all = records(config, Wish::Conversations { user })?;
+            for one in &all {
+                if json {
+                    println!("{one}");
+                } else {
+                    println!(
+                        "{:>6}  {}  {:>5}  {}",
+                        number(one, "id"),
+                        when(one, "last_wall_ms"),
+                        number(one, "messages"),
+                        words(one, "title")
+                    );
+                }
+            }
+            if !json {
+                println!("{} conversation(s): number, last said, messages, title", all.len());
+            }
+        }
+        Command::Show { id, user } => {
+            for one in records(config, Wish::Conversation { user, id })? {
+                print!("{}", readable(&one));
+            }
+        }
+        Command::Search { words: query, user } => {
+            for place in records(config, Wish::Search { user, query })? {
+                let (id, who) = (number(&place, "conversation"), words(&place, "by"));
+                println!("{id:>6}  {}  {who}: {}", when(&place, "wall_ms"), words(&place, "text"));
+            }
+        }
+        Command::Export { id, user, text, out } => {
+            let ids = match id {
+                Some(id) => vec![id],
+                None => records(config, Wish::Conversations { user: user.clone() })?
+                    .iter()
+                    .map(|one| number(one, "id"))
+                    .collect(),
+            };
+            let mut written = String::new();
+            for id in ids {
+                for one in records(config, Wish::Conversation { user: user.clone(), id })? {
+                    written.push_str(&if text { format!("{}\n", readable(&one)) } else { format!("{one}\n") });
+                }
+            }
+            match out {
+                Some(path) => write_private(&path, written.as_bytes())?,
+                None => print!("{written}"),
+            }
+        }
+        Command::Erase { id, all: _, user } => {
+            let request = Request::Memory { wish: Wish::EraseConversations { user, id } };
+            told(client::ask_within(&config.data_dir, &request, ERASE_WAIT)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Says that it was done.
+pub(super) fn told(answer: Answer) -> Result<()> {
+    match answer {
+        Answer::Done { message } => println!("{message}"),
+        answer => bail!("unexpected answer: {answer:?}"),
+    }
+    Ok(())
+}
+
+pub(super) fn records(config: &Checked, wish: Wish) -> Result<Vec<Value>> {
+    match client::ask(&config.data_dir, &Request::Memory { wish })? {
+        Answer::Records { records } => Ok(records),
+        answer => bail!("unexpected answer: {answer:?}"),
+    }
+}
+
+/// Writes a file that only its owner may read; one that is there is not written over.
+pub(super) fn write_private(path: &PathBuf, bytes: &[u8]) -> Result<()> {
+    use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
+    let open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = open.with_context(|| format!("making {}", path.display()))?;
+    file.write_all(bytes).with_context(|| format!("writing {}", path.display()))
+}
+
+pub(super) fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or(0)
+}
+
+pub(super) fn words<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn when(value: &Value, key: &str) -> String {
+    let wall_ms = value[key].as_i64().unwrap_or(0);
+    let moment = jiff::Timestamp::from_millisecond(wall_ms).unwrap_or_default().to_zoned(clock::zone());
+    moment.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+/// What was said, without calls and results.
+fn readable(conversation: &Value) -> String {
+    let title = words(conversation, "title");
+    let mut out =
+        format!("# {title}\n{}, conversation {}\n\n", when(conversation, "began_wall_ms"), number(conversation, "id"));
+    for said in conversation["messages"].as_array().into_iter().flatten() {
+        let message = &said["message"];
+        let who = match words(message, "role") {
+            "user" => "You",
+            "assistant" => "Lorgnette",
+            _ => continue,
+        };
+        let parts = message["parts"].as_array().into_iter().flatten();
+        let text: Vec<&str> = parts.filter_map(|part| part["text"].as_str()).collect();
+        if !text.is_empty() {
+            out.push_str(&format!("{who}: {}\n", text.join("")));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn only_what_was_said_is_readable() {
+        let text = |role: &str, text: &str| json!({"wall_ms": 0, "message": {"role": role, "parts": [{"type": "text", "text": text}]}});
+        let call =
+            json!({"wall_ms": 0, "message": {"role": "assistant", "parts": [{"type": "tool_call", "call": {}}]}});
+        let messages =
+            json!([text("user", "Hi"), call, text("tool", "x"), text("assistant", "Hello."), text("system", "y")]);
+        let conversation = json!({"id": 7, "title": "Hi", "began_wall_ms": 0, "messages": messages});
+        let readable = readable(&conversation);
+        assert!(readable.starts_with("# Hi\n") && readable.contains("conversation 7\n"), "{readable}");
+        assert!(readable.ends_with("\n\nYou: Hi\nLorgnette: Hello.\n"), "{readable}");
+    }
+}

@@ -1,0 +1,94 @@
+//! `lorgnette users`: everything that is kept of a user.
+
+use std::{
+    io::{BufWriter, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+
+use super::conversations::{ERASE_WAIT, number, records, told, words};
+use crate::{
+    config::Checked,
+    control::{Answer, Request, client, memory::Wish},
+};
+
+/// List users, export and erase everything of one.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show everybody of whom something is kept.
+    List,
+    /// Write everything of a user: one JSON object a line, photos in base64.
+    Export {
+        /// Whose.
+        name: String,
+        /// Into this file, which only its owner may read; without it to standard output.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Erase everything of a user from the disk: conversations, memory, notes, reminders, settings, photos, books.
+    Erase {
+        /// Whose.
+        name: String,
+        /// Also the pairings of the user's devices.
+        #[arg(long)]
+        devices: bool,
+        /// It cannot be undone: say that you mean it.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+    match arguments.command {
+        Command::List => {
+            for user in records(config, Wish::Users)? {
+                println!("{}  {} device(s)", words(&user, "user"), number(&user, "devices"));
+            }
+            Ok(())
+        }
+        Command::Export { name, out } => export(config, name, out),
+        Command::Erase { name, devices, yes } => {
+            if !yes {
+                bail!(
+                    "this erases everything of {name} for good; `lorgnette users export {name}` keeps a copy, `--yes` goes on"
+                );
+            }
+            let request = Request::Memory { wish: Wish::EraseUser { user: name, devices } };
+            told(client::ask_within(&config.data_dir, &request, ERASE_WAIT)?)
+        }
+    }
+}
+
+fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
+    let mut writer: Box<dyn std::io::Write> = match &out {
+        Some(path) => {
+            let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+            Box::new(BufWriter::new(open.with_context(|| format!("making {}", path.display()))?))
+        }
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut result = Ok(());
+    let mut is_whole = false;
+    client::follow(&config.data_dir, &Request::Export { user }, |answer| {
+        let Answer::Records { records } = answer else {
+            is_whole = matches!(answer, Answer::Done { .. });
+            return false;
+        };
+        result = records.iter().try_for_each(|record| writeln!(writer, "{record}"));
+        result.is_ok()
+    })?;
+    result.and_then(|()| writer.flush()).context("writing the export")?;
+    if !is_whole {
+        bail!("the export broke off: it is not complete");
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! What can be asked about users and what is kept of them. Texts go over this socket and nowhere else.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use gateway_core::{input::UserInput, vocab::Role};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    Answer,
+    commands::{check_name, done},
+};
+use crate::{
+    clock,
+    effects::memory::{search, spoken},
+    erasing::{self, Erasure},
+    gate::Gate,
+    photos,
+    store::{Conversation, KINDS, Kind, Scope, Store},
+};
+
+/// Places that a search answers with.
+const FOUND_MAX: usize = 100;
+/// Messages of one line of an export.
+const MESSAGES_PER_LINE: usize = 200;
+/// Rows of one kind that are exported: more than any kind keeps.
+const ROWS_MAX: usize = 1_000_000;
+
+/// What can be asked.
+#[allow(missing_docs, reason = "the fields are the words of the command line")]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Wish {
+    /// All users of whom anything is kept.
+    Users,
+    /// Erase everything of a user.
+    EraseUser { user: String, devices: bool },
+    /// A user's conversations, oldest first.
+    Conversations { user: String },
+    /// One conversation with its messages.
+    Conversation { user: String, id: u64 },
+    /// What was said with these words.
+    Search { user: String, query: String },
+    /// Erase one conversation, or all.
+    EraseConversations { user: String, id: Option<u64> },
+    /// Skills, and what keeps others from being offered.
+    Skills,
+}
+
+/// For the log.
+pub(super) fn name(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Users => "users list",
+        Wish::EraseUser { .. } => "users erase",
+        Wish::Conversations { .. } => "conversations list",
+        Wish::Conversation { .. } => "conversations show",
+        Wish::Search { .. } => "conversations search",
+        Wish::EraseConversations { .. } => "conversations erase",
+        Wish::Skills => "skills list",
+    }
+}
+
+pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String> {
+    gate.store.settled().await.map_err(words)?;
+    let records = match wish {
+        Wish::Users => users(gate)?,
+        Wish::EraseUser { user, devices } => return erase_user(gate, user, devices).await,
+        Wish::Conversations { user } => {
+            check_name(&user)?;
+            gate.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
+        }
+        Wish::Conversation { user, id } => vec![conversation(&gate.store, &user, id)?],
+        Wish::Search { user, query } => {
+            check_name(&user)?;
+            let found = search(&gate.store, &user, &query, FOUND_MAX).map_err(words)?;
+            let place = |said: tools::memory::Said| {
+                let by = if said.by_wearer { Role::User } else { Role::Assistant };
+                json!({"conversation": said.conversation, "title": said.title, "by": by, "text": said.text, "wall_ms": said.wall_ms})
+            };
+            found.into_iter().map(place).collect()
+        }
+        Wish::EraseConversations { user, id } => return erase_conversations(gate, user, id).await,
+        Wish::Skills => {
+            gate.skills.refresh();
+            let (_, specs) = gate.executor.offered("", "", Default::default());
+            let tools = specs.iter().map(|spec| spec.name.clone()).collect();
+            let usable = gate.skills.usable(&tools);
+            let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
+            usable.chain(gate.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
+        }
+    };
+    Ok(Answer::Records { records })
+}
+
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn describe(conversation: &Conversation) -> Value {
+    json!({
+        "id": conversation.id,
+        "title": conversation.title,
+        "began_wall_ms": conversation.began_wall_ms,
+        "last_wall_ms": conversation.last_wall_ms,
+        "messages": conversation.messages,
+    })
+}
+
+fn find(store: &Store, user: &str, id: u64) -> Result<Conversation, String> {
+    check_name(user)?;
+    let found = store.disk().conversation(user, id).map_err(words)?;
+    found.ok_or_else(|| format!("{user} has no conversation {id}; `lorgnette conversations list` shows them"))
+}
+
+fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {
+    let found = find(store, user, id)?;
+    let messages = spoken(store, user, &found).map_err(words)?;
+    let messages: Vec<Value> =
+        messages.into_iter().map(|(message, wall_ms)| json!({"wall_ms": wall_ms, "message": message})).collect();
+    let mut described = describe(&found);
+    described["messages"] = messages.into();
+    Ok(described)
+}
+
+async fn erase_conversations(gate: &Gate, user: String, id: Option<u64>) -> Result<Answer, String> {
+    check_name(&user)?;
+    let all = gate.store.disk().conversations(&user).map_err(words)?;
+    let (conversations, messages, is_last) = match id {
+        Some(id) => {
+            let found = find(&gate.store, &user, id)?;
+            let run = (found.first_message, found.first_message.saturating_add(found.messages));
+            (vec![id], vec![run], all.last().is_some_and(|last| last.id == id))
+        }
+        // Also what was kept before there were conversations.
+        None => (all.iter().map(|one| one.id).collect(), vec![(0, u64::MAX)], true),
+    };
+    let count = conversations.len();
+    let _one_at_a_time = gate.erasing.lock().await;
+    gate.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
+    if is_last {
+        gate.users.tell(&user, UserInput::HistoryErased);
+    }
+    Ok(done(format!("erased {count} conversation(s) of {user}")))
+}
+
+async fn erase_user(gate: &Gate, user: String, devices: bool) -> Result<Answer, String> {
+    check_name(&user)?;
+    let erasure = Erasure { user, devices };
+    erasing::everything(gate, &erasure).await.map_err(|error| format!("{error:#}; it goes on at the next start"))?;
+    let paired = if devices { "; the devices must be paired again" } else { "; the devices stay paired" };
+    Ok(done(format!("everything of {} is erased{paired}", erasure.user)))
+}
+
+fn users(gate: &Gate) -> Result<Vec<Value>, String> {
+    let mut users = std::collections::BTreeMap::<String, usize>::new();
+    for (_, device) in gate.store.disk().devices().map_err(words)? {
+        *users.entry(device.user).or_default() += 1;
+    }
+    let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| kind.is_of_user());
+    for kind in kinds {
+        for user in gate.store.disk().owners(kind).map_err(words)? {
+            users.entry(user).or_default();
+        }
+    }
+    Ok(users.into_iter().map(|(user, devices)| json!({"user": user, "devices": devices})).collect())
+}
+
+/// Everything that is kept of a user, piece by piece; each piece is one line of the answer. `None` at the end.
+pub(super) struct Export<'a> {
+    gate: &'a Gate,
+    user: String,
+    next: Part,
+}
+
+enum Part {
+    Head,
+    Messages { from: u64 },
+    Rows { kind: usize },
+    Photo { at: usize },
+}
+
+impl<'a> Export<'a> {
+    pub(super) fn new(gate: &'a Gate, user: String) -> Result<Self, String> {
+        check_name(&user)?;
+        Ok(Self { gate, user, next: Part::Head })
+    }
+
+    /// The next records.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Value>>, String> {
+        let disk = self.gate.store.disk();
+        let user = &self.user;
+        Ok(match self.next {
+            Part::Head => {
+                self.next = Part::Messages { from: 0 };
+                Some(self.head()?)
+            }
+            Part::Messages { from } => {
+                let found = disk.messages_from(user, from, MESSAGES_PER_LINE).map_err(words)?;
+                self.next = match found.last() {
+                    Some((last, _)) => Part::Messages { from: last + 1 },
+                    None => Part::Rows { kind: 0 },
+                };
+                let message = |(id, record): (u64, crate::store::MessageRecord)| {
+                    let message = serde_json::from_str(&record.json).unwrap_or(Value::String(record.json));
+                    json!({"kind": "message", "id": id, "wall_ms": record.wall_ms, "message": message})
+                };
+                Some(found.into_iter().map(message).collect())
+            }
+            Part::Rows { kind } => match KINDS.get(kind) {
+                Some((of, name)) => {
+                    self.next = Part::Rows { kind: kind + 1 };
+                    Some(if of.is_of_user() { self.rows(*of, name)? } else { Vec::new() })
+                }
+                None => {
+                    self.next = Part::Photo { at: 0 };
+                    Some(Vec::new())
+                }
+            },
+            Part::Photo { at } => {
+                let photos = photos::of(&self.gate.config.data_dir, user).map_err(|error| format!("{error:#}"))?;
+                let Some(path) = photos.get(at) else { return Ok(None) };
+                self.next = Part::Photo { at: at + 1 };
+                let bytes = std::fs::read(path).map_err(words)?;
+                let file = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                Some(vec![json!({"kind": "photo", "file": file, "base64": STANDARD.encode(bytes)})])
+            }
+        })
+    }
+
+    fn head(&self) -> Result<Vec<Value>, String> {
+        let disk = self.gate.store.disk();
+        let user = &self.user;
+        let mut out = vec![json!({"kind": "user", "name": user, "version": 1, "exported_wall_ms": clock::wall_ms()})];
+        for (id, device) in disk.devices().map_err(words)?.into_iter().filter(|(_, device)| device.user == *user) {
+            out.push(json!({
+                "kind": "device", "id": id, "name": device.name, "model": device.model,
+                "paired_wall_ms": device.paired_wall_ms, "revoked": device.revoked,
+            }));
+        }
+        for (id, entry) in disk.entries(user).map_err(words)? {
+            let kind = if entry.reminder { "reminder" } else { "timer" };
+            out.push(json!({"kind": kind, "id": id, "text": entry.text, "due_wall_ms": entry.due_wall_ms}));
+        }
+        for (id, note) in disk.notes(user, ROWS_MAX, |_| true).map_err(words)? {
+            out.push(json!({"kind": "note", "id": id, "text": note.text, "created_wall_ms": note.created_wall_ms}));
+        }
+        Ok(out)
+    }
+
+    fn rows(&self, kind: Kind, name: &str) -> Result<Vec<Value>, String> {
+        let rows = self.gate.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
+        let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+            Ok(text) => Value::String(text),
+            Err(error) => json!({"base64": STANDARD.encode(error.as_bytes())}),
+        };
+        let numbered = matches!(kind, Kind::Conversations | Kind::Facts | Kind::Instructions | Kind::Ledger);
+        let record = |(key, value): (Vec<u8>, Vec<u8>)| {
+            let value: Value = serde_json::from_slice(&value).unwrap_or_else(|_| text(value));
+            let key = match key.as_array::<8>() {
+                Some(number) if numbered => u64::from_be_bytes(*number).into(),
+                // Its own book-keeping.
+                None if numbered => return None,
+                _ => text(key),
+            };
+            Some(json!({"kind": name, "key": key, "value": value}))
+        };
+        Ok(rows.into_iter().filter_map(record).collect())
+    }
+}

@@ -1,0 +1,242 @@
+//! Facts, standing instructions and conversations in the store, as the tools and the model's context see them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway_core::{
+    input::UserInput,
+    vocab::{Message, Role},
+};
+use serde::{Deserialize, Serialize};
+use tools::{
+    matching,
+    memory::{Conversations, FACTS_MAX, INSTRUCTIONS_MAX, Said, Text, Texts},
+    ports::PortError,
+};
+
+use super::ports::port;
+use crate::{
+    clock,
+    store::{Conversation, Kind, MessageRecord, Store, Write},
+    users::{UserMail, Users},
+};
+
+/// Messages that one search looks through, the newest first: a second's work on a small box.
+const SEARCHED_MAX: usize = 20_000;
+/// Characters of a conversation's title: one line.
+const TITLE_CHARS_MAX: usize = 80;
+
+/// Short texts of one kind of rows.
+pub struct StoredTexts {
+    store: Store,
+    kind: Kind,
+    max: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    text: String,
+    created_wall_ms: i64,
+    changed_wall_ms: i64,
+}
+
+impl StoredTexts {
+    /// Facts about users.
+    pub fn facts(store: Store) -> Self {
+        Self { store, kind: Kind::Facts, max: FACTS_MAX }
+    }
+
+    /// Users' standing instructions.
+    pub fn instructions(store: Store) -> Self {
+        Self { store, kind: Kind::Instructions, max: INSTRUCTIONS_MAX }
+    }
+
+    /// All of a user, newest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn read(&self, user: &str) -> Result<Vec<Text>, crate::store::Error> {
+        // More than are let in: two tools may have added at the same time.
+        let rows = self.store.disk().numbered(self.kind, user, self.max.saturating_mul(2))?;
+        let mut texts: Vec<Text> = rows.iter().filter_map(|(id, value)| text_of(*id, value)).collect();
+        texts.reverse();
+        Ok(texts)
+    }
+
+    fn value(text: &str, created_wall_ms: i64) -> (Text, Vec<u8>) {
+        let row = Row { text: text.to_owned(), created_wall_ms, changed_wall_ms: clock::wall_ms() };
+        let value = serde_json::to_vec(&row).unwrap_or_default();
+        (Text { id: 0, text: row.text, created_wall_ms, changed_wall_ms: row.changed_wall_ms }, value)
+    }
+
+    fn find(&self, user: &str, id: u64) -> Result<Option<Text>, PortError> {
+        let row = self.store.disk().row(self.kind, user, &id.to_be_bytes()).map_err(port)?;
+        Ok(row.and_then(|value| text_of(id, &value)))
+    }
+}
+
+fn text_of(id: u64, value: &[u8]) -> Option<Text> {
+    let Row { text, created_wall_ms, changed_wall_ms } = serde_json::from_slice(value).ok()?;
+    Some(Text { id, text, created_wall_ms, changed_wall_ms })
+}
+
+#[async_trait]
+impl Texts for StoredTexts {
+    async fn add(&self, user: &str, text: &str) -> Result<Text, PortError> {
+        let (text, value) = Self::value(text, clock::wall_ms());
+        let id = self.store.write(Write::AddRow { kind: self.kind, owner: user.to_owned(), value }).await;
+        Ok(Text { id: id.map_err(port)?, ..text })
+    }
+
+    async fn list(&self, user: &str) -> Result<Vec<Text>, PortError> {
+        self.read(user).map_err(port)
+    }
+
+    async fn get(&self, user: &str, id: u64) -> Result<Option<Text>, PortError> {
+        self.find(user, id)
+    }
+
+    async fn change(&self, user: &str, id: u64, text: &str) -> Result<Option<Text>, PortError> {
+        let Some(before) = self.find(user, id)? else { return Ok(None) };
+        let (text, value) = Self::value(text, before.created_wall_ms);
+        let (owner, key) = (user.to_owned(), id.to_be_bytes().to_vec());
+        self.store.write(Write::PutRow { kind: self.kind, owner, key, value }).await.map_err(port)?;
+        Ok(Some(Text { id, ..text }))
+    }
+
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<Text>, PortError> {
+        let found = self.find(user, id)?;
+        let (owner, key) = (user.to_owned(), id.to_be_bytes().to_vec());
+        let removed = self.store.write(Write::RemoveRow { kind: self.kind, owner, key }).await.map_err(port)?;
+        Ok(found.filter(|_| removed == 1))
+    }
+}
+
+/// Conversations in the store; which one is under way is the user's machine's to say.
+pub struct StoredConversations {
+    /// Where they are.
+    pub store: Store,
+    /// The machines.
+    pub users: Arc<Users>,
+}
+
+#[async_trait]
+impl Conversations for StoredConversations {
+    async fn begin(&self, user: &str) -> Result<(), PortError> {
+        let mail = UserMail::Input(UserInput::NewConversation);
+        let stopping = |_| PortError::Unavailable("the gateway is stopping".to_owned());
+        self.users.address(user).map_err(port)?.send(mail).await.map_err(stopping)
+    }
+
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError> {
+        search(&self.store, user, query, limit).map_err(port)
+    }
+}
+
+/// What was said with all words of the query, newest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn search(store: &Store, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, crate::store::Error> {
+    let mut found = Vec::new();
+    let mut looked_at = 0;
+    for conversation in store.disk().conversations(user)?.iter().rev() {
+        for (message, wall_ms) in spoken(store, user, conversation)?.into_iter().rev() {
+            looked_at += 1;
+            let by_wearer = message.role == Role::User;
+            let text = message.plain_text();
+            if (by_wearer || message.role == Role::Assistant) && matching::matches(&text, query) {
+                let title = conversation.title.clone();
+                found.push(Said { conversation: conversation.id, title, by_wearer, text, wall_ms });
+            }
+            if found.len() >= limit || looked_at >= SEARCHED_MAX {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The messages of a conversation and when each was stored.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn spoken(
+    store: &Store,
+    user: &str,
+    conversation: &Conversation,
+) -> Result<Vec<(Message, i64)>, crate::store::Error> {
+    let read = |record: MessageRecord| Some((serde_json::from_str(&record.json).ok()?, record.wall_ms));
+    Ok(store.disk().messages_of(user, conversation)?.into_iter().filter_map(read).collect())
+}
+
+/// What a conversation that begins with these messages is called.
+pub fn title(messages: &[Message]) -> String {
+    let first = messages.iter().find(|message| message.role == Role::User).map(Message::plain_text);
+    let words = tools::arguments::clean(&first.unwrap_or_default());
+    if words.chars().count() <= TITLE_CHARS_MAX {
+        return words;
+    }
+    words.chars().take(TITLE_CHARS_MAX - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn texts_are_kept_in_order_and_numbers_are_not_given_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let facts = StoredTexts::facts(store.clone());
+        assert_eq!(facts.add("ann", "one").await.unwrap().id, 1);
+        assert_eq!(facts.add("ann", "two").await.unwrap().id, 2);
+        assert_eq!(facts.add("bob", "other").await.unwrap().id, 1);
+        let changed = facts.change("ann", 1, "uno").await.unwrap().unwrap();
+        assert_eq!((changed.id, changed.text.as_str()), (1, "uno"));
+        assert_eq!(facts.change("ann", 7, "x").await.unwrap(), None);
+        assert_eq!(facts.remove("ann", 2).await.unwrap().unwrap().text, "two");
+        assert_eq!(facts.remove("ann", 2).await.unwrap(), None);
+        assert_eq!(facts.add("ann", "three").await.unwrap().id, 3, "2 was given");
+        for facts in [&facts, &StoredTexts::facts(store.clone())] {
+            let texts: Vec<_> = facts.read("ann").unwrap().into_iter().map(|text| text.text).collect();
+            assert_eq!(texts, ["three", "uno"]);
+        }
+        assert!(StoredTexts::instructions(store).read("ann").unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_was_said_is_found_by_its_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        for (wall_ms, role, text) in [
+            (1, Role::User, "Should I sell the boat?"),
+            (2, Role::Assistant, "Boats are expensive."),
+            (3, Role::Tool, "boat"),
+            (4, Role::User, "And the car?"),
+        ] {
+            let message = Message::text(role, text);
+            let json = serde_json::to_string(&message).unwrap();
+            let write = Write::AppendMessages {
+                user: "ann".into(),
+                messages: vec![MessageRecord { wall_ms, json }],
+                title: title(std::slice::from_ref(&message)),
+            };
+            store.write(write).await.unwrap();
+        }
+        let found = search(&store, "ann", "boat", 9).unwrap();
+        assert_eq!(found.iter().map(|said| said.wall_ms).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(found[0].title, "Should I sell the boat?");
+        assert!(found[1].by_wearer && !found[0].by_wearer);
+        assert_eq!(search(&store, "ann", "boat", 1).unwrap().len(), 1);
+        assert!(search(&store, "ann", "plane", 9).unwrap().is_empty());
+        assert!(search(&store, "bob", "boat", 9).unwrap().is_empty());
+    }
+
+    #[test]
+    fn titles_are_one_short_line() {
+        assert_eq!(title(&[Message::text(Role::User, "two\nlines")]), "two lines");
+        assert_eq!(title(&[Message::text(Role::User, "x".repeat(200))]).chars().count(), TITLE_CHARS_MAX);
+        assert_eq!(title(&[]), "");
+    }
+}

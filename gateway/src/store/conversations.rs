@@ -1,0 +1,179 @@
+//! A user's messages in conversations: each has a number, a title, its times, and a run of messages.
+
+use heed::RwTxn;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Disk, Error,
+    disk::{Opened, user_key},
+    records::MessageRecord,
+    rows::Kind,
+};
+
+/// Conversations of one user that are kept, the oldest goes first: three a day for a year.
+pub const CONVERSATIONS_MAX: usize = 1_000;
+/// Messages of one conversation; what comes then begins another one. A day of talking without a pause.
+pub const MESSAGES_MAX: u64 = 2_000;
+
+/// A conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// Its number, which no other conversation of the user ever had.
+    #[serde(skip)]
+    pub id: u64,
+    /// What it began with, in the wearer's words.
+    pub title: String,
+    /// When it began, milliseconds since the Unix epoch.
+    pub began_wall_ms: i64,
+    /// When something was last said, likewise.
+    pub last_wall_ms: i64,
+    /// Id of its first message.
+    pub first_message: u64,
+    /// Its messages, tool calls and results included.
+    pub messages: u64,
+}
+
+fn of(row: &[u8], id: u64) -> Result<Conversation, Error> {
+    let conversation: Conversation =
+        serde_json::from_slice(row).map_err(|_| Error::Damaged { database: "conversations" })?;
+    Ok(Conversation { id, ..conversation })
+}
+
+fn row(conversation: &Conversation) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(conversation).map_err(|_| Error::Damaged { database: "conversations" })
+}
+
+/// Begins one; its number. The oldest of too many is dropped.
+pub(super) fn begin(disk: &Opened, txn: &mut RwTxn<'_>, user: &str, wall_ms: i64) -> Result<u64, Error> {
+    let (count, first) = disk.rows.first(txn, Kind::Conversations, user)?;
+    if let Some((key, value)) = first.filter(|_| count >= CONVERSATIONS_MAX) {
+        let oldest = of(&value, 0)?;
+        for id in oldest.first_message..oldest.first_message.saturating_add(oldest.messages) {
+            disk.messages.delete(txn, &user_key(user, id)?)?;
+        }
+        disk.rows.remove(txn, Kind::Conversations, user, &key)?;
+    }
+    let new = Conversation { began_wall_ms: wall_ms, last_wall_ms: wall_ms, ..Conversation::default() };
+    disk.rows.add(txn, Kind::Conversations, user, &row(&new)?)
+}
+
+/// Enters messages, stored from id `first` on, into the latest conversation.
+pub(super) fn append(
+    disk: &Opened,
+    txn: &mut RwTxn<'_>,
+    user: &str,
+    first: u64,
+    messages: &[MessageRecord],
+    title: &str,
+) -> Result<(), Error> {
+    let Some(newest) = messages.last() else { return Ok(()) };
+    let count = u64::try_from(messages.len()).unwrap_or(u64::MAX);
+    let last = disk.rows.last(txn, Kind::Conversations, user)?;
+    let last = last.map(|(id, value)| of(&value, id)).transpose()?;
+    let fits = |last: &Conversation| last.messages.saturating_add(count) <= MESSAGES_MAX;
+    let mut conversation = match last.filter(fits) {
+        Some(last) => last,
+        None => {
+            let id = begin(disk, txn, user, newest.wall_ms)?;
+            let began_wall_ms = newest.wall_ms;
+            Conversation { id, began_wall_ms, ..Conversation::default() }
+        }
+    };
+    if conversation.messages == 0 {
+        conversation.first_message = first;
+    }
+    if conversation.title.is_empty() {
+        title.clone_into(&mut conversation.title);
+    }
+    conversation.messages += count;
+    conversation.last_wall_ms = newest.wall_ms;
+    disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)
+}
+
+impl Disk {
+    /// A user's conversations, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn conversations(&self, user: &str) -> Result<Vec<Conversation>, Error> {
+        let rows = self.numbered(Kind::Conversations, user, CONVERSATIONS_MAX)?;
+        rows.into_iter().map(|(id, value)| of(&value, id)).collect()
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn conversation(&self, user: &str, id: u64) -> Result<Option<Conversation>, Error> {
+        self.row(Kind::Conversations, user, &id.to_be_bytes())?.map(|value| of(&value, id)).transpose()
+    }
+
+    /// The messages of a conversation, oldest first.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn messages_of(&self, user: &str, conversation: &Conversation) -> Result<Vec<MessageRecord>, Error> {
+        let count = usize::try_from(conversation.messages).unwrap_or(usize::MAX);
+        let messages = self.messages_from(user, conversation.first_message, count)?;
+        Ok(messages.into_iter().map(|(_, message)| message).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, Write};
+
+    fn say(wall_ms: i64, texts: &[&str]) -> Write {
+        let messages = texts.iter().map(|text| MessageRecord { wall_ms, json: (*text).to_owned() }).collect();
+        Write::AppendMessages { user: "ann".into(), messages, title: texts[0].to_owned() }
+    }
+
+    fn texts(store: &Store, conversation: &Conversation) -> Vec<String> {
+        let messages = store.disk().messages_of("ann", conversation).unwrap();
+        messages.into_iter().map(|message| message.json).collect()
+    }
+
+    #[tokio::test]
+    async fn messages_belong_to_the_conversation_that_was_begun_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        store.write(say(1, &["a", "b"])).await.unwrap();
+        store.write(say(2, &["c"])).await.unwrap();
+        let begin = Write::BeginConversation { user: "ann".into(), wall_ms: 3 };
+        assert_eq!(store.write(begin).await.unwrap(), 2);
+        store.write(say(4, &["d", "e"])).await.unwrap();
+        let all = store.disk().conversations("ann").unwrap();
+        let [one, two] = all.as_slice() else { panic!("{all:?}") };
+        assert_eq!((one.id, one.title.as_str(), one.began_wall_ms, one.last_wall_ms), (1, "a", 1, 2));
+        assert_eq!((two.id, two.title.as_str(), two.began_wall_ms, two.last_wall_ms), (2, "d", 3, 4));
+        assert_eq!(texts(&store, one), ["a", "b", "c"]);
+        assert_eq!(texts(&store, two), ["d", "e"]);
+        assert_eq!(store.disk().conversation("ann", 2).unwrap().as_ref(), Some(two));
+        assert!(store.disk().conversations("bob").unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn conversations_and_their_lengths_have_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 64).unwrap();
+        let many = vec!["x"; usize::try_from(MESSAGES_MAX).unwrap()];
+        store.write(say(1, &many)).await.unwrap();
+        store.write(say(2, &["next"])).await.unwrap();
+        assert_eq!(store.disk().conversations("ann").unwrap().len(), 2);
+        let last: Vec<_> = (0..CONVERSATIONS_MAX)
+            .map(|_| {
+                let (reply, answer) = tokio::sync::oneshot::channel();
+                let begin = Write::BeginConversation { user: "ann".into(), wall_ms: 3 };
+                store.submit(begin, move |result| drop(reply.send(result))).unwrap();
+                answer
+            })
+            .collect();
+        for answer in last {
+            answer.await.unwrap().unwrap();
+        }
+        let all = store.disk().conversations("ann").unwrap();
+        assert_eq!((all.len(), all[0].id), (CONVERSATIONS_MAX, 3), "numbers go on");
+        assert!(store.disk().messages("ann", 9).unwrap().is_empty(), "their messages went with them");
+    }
+}

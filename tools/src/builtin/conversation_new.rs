@@ -1,0 +1,42 @@
+//! `conversation.new`: what is said from now on stands for itself.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    runner::RunContext,
+};
+
+struct ConversationNew;
+
+inventory::submit! { BuiltIn(&ConversationNew) }
+
+#[async_trait]
+impl Tool for ConversationNew {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "conversation.new",
+            description: "Begins a new conversation: what was said before is kept, but no longer told to the model. Only \
+                          when the wearer asks for it.",
+            properties: json!({}),
+            required: &[],
+            phrases: &[
+                // The first one is what help shows.
+                "start a new conversation",
+                "(start|begin|open) [a] (new|fresh|another) (conversation|chat)",
+                "(let's|let us) (start|begin|have) [a] (new|fresh|another) (conversation|chat)",
+                "(new|fresh|another) conversation",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        context.ports.memory.conversations.begin(&context.user).await?;
+        Ok(told("A new conversation. What is it about?", "Conversation", "New", json!({"began": true})))
+    }
+}

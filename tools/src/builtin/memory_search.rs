@@ -1,0 +1,57 @@
+//! `memory.search`: what is known about something.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, Definition, READ_ONLY, Tool, facts, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX},
+    reply::cut,
+    runner::RunContext,
+};
+
+struct MemorySearch;
+
+inventory::submit! { BuiltIn(&MemorySearch) }
+
+#[async_trait]
+impl Tool for MemorySearch {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "memory.search",
+            description: "Finds what is remembered about the wearer by its words, the most fitting first.",
+            properties: json!({
+                "query": {"type": "string", "description": "Words to look for.", "examples": ["my car"]},
+            }),
+            required: &["query"],
+            phrases: &[
+                // The first one is what help shows.
+                "what do you remember about {query}",
+                "what (do you remember|have you remembered) (about|of) [the|my] {query}",
+                "(tell me|say) what you remember (about|of) [the|my] {query}",
+                "what (did|have) i (tell|told) you about [the|my] {query}",
+                "do you remember (anything|something) about [the|my] {query}",
+                "(search|look in|check|look through) (your|my) (memory|memories) (for|about) [the|my] {query}",
+            ],
+            guidance: None,
+            flags: READ_ONLY,
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, "What should I look for?")?;
+        let found = facts::found(context, &query, NOTES_LISTED_MAX).await?;
+        let all: Vec<_> = found.iter().map(|fact| facts::describe(context, fact)).collect();
+        let data = json!({"facts": all});
+        let Some(first) = found.first() else {
+            let say = format!("I remember nothing about {}.", cut(&query, ITEM_CHARS_MAX));
+            return Ok(told(say, "Memory", "Nothing", data));
+        };
+        if found.len() == 1 {
+            context.ports.memory.that.mention(&context.user, first.id, facts::now_us(context));
+        }
+        Ok(told(facts::read_out(&found), "Memory", facts::lines(&found), data))
+    }
+}

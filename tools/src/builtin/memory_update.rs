@@ -1,0 +1,72 @@
+//! `memory.update`: puts another fact in the place of one.
+
+use async_trait::async_trait;
+use gateway_core::vocab::ToolResult;
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::QUERY_CHARS_MAX,
+    matching::Choice,
+    memory::FACT_CHARS_MAX,
+    runner::RunContext,
+    spoken,
+};
+
+struct MemoryUpdate;
+
+inventory::submit! { BuiltIn(&MemoryUpdate) }
+
+#[async_trait]
+impl Tool for MemoryUpdate {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "memory.update",
+            description: "Corrects one remembered fact, named by its id or by all of its telling words; \"last\" is the \
+                          one that was spoken of. When several fit, none is changed.",
+            properties: json!({
+                "id": {"type": "integer", "minimum": 1, "description": "The fact's id."},
+                "query": {"type": "string", "description": "Words of the fact, or \"last\".", "examples": ["car"]},
+                "text": {"type": "string", "description": "The fact as it is now.",
+                         "examples": ["my car is on level two"]},
+            }),
+            required: &["text"],
+            phrases: &[
+                // The first one is what help shows.
+                "change that memory to {text} {query=last}",
+                "(correct|change|update) (that|the last) memory (to|into) {text} {query=last}",
+                "(correct|change|update) what you remember to {text} {query=last}",
+                "no remember that {text} {query=last}",
+            ],
+            guidance: None,
+            flags: CHANGES,
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let text = arguments.text_required("text", FACT_CHARS_MAX, "What is right?")?;
+        let query = arguments.text_optional("query", QUERY_CHARS_MAX)?.unwrap_or_else(|| "last".to_owned());
+        let memory = &context.ports.memory;
+        let before = match facts::chosen(context, arguments.integer("id"), &query).await? {
+            Choice::One(fact) => Some(fact),
+            Choice::Several(several) => return Ok(facts::which(context, &several, "Which one should I change")),
+            Choice::None => None,
+        };
+        let changed = match &before {
+            Some(before) => memory.facts.change(&context.user, before.id, &text).await?,
+            None => None,
+        };
+        let Some(changed) = changed else {
+            let say = "I don't know what to change. Tell me to remember it.";
+            return Ok(told(say, "Memory", "Nothing changed", json!({"changed": null})));
+        };
+        memory.that.mention(&context.user, changed.id, facts::now_us(context));
+        let say = spoken::sentence(&format!("Changed: {}", facts::short(&changed)));
+        let data = json!({
+            "changed": facts::describe(context, &changed),
+            "before": before.map(|before| before.text),
+        });
+        Ok(told(say, "Changed", facts::short(&changed), data))
+    }
+}

@@ -1,0 +1,72 @@
+//! `prompt.delete`: drops a standing instruction, or all.
+
+use async_trait::async_trait;
+use gateway_core::vocab::{ToolFlags, ToolResult};
+use serde_json::json;
+
+use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use crate::{
+    arguments::{Arguments, Refusal},
+    limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
+    matching::{self, Choice},
+    reply::cut,
+    runner::RunContext,
+    spoken,
+};
+
+struct PromptDelete;
+
+inventory::submit! { BuiltIn(&PromptDelete) }
+
+#[async_trait]
+impl Tool for PromptDelete {
+    fn definition(&self) -> Definition {
+        Definition {
+            name: "prompt.delete",
+            description: "Drops the one standing instruction that has all words of the query, or every one for \"all\". \
+                          When several fit, none is dropped.",
+            properties: json!({
+                "query": {"type": "string", "description": "Words of the instruction, or \"all\".",
+                          "examples": ["sentence"]},
+            }),
+            required: &["query"],
+            phrases: &[
+                // The first one is what help shows.
+                "delete the instruction about {query}",
+                "(delete|remove|drop|forget|cancel) (the|my|that) [standing] instruction (about|to|that|on|for) [the|my] {query}",
+                "(delete|remove|drop|forget|cancel) all [of] [the|my] [standing] instructions {query=all}",
+            ],
+            guidance: None,
+            flags: ToolFlags { destructive: true, ..CHANGES },
+        }
+    }
+
+    async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, "Which instruction should I drop?")?;
+        let instructions = &context.ports.memory.instructions;
+        let all = instructions.list(&context.user).await?;
+        let chosen = if query.eq_ignore_ascii_case("all") {
+            all
+        } else {
+            match matching::choose(all, &query, |kept| kept.text.as_str()) {
+                Choice::One(one) => vec![one],
+                Choice::Several(several) => {
+                    return Ok(facts::which(context, &several, "Which instruction should I drop"));
+                }
+                Choice::None => Vec::new(),
+            }
+        };
+        let mut dropped = Vec::new();
+        for kept in chosen {
+            dropped.extend(instructions.remove(&context.user, kept.id).await?);
+        }
+        let data = json!({"deleted": dropped.iter().map(|kept| facts::describe(context, kept)).collect::<Vec<_>>()});
+        let say = match dropped.as_slice() {
+            [] => format!("I find no instruction about {}.", cut(&query, ITEM_CHARS_MAX)),
+            [one] => spoken::sentence(&format!("No longer: {}", facts::short(one))),
+            several => format!("I dropped {}.", spoken::count(several.len(), "instruction")),
+        };
+        let shown = if dropped.is_empty() { "None found".to_owned() } else { facts::lines(&dropped) };
+        Ok(told(say, "Instructions", shown, data))
+    }
+}

@@ -1,0 +1,339 @@
+//! What is kept about a wearer beyond notes: facts, standing instructions, conversations; and the skills that an
+//! operator has installed. The gateway implements the ports; the tools in [`crate::builtin`] speak for them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+
+use crate::{matching, ports::PortError};
+
+/// Facts about one wearer: at ten words each about what a model can be shown at all.
+pub const FACTS_MAX: usize = 1_000;
+/// Characters of a fact: a few sentences. Longer things are notes.
+pub const FACT_CHARS_MAX: usize = 500;
+/// Standing instructions of one wearer: each is in every request.
+pub const INSTRUCTIONS_MAX: usize = 32;
+/// Characters of an instruction.
+pub const INSTRUCTION_CHARS_MAX: usize = 300;
+/// Characters of a skill's name, and of a file of it.
+pub const SKILL_NAME_CHARS_MAX: usize = 64;
+/// Characters of the path of a skill's file.
+pub const SKILL_PATH_CHARS_MAX: usize = 200;
+/// How long "that" means what was spoken of last, and a forgotten fact can be had back: ten minutes, in microseconds.
+pub const THAT_US_MAX: u64 = 600 * 1_000_000;
+/// Users whose "that" is known: as many as there may be on one box.
+const USERS_MAX: usize = 64;
+
+/// A short text that is kept for a wearer: a fact, or a standing instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// Unique within the user; never given twice.
+    pub id: u64,
+    /// One line.
+    pub text: String,
+    /// When it was first kept, in milliseconds since the Unix epoch.
+    pub created_wall_ms: i64,
+    /// When it was last changed, likewise.
+    pub changed_wall_ms: i64,
+}
+
+/// Short texts of wearers. Every change is durably stored before the call returns.
+#[async_trait]
+pub trait Texts: Send + Sync {
+    /// Keeps a text.
+    async fn add(&self, user: &str, text: &str) -> Result<Text, PortError>;
+    /// All of a user, newest first.
+    async fn list(&self, user: &str) -> Result<Vec<Text>, PortError>;
+    /// One; `None` when there is none.
+    async fn get(&self, user: &str, id: u64) -> Result<Option<Text>, PortError>;
+    /// Puts another text in its place; `None` when there was none.
+    async fn change(&self, user: &str, id: u64, text: &str) -> Result<Option<Text>, PortError>;
+    /// Drops it; `None` when there was none.
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<Text>, PortError>;
+}
+
+/// Something that was said in an earlier conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The conversation.
+    pub conversation: u64,
+    /// Its title.
+    pub title: String,
+    /// Whether the wearer said it, else the assistant.
+    pub by_wearer: bool,
+    /// The words.
+    pub text: String,
+    /// When it was stored, in milliseconds since the Unix epoch.
+    pub wall_ms: i64,
+}
+
+/// Conversations of wearers.
+#[async_trait]
+pub trait Conversations: Send + Sync {
+    /// What is said after this turn belongs to a new conversation.
+    async fn begin(&self, user: &str) -> Result<(), PortError>;
+    /// What was said with all words of the query, newest first, at most `limit`.
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError>;
+}
+
+/// A skill that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name.
+    pub name: String,
+    /// When it is of use, in a sentence or two.
+    pub description: String,
+}
+
+/// Skills: instructions in folders, written by others and installed by the operator.
+#[async_trait]
+pub trait Skills: Send + Sync {
+    /// Those whose requirements are met, given the tools that are offered, by name.
+    async fn list(&self, tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError>;
+    /// The text of a skill, or of a file in its folder. `None` when there is no such skill or file.
+    async fn read(&self, name: &str, file: Option<&str>) -> Result<Option<String>, PortError>;
+}
+
+/// How the assistant is to speak.
+pub trait Personality: Send + Sync {
+    /// The text for a model, by its name; the default's where none fits or none is named.
+    fn of(&self, model: Option<&str>) -> String;
+}
+
+/// All of it, as tools are handed it.
+#[derive(Clone)]
+pub struct Memory {
+    /// Facts about the wearer.
+    pub facts: Arc<dyn Texts>,
+    /// The wearer's standing instructions.
+    pub instructions: Arc<dyn Texts>,
+    /// Conversations.
+    pub conversations: Arc<dyn Conversations>,
+    /// Skills.
+    pub skills: Arc<dyn Skills>,
+    /// How the assistant is to speak.
+    pub personality: Arc<dyn Personality>,
+    /// What "that" means.
+    pub that: Arc<That>,
+}
+
+impl Default for Memory {
+    /// A box that keeps nothing.
+    fn default() -> Self {
+        let nothing = Arc::new(Nothing);
+        Self {
+            facts: nothing.clone(),
+            instructions: nothing.clone(),
+            conversations: nothing.clone(),
+            skills: nothing.clone(),
+            personality: nothing,
+            that: Arc::default(),
+        }
+    }
+}
+
+/// What was last spoken of with each user, and what was last forgotten: held in memory only, so that what is forgotten
+/// leaves the disk.
+#[derive(Default)]
+pub struct That(Mutex<BTreeMap<String, Spoken>>);
+
+#[derive(Clone, Default)]
+struct Spoken {
+    fact: Option<(u64, u64)>,
+    forgotten: Option<(String, u64)>,
+}
+
+impl That {
+    fn with<R>(&self, user: &str, act: impl FnOnce(&mut Spoken) -> R) -> R {
+        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !users.contains_key(user) && users.len() >= USERS_MAX {
+            users.pop_first();
+        }
+        act(users.entry(user.to_owned()).or_default())
+    }
+
+    /// A fact was spoken of, at this moment of the monotonic clock.
+    pub fn mention(&self, user: &str, id: u64, now_us: u64) {
+        self.with(user, |spoken| spoken.fact = Some((id, now_us)));
+    }
+
+    /// The fact that was spoken of last, where that is not long ago.
+    pub fn mentioned(&self, user: &str, now_us: u64) -> Option<u64> {
+        self.with(user, |spoken| spoken.fact).filter(|(_, at_us)| is_fresh(*at_us, now_us)).map(|(id, _)| id)
+    }
+
+    /// A fact was forgotten.
+    pub fn forget(&self, user: &str, text: &str, now_us: u64) {
+        self.with(user, |spoken| {
+            spoken.fact = None;
+            spoken.forgotten = Some((text.to_owned(), now_us));
+        });
+    }
+
+    /// The text that was forgotten last, where that is not long ago; once.
+    pub fn take_forgotten(&self, user: &str, now_us: u64) -> Option<String> {
+        let (text, at_us) = self.with(user, |spoken| spoken.forgotten.take())?;
+        is_fresh(at_us, now_us).then_some(text)
+    }
+
+    /// Nothing is known of this user any more.
+    pub fn erase(&self, user: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
+    }
+}
+
+fn is_fresh(at_us: u64, now_us: u64) -> bool {
+    now_us.saturating_sub(at_us) <= THAT_US_MAX
+}
+
+/// The texts that have to do with these words, the most telling first, at most `limit`. A word counts the more, the
+/// fewer of the texts have it; at equal weight the newer text comes first. Texts come newest first.
+///
+/// The weight is the inverse document frequency of Robertson and Spärck Jones in its positive form, ln(1 + n/df);
+/// term frequency and length say nothing in texts of one sentence.
+pub fn relevant(texts: Vec<Text>, words: &str, limit: usize) -> Vec<Text> {
+    let wanted: BTreeSet<String> = matching::words(words).into_iter().filter(|word| !is_common(word)).collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let split: Vec<Vec<String>> = texts.iter().map(|text| matching::words(&text.text)).collect();
+    let has = |words: &[String], wanted: &str| words.iter().any(|word| matching::is_form(word, wanted));
+    let weights: Vec<(&str, f64)> = wanted
+        .iter()
+        .map(|word| {
+            let with = split.iter().filter(|words| has(words, word)).count();
+            let weight = if with == 0 { 0.0 } else { (1.0 + texts.len() as f64 / with as f64).ln() };
+            (word.as_str(), weight)
+        })
+        .collect();
+    let score =
+        |words: &[String]| weights.iter().filter(|(word, _)| has(words, word)).map(|(_, weight)| weight).sum::<f64>();
+    let mut scored: Vec<(f64, Text)> =
+        split.iter().map(|words| score(words)).zip(texts).filter(|(score, _)| *score > 0.0).collect();
+    // Stable: of equals the newer one stays in front.
+    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    scored.into_iter().take(limit).map(|(_, text)| text).collect()
+}
+
+/// Words of questions and small talk, which are about nothing.
+fn is_common(word: &str) -> bool {
+    const COMMON: &str = " i me you he she it we they is am are was were be been do does did have has had can could will \
+        would should may might must what who where when why how which this that these those there here not no yes \
+        please tell say know remember think get go make take want need so if or but then than as by its im ive id \
+        ill dont just now today about into out up down off over again all any some one ";
+    COMMON.contains(&format!(" {word} "))
+}
+
+struct Nothing;
+
+fn nothing<T>() -> Result<T, PortError> {
+    Err(PortError::Unavailable("nothing is kept here".to_owned()))
+}
+
+#[async_trait]
+impl Texts for Nothing {
+    async fn add(&self, _user: &str, _text: &str) -> Result<Text, PortError> {
+        nothing()
+    }
+
+    async fn list(&self, _user: &str) -> Result<Vec<Text>, PortError> {
+        Ok(Vec::new())
+    }
+
+    async fn get(&self, _user: &str, _id: u64) -> Result<Option<Text>, PortError> {
+        Ok(None)
+    }
+
+    async fn change(&self, _user: &str, _id: u64, _text: &str) -> Result<Option<Text>, PortError> {
+        nothing()
+    }
+
+    async fn remove(&self, _user: &str, _id: u64) -> Result<Option<Text>, PortError> {
+        nothing()
+    }
+}
+
+#[async_trait]
+impl Conversations for Nothing {
+    async fn begin(&self, _user: &str) -> Result<(), PortError> {
+        nothing()
+    }
+
+    async fn search(&self, _user: &str, _query: &str, _limit: usize) -> Result<Vec<Said>, PortError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Skills for Nothing {
+    async fn list(&self, _tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError> {
+        Ok(Vec::new())
+    }
+
+    async fn read(&self, _name: &str, _file: Option<&str>) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+}
+
+impl Personality for Nothing {
+    fn of(&self, _model: Option<&str>) -> String {
+        "Be brief.".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Vec<Text> {
+        let text =
+            |(id, text): (u64, &&str)| Text { id, text: (*text).to_owned(), created_wall_ms: 0, changed_wall_ms: 0 };
+        (1..).zip(all).map(text).collect()
+    }
+
+    fn ids(all: &[&str], words: &str, limit: usize) -> Vec<u64> {
+        relevant(texts(all), words, limit).into_iter().map(|text| text.id).collect()
+    }
+
+    #[test]
+    fn what_has_to_do_with_the_words_comes_first() {
+        let all = [
+            "my car is on level three",
+            "my sister's car is red",
+            "Lena is vegetarian",
+            "the keys of the car are with Paul",
+            "Paul plays chess",
+        ];
+        assert_eq!(ids(&all, "Where is my car?", 9), [1, 2, 4]);
+        assert_eq!(ids(&all, "does Paul have the car keys", 9), [4, 5, 1, 2]);
+        assert_eq!(ids(&all, "what does Lena eat", 9), [3]);
+        assert_eq!(ids(&all, "cars", 1), [1], "a plural, and the limit");
+        for nothing in ["", "what is it", "how are you", "Who is Otto?"] {
+            assert!(ids(&all, nothing, 9).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn that_is_what_was_spoken_of_and_not_for_long() {
+        let that = That::default();
+        assert_eq!(that.mentioned("ann", 0), None);
+        that.mention("ann", 7, 1_000);
+        assert_eq!(that.mentioned("ann", 1_000 + THAT_US_MAX), Some(7));
+        assert_eq!(that.mentioned("ann", 1_001 + THAT_US_MAX), None);
+        assert_eq!(that.mentioned("bob", 1_000), None);
+        that.forget("ann", "a fact", 2_000);
+        assert_eq!(that.mentioned("ann", 2_000), None);
+        assert_eq!(that.take_forgotten("ann", 2_000).as_deref(), Some("a fact"));
+        assert_eq!(that.take_forgotten("ann", 2_000), None, "once");
+        that.forget("ann", "a fact", 2_000);
+        that.erase("ann");
+        assert_eq!(that.take_forgotten("ann", 2_000), None);
+        for user in 0..1_000 {
+            that.mention(&user.to_string(), 1, 0);
+        }
+        assert_eq!(that.0.lock().unwrap().len(), USERS_MAX);
+    }
+}
