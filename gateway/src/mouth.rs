@@ -98,6 +98,27 @@ impl Mouth {
 
     /// Begins to make a clause; `true` when it is the first of a new speech.
     pub fn speak(&mut self, speech: u32, turn: u32, clause: u16, text: String, last: bool, mail: &Address) -> bool {
+        let new = self.begin(speech, turn);
+        let begin = self.speech.as_mut().and_then(|under| under.line.push((clause, text, last)));
+        self.make(begin, mail);
+        new
+    }
+
+    /// Plays a piece of a recorded sound as a clause; whether it is the first of a new speech, and what is to be told.
+    pub fn play(&mut self, speech: u32, clause: u16, pcm: &[i16], rate_hz: u32, last: bool) -> (bool, Option<Input>) {
+        let new = self.begin(speech, 0);
+        if let Some(under) = &mut self.speech {
+            under.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
+        }
+        let pushed = self.speaker.push_clause(clause, pcm, rate_hz, last);
+        let failed = pushed.err().map(|error| {
+            tracing::warn!(%error, "a sound could not be queued");
+            Input::SpeechFailed { speech, clause }
+        });
+        (new, failed)
+    }
+
+    fn begin(&mut self, speech: u32, turn: u32) -> bool {
         let new = self.speech.as_ref().is_none_or(|under| under.id != speech);
         if new {
             self.speaker.start(speech, turn);
@@ -110,8 +131,6 @@ impl Mouth {
                 hushed: Arc::default(),
             });
         }
-        let begin = self.speech.as_mut().and_then(|under| under.line.push((clause, text, last)));
-        self.make(begin, mail);
         new
     }
 

@@ -29,7 +29,7 @@ use tools::{
 };
 
 use crate::{
-    apps::{self, host::Host, installed::Installed},
+    apps::{self, host::Host, installed::Installed, sound::Sounds},
     config::Checked,
     control,
     ear::PauseJudge,
@@ -112,7 +112,11 @@ pub async fn start(config: Checked) -> Result<Running> {
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
     let stop = CancellationToken::new();
-    let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
+    let compute =
+        Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
+    let sounds = Sounds::new(compute.clone())?;
+    let known = (config.language.as_str(), config.apps_location);
+    let apps = Host::new(store.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
     let personalities = Arc::new(Personalities::new(&config.personality));
@@ -164,8 +168,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         open: TaskTracker::new(),
         executor,
         mcp,
-        compute: Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX)
-            .context("starting the synthesis threads")?,
+        compute,
         key,
         store,
         pairings: Pairings::default(),

@@ -156,6 +156,8 @@ pub struct Announcement {
     pub say: String,
     /// What to show. With an empty text nothing is shown and no sound goes before: a voice and no more.
     pub show: Content,
+    /// Milliseconds of a recorded sound that is played in place of words; the shell has it under the same number.
+    pub sound_ms: Option<u32>,
 }
 
 /// What happens to the machine that outlives connections.

@@ -35,6 +35,10 @@ pub const NOTICES_QUEUED_MAX: usize = 16;
 pub const QUESTIONS_MAX: usize = 4;
 /// A clause's length as the shell reports it, in microseconds: bounds the wait for its end.
 pub const CLAUSE_US_MAX: u64 = 60_000_000;
+/// Milliseconds of a recorded sound that are handed out as one clause: what is ahead of the ear stays short.
+pub const SOUND_PIECE_MS: u32 = 10_000;
+/// Milliseconds of a recorded sound that an app plays: a song and no more, since nobody else is heard meanwhile.
+pub const SOUND_MS_MAX: u32 = 300_000;
 /// Messages of a user that are kept in memory; the store keeps the rest.
 pub const HISTORY_MESSAGES_MAX: usize = 200;
 /// Messages of the history that a model is given.

@@ -148,6 +148,19 @@ pub enum Output {
         /// Whether nothing follows.
         last: bool,
     },
+    /// Play a piece of a recorded sound as a clause of a speech.
+    Play {
+        /// The speech.
+        speech: u32,
+        /// The clause, from 0 on.
+        clause: u16,
+        /// Number of the announcement that brought the sound.
+        sound: u64,
+        /// Which piece of `SOUND_PIECE_MS`, from 0 on.
+        piece: u16,
+        /// Whether nothing follows.
+        last: bool,
+    },
     /// Stop the speech at once.
     Hush {
         /// The speech.

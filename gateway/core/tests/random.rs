@@ -161,7 +161,10 @@ fn input() -> impl Strategy<Value = Input> {
         12 => app().prop_map(Input::App),
         1 => any::<bool>().prop_map(|up| Input::Look { up }),
         1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No } }),
-        2 => (0_u64..3, words()).prop_map(|(id, say)| Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say })),
+        2 => (0_u64..3, words()).prop_map(|(id, say)| {
+            let sound_ms = say.is_empty().then_some(25_000);
+            Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say, sound_ms })
+        }),
     ]
 }
 

@@ -15,8 +15,8 @@ pub struct Glasses {
     pub colour: bool,
     /// Whether they hear.
     pub microphone: bool,
-    /// Whether they speak.
-    pub speaker: bool,
+    /// Rate at which they speak, where they do.
+    pub speaker_hz: Option<u32>,
     /// Whether they take photos.
     pub camera: bool,
     /// Whether they know how the head is held.
@@ -31,7 +31,7 @@ impl Glasses {
         match hardware.to_ascii_uppercase().as_str() {
             "DISPLAY" => self.display.is_some(),
             "MICROPHONE" => self.microphone,
-            "SPEAKER" => self.speaker,
+            "SPEAKER" => self.speaker_hz.is_some(),
             "CAMERA" => self.camera,
             "IMU" => self.imu,
             "BUTTON" => self.button,
@@ -58,8 +58,8 @@ impl Glasses {
             "display": display,
             "hasMicrophone": self.microphone,
             "microphone": self.microphone.then(|| json!({"count": 1, "hasVAD": true})),
-            "hasSpeaker": self.speaker,
-            "speaker": self.speaker.then(|| json!({"count": 1, "isPrivate": true})),
+            "hasSpeaker": self.speaker_hz.is_some(),
+            "speaker": self.speaker_hz.map(|_| json!({"count": 1, "isPrivate": true})),
             "hasCamera": self.camera,
             "camera": self.camera.then(|| json!({"video": {"canRecord": false, "canStream": false}})),
             "hasIMU": self.imu,

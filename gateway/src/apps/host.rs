@@ -16,11 +16,13 @@ use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
 use super::{
+    Location,
     feed::Feeds,
     glasses::{self, Glasses},
     installed::Installed,
     life::{self, Card, Connection, Input, Lives, Output, State, StopReason},
     photo::Photos,
+    sound::Sounds,
     speech::Speeches,
     webhook, wire,
 };
@@ -71,6 +73,9 @@ pub struct Host {
     pub(super) store: Store,
     pub(super) roster: Arc<Roster>,
     pub(super) installed: Arc<Installed>,
+    pub(super) sounds: Sounds,
+    /// Where apps are told that the wearer is.
+    pub(super) location: Option<Location>,
     /// What live glasses tell apps.
     pub feeds: Feeds,
     /// Base tag of the language that the recogniser understands.
@@ -98,7 +103,8 @@ impl Host {
         store: Store,
         roster: Arc<Roster>,
         installed: Arc<Installed>,
-        language: &str,
+        sounds: Sounds,
+        (language, location): (&str, Option<Location>),
         stop: CancellationToken,
     ) -> Arc<Self> {
         let language = language.split('-').next().unwrap_or_default().to_lowercase();
@@ -107,6 +113,8 @@ impl Host {
             store,
             roster,
             installed,
+            sounds,
+            location,
             feeds: Feeds::default(),
             language,
             url: OnceLock::new(),
@@ -194,6 +202,7 @@ impl Host {
             }
             Output::Failed { package, why } => {
                 tracing::warn!(user = name, package, why, "a mini-app does not run");
+                self.note_failed(name, &package, &why);
                 for waiting in user.starting.remove(&package).unwrap_or_default() {
                     drop(waiting.send(Err(why.clone())));
                 }

@@ -6,18 +6,23 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use reqwest::{Url, multipart};
+use gateway_core::vocab::ErrorCode;
+use reqwest::{StatusCode, Url, multipart};
 use serde_json::json;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::{
     apps::manifest::App,
     ports::{DeviceCall as _, PortError},
 };
 
-use super::host::Host;
-use crate::effects::ports::ConnectedDevices;
+use super::{
+    host::{Host, ToApp},
+    wire,
+};
+use crate::{clock, effects::ports::ConnectedDevices};
 
 /// The tool of glasses with a camera.
 const CAMERA: &str = "camera.photo";
@@ -26,6 +31,9 @@ const TAKE_MS_MAX: u64 = 20_000;
 /// How long the app may take to receive it.
 const DELIVER_MS_MAX: u64 = 8_000;
 
+/// Bytes of a photo that goes into a message: the socket's buffer has room for it in base64.
+const ADDRESS_BYTES_MAX: usize = 1_500_000;
+
 /// A photo as the glasses sent it.
 #[derive(Clone, Debug)]
 pub struct Photo {
@@ -33,6 +41,16 @@ pub struct Photo {
     pub mime: String,
     /// The file.
     pub bytes: Bytes,
+}
+
+impl Photo {
+    /// The picture as an address of its own; one that is too large for a message has none.
+    fn address(&self) -> String {
+        if self.bytes.len() > ADDRESS_BYTES_MAX {
+            return String::new();
+        }
+        format!("data:{};base64,{}", self.mime, STANDARD.encode(&self.bytes))
+    }
 }
 
 struct Waiting {
@@ -97,12 +115,31 @@ pub fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
 }
 
 impl Host {
-    /// Takes a photo and delivers it; a failure is delivered likewise.
-    pub(super) async fn photograph(self: Arc<Self>, user: String, app: Arc<App>, wish: Wish) {
+    /// Takes a photo and delivers it; a failure is delivered likewise, and kept with the request for who writes the app.
+    /// `told` is the app's socket where it waits for a message, too.
+    pub(super) async fn photograph(
+        self: Arc<Self>,
+        user: String,
+        app: Arc<App>,
+        wish: Wish,
+        told: Option<mpsc::Sender<ToApp>>,
+        frame: String,
+    ) {
+        let complain = |code, why: String| self.complain(&app.package, "photo_request", code, why, frame.clone());
         let taken = self.take(&user, &wish).await;
+        if let Err(error) = &taken {
+            complain(ErrorCode::ExecutionError, error.to_string());
+        }
+        let third = told.is_some();
+        if let Some(told) = told {
+            let url = taken.as_ref().map(Photo::address).map_err(PortError::to_string);
+            let outcome = url.as_ref().map(String::as_str).map_err(String::as_str);
+            let message = wire::photo_response(&wish.request, outcome, wish.keep, clock::wall_ms());
+            drop(told.send(ToApp::Json(message)).await);
+        }
         let to = match destination(&app, &wish) {
             Ok(to) => to,
-            Err(why) => return tracing::warn!(package = app.package, why, "a photo was not taken"),
+            Err(why) => return complain(ErrorCode::PermissionDenied, why),
         };
         let mut form = multipart::Form::new().text("requestId", wish.request.clone());
         match taken {
@@ -111,7 +148,7 @@ impl Host {
                 let length = bytes.len() as u64;
                 let part = multipart::Part::stream_with_length(bytes, length).file_name(name);
                 let Ok(part) = part.mime_str(&mime) else {
-                    return tracing::warn!(mime, "a photo's media type cannot be sent");
+                    return complain(ErrorCode::ExecutionError, format!("a photo of the type {mime} cannot be sent"));
                 };
                 form = form.text("type", "photo_upload").text("success", "true").part("photo", part);
             }
@@ -130,12 +167,16 @@ impl Host {
         }
         match request.timeout(Duration::from_millis(DELIVER_MS_MAX)).send().await {
             Ok(answer) if answer.status().is_success() => {}
+            // Where the app waits for a message, its server knows nothing of the request.
+            Ok(answer) if third && answer.status() == StatusCode::NOT_FOUND => {}
             Ok(answer) => {
-                tracing::warn!(package = app.package, status = answer.status().as_u16(), "a photo was not taken in");
+                let why = format!("the app's server answered the photo with status {}", answer.status().as_u16());
+                complain(ErrorCode::HttpError, why);
             }
-            Err(error) => {
-                tracing::warn!(package = app.package, error = %error.without_url(), "a photo did not arrive");
-            }
+            Err(error) => complain(
+                ErrorCode::AppNotAvailable,
+                format!("the photo did not reach the app's server: {}", error.without_url()),
+            ),
         }
     }
 

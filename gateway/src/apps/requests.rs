@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_core::vocab::{AppEvent, Content};
+use gateway_core::vocab::{AppEvent, Content, ErrorCode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -11,8 +11,11 @@ use super::{
     host::ToApp,
     life::Input,
     photo::Wish,
+    refusals,
+    relay::{Relay, Whole},
     socket::Session,
-    speech,
+    speech::{self, Wanted},
+    streams,
     wire::{self, FromApp, Subscription},
 };
 use crate::{clock, effects::spawn};
@@ -23,8 +26,8 @@ const LINE_CHARS_MAX: usize = 200;
 const REQUEST_BYTES_MAX: usize = 200;
 
 impl Session {
-    /// Carries a message out; what is to be answered at once.
-    pub(super) fn handle(&mut self, message: FromApp) -> Vec<Value> {
+    /// Carries a message out; what is to be answered at once. `frame` is the message as it came.
+    pub(super) fn handle(&mut self, message: FromApp, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
         match message {
             FromApp::SubscriptionUpdate { subscriptions } => {
@@ -55,52 +58,71 @@ impl Session {
                     }
                 }
             }
-            FromApp::DashboardContentUpdate { content } => {
+            FromApp::DashboardContentUpdate { content, modes } => {
+                if modes.is_some_and(|modes| !modes.is_empty() && !modes.iter().any(|mode| mode == "main")) {
+                    let why = "the dashboard of these glasses has one form, `main`";
+                    return vec![wire::error("DASHBOARD_MODE_NOT_AVAILABLE", why, now)];
+                }
                 let text = content.as_str().unwrap_or_default();
                 let text = text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect();
                 self.draw(&AppEvent::DashboardLine { package: self.app.package.clone(), text })
             }
-            FromApp::AudioPlayRequest { request_id, audio_url, stop_other_audio } => {
-                self.play(request_id, audio_url, stop_other_audio)
+            FromApp::DashboardModeChange {} | FromApp::DashboardSystemUpdate {} => {
+                vec![wire::error("PERMISSION_DENIED", "the dashboard itself is the gateway's", now)]
             }
-            FromApp::AudioStopRequest {} => {
-                self.host.speeches.withdraw(&self.host.roster, &self.user, &self.app.package);
-                Vec::new()
+            FromApp::AudioPlayRequest { request_id, audio_url, volume, stop_other_audio, track_id } => {
+                let (volume, track) = (volume.unwrap_or(1.0), track_id.map(track));
+                let wanted = Wanted { url: audio_url, volume, alone: stop_other_audio, track };
+                self.play(request_id, wanted, frame)
+            }
+            FromApp::AudioStopRequest { track_id } => self.stop_playing(track_id.map(track)),
+            FromApp::AudioStreamStart { stream_id } => match self.relay.start(&stream_id) {
+                Ok(url) => {
+                    vec![json!({"type": "audio_stream_ready", "streamId": stream_id, "streamUrl": url})]
+                }
+                Err(why) => vec![wire::error("AUDIO_STREAM_NOT_AVAILABLE", &why, now)],
+            },
+            FromApp::AudioStreamEnd { stream_id } => {
+                let whole = self.relay.end(&stream_id);
+                whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default()
             }
             FromApp::PhotoRequest { request_id, save_to_gallery, custom_webhook_url, auth_token } => {
                 let wish =
                     Wish { request: request_id, keep: save_to_gallery, url: custom_webhook_url, token: auth_token };
-                self.photograph(wish)
+                self.photograph(wish, frame)
             }
-            FromApp::LocationPollRequest { correlation_id } => {
-                let mut refusal =
-                    wire::error("LOCATION_NOT_AVAILABLE", "this gateway does not know where the wearer is", now);
-                if let Some(fields) = refusal.as_object_mut() {
-                    fields.insert("correlationId".to_owned(), correlation_id.into());
-                }
-                vec![refusal]
-            }
+            FromApp::LocationPollRequest { correlation_id } => vec![self.place(correlation_id)],
             FromApp::RgbLedControl { request_id } => vec![json!({
                 "type": "rgb_led_control_response",
                 "requestId": request_id,
                 "success": false,
                 "error": "these glasses have no light that apps can use",
             })],
-            FromApp::RtmpStreamRequest {} => vec![json!({
-                "type": "rtmp_stream_status",
-                "status": "error",
-                "errorDetails": NO_VIDEO,
-                "timestamp": wire::time(now),
-            })],
-            FromApp::ManagedStreamRequest {} => vec![json!({
-                "type": "managed_stream_status",
-                "status": "error",
-                "message": NO_VIDEO,
-                "timestamp": wire::time(now),
-            })],
-            FromApp::StreamStatusCheck {} => {
-                vec![json!({"type": "stream_status_check_response", "hasActiveStream": false})]
+            FromApp::CameraFovSet {} => vec![unserved("the view of these cameras is fixed", now)],
+            FromApp::RequestWifiSetup {} => {
+                vec![unserved("the WiFi of glasses is set on the glasses", now)]
             }
+            FromApp::RtmpStreamRequest {} => vec![no_video("rtmp_stream_status", now)],
+            FromApp::StreamRequest {} => vec![no_video("stream_status", now)],
+            FromApp::ManagedStreamRequest {} => vec![no_video("managed_stream_status", now)],
+            FromApp::RtmpStreamStop {} => vec![stopped("rtmp_stream_status", now)],
+            FromApp::StreamStop {} => vec![stopped("stream_status", now)],
+            FromApp::ManagedStreamStop {} => vec![stopped("managed_stream_status", now)],
+            FromApp::StreamStatusCheck { request_id } => {
+                vec![json!({"type": "stream_status_check_response", "requestId": request_id, "hasActiveStream": false})]
+            }
+            FromApp::AppDirectMessage { message_id, target_user_id } => vec![json!({
+                "type": "app_direct_message_response",
+                "messageId": message_id,
+                "targetUserId": target_user_id,
+                "success": false,
+                "error": NO_MESSAGES,
+                "timestamp": wire::time(now),
+            })],
+            FromApp::AppBroadcastMessage {}
+            | FromApp::AppUserDiscovery {}
+            | FromApp::AppRoomJoin {}
+            | FromApp::AppRoomLeave {} => vec![unserved(NO_MESSAGES, now)],
             FromApp::OwnershipRelease { reason } => {
                 tracing::debug!(package = self.app.package, reason, "an app gives its session up");
                 let (package, connection) = (self.app.package.clone(), self.connection);
@@ -109,7 +131,7 @@ impl Session {
             }
             // Only to whom asks: 2.x would take an unasked one for an error.
             FromApp::Ping {} => vec![json!({"type": "pong", "timestamp": wire::time(now)})],
-            FromApp::TpaConnectionInit { .. } => {
+            FromApp::TpaConnectionInit { .. } | FromApp::Reconnect { .. } => {
                 vec![wire::error("MALFORMED_MESSAGE", "this connection was acknowledged already", now)]
             }
             FromApp::Other => Vec::new(),
@@ -144,25 +166,81 @@ impl Session {
         Vec::new()
     }
 
-    fn play(&self, request: String, url: String, alone: bool) -> Vec<Value> {
+    fn play(&mut self, request: String, wanted: Wanted, frame: &str) -> Vec<Value> {
         if request.len() > REQUEST_BYTES_MAX {
             return vec![wire::error("MALFORMED_MESSAGE", "the request's number is too long", clock::wall_ms())];
         }
+        if Relay::owns(&wanted.url) {
+            let whole = self.relay.play(request, wanted);
+            return whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default();
+        }
+        self.be_heard(request, wanted, None, frame)
+    }
+
+    fn play_whole(&mut self, whole: Whole, frame: &str) -> Vec<Value> {
+        match whole.file {
+            Ok(file) => self.be_heard(whole.request, whole.wanted, Some(file), frame),
+            Err(why) => vec![wire::audio_play_response(&whole.request, Err(&why))],
+        }
+    }
+
+    /// Says or plays it in a task of its own, which answers when it was heard.
+    fn be_heard(&mut self, request: String, wanted: Wanted, file: Option<Vec<u8>>, frame: &str) -> Vec<Value> {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
-            return vec![wire::audio_play_response(&request, Some(BUSY))];
+            return vec![wire::audio_play_response(&request, Err(BUSY))];
         };
-        let saying = speech::say(self.host.clone(), self.user.clone(), self.app.package.clone(), url, alone);
-        let out = self.out.clone();
-        spawn("app-speech", async move {
-            let outcome = saying.await;
-            let answer = wire::audio_play_response(&request, outcome.as_ref().err().map(String::as_str));
+        let stop = CancellationToken::new();
+        self.playing.retain(|(_, token)| !token.is_cancelled());
+        self.playing.push((wanted.track, stop.clone()));
+        let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
+        let frame = refusals::shown(frame);
+        spawn("app-sound", async move {
+            let outcome = host.play(&user, &app, &wanted, file, &stop).await;
+            stop.cancel();
+            if let Err(why) = &outcome
+                && why != speech::INTERRUPTED
+            {
+                host.complain(&app.package, "audio_play_request", ErrorCode::ExecutionError, why.clone(), frame);
+            }
+            let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
             drop(out.send(ToApp::Json(answer)).await);
             drop(room);
         });
         Vec::new()
     }
 
-    fn photograph(&self, wish: Wish) -> Vec<Value> {
+    /// Ends what the app says and plays, or one track of it.
+    fn stop_playing(&mut self, track: Option<u8>) -> Vec<Value> {
+        for (_, stop) in self.playing.iter().filter(|(playing, _)| track.is_none() || *playing == track) {
+            stop.cancel();
+        }
+        let gathered = self.relay.stop(track);
+        gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
+    }
+
+    /// Where the wearer is, for an app that asks once.
+    fn place(&self, correlation: String) -> Value {
+        let now = clock::wall_ms();
+        let allowed = self.app.permissions.iter().any(|has| has == "LOCATION" || has == "ALL");
+        let mut answer = match self.host.location {
+            None => wire::error("LOCATION_NOT_AVAILABLE", streams::NO_PLACE, now),
+            Some(_) if !allowed => {
+                let why = "the wearer's place needs the permission LOCATION, which the app's manifest does not ask for";
+                wire::error("PERMISSION_DENIED", why, now)
+            }
+            Some(location) => {
+                let mut data = streams::place(location);
+                data.insert("correlationId".to_owned(), correlation.into());
+                return wire::data_stream(&self.name, "location_update", data, now);
+            }
+        };
+        if let Some(fields) = answer.as_object_mut() {
+            fields.insert("correlationId".to_owned(), correlation.into());
+        }
+        answer
+    }
+
+    fn photograph(&self, wish: Wish, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
         if !self.app.permissions.iter().any(|has| has == "CAMERA" || has == "ALL") {
             let message = "photos need the permission CAMERA, which the app's manifest does not ask for";
@@ -177,7 +255,10 @@ impl Session {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
             return vec![wire::error("INTERNAL_ERROR", BUSY, now)];
         };
-        let taking = self.host.clone().photograph(self.user.clone(), self.app.clone(), wish);
+        // 3.x waits for a message, 2.x for the upload alone.
+        let told = self.is_third.then(|| self.out.clone());
+        let frame = refusals::shown(frame);
+        let taking = self.host.clone().photograph(self.user.clone(), self.app.clone(), wish, told, frame);
         spawn("app-photo", async move {
             taking.await;
             drop(room);
@@ -186,5 +267,25 @@ impl Session {
     }
 }
 
+/// The app's name for a kind of sound; what is out of range is the nearest.
+fn track(number: f32) -> u8 {
+    number as u8
+}
+
+fn unserved(why: &str, wall_ms: i64) -> Value {
+    wire::error("NOT_AVAILABLE", why, wall_ms)
+}
+
+/// Both fields in which SDKs look for the reason.
+fn no_video(kind: &str, wall_ms: i64) -> Value {
+    let timestamp = wire::time(wall_ms);
+    json!({"type": kind, "status": "error", "message": NO_VIDEO, "errorDetails": NO_VIDEO, "timestamp": timestamp})
+}
+
+fn stopped(kind: &str, wall_ms: i64) -> Value {
+    json!({"type": kind, "status": "stopped", "timestamp": wire::time(wall_ms)})
+}
+
+const NO_MESSAGES: &str = "apps of this gateway do not write to one another";
 const NO_VIDEO: &str = "this gateway carries no video";
 const BUSY: &str = "too many requests of this app are being carried out";

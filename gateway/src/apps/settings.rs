@@ -59,9 +59,17 @@ pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: V
     Ok(())
 }
 
-/// The house's own settings, as apps know them. 3.x looks for the zone under another name.
-pub fn of_the_house(zone: &str) -> Value {
+/// The house's own settings, as apps know them. 3.x looks for the zone under another name, and for what the app may do.
+pub fn of_the_house(zone: &str, permissions: &[String]) -> Value {
+    let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
     json!({
+        "permissions": {
+            "location": may("LOCATION"),
+            "microphone": may("MICROPHONE"),
+            "camera": may("CAMERA"),
+            "notifications": may("READ_NOTIFICATIONS"),
+            "calendar": may("CALENDAR"),
+        },
         "metricSystemEnabled": true,
         "contextualDashboard": true,
         "sensingEnabled": true,
@@ -103,7 +111,7 @@ impl Host {
             value: Value::Object(own.clone()).to_string().into_bytes(),
         };
         self.store.write(row).await.map_err(|error| error.to_string())?;
-        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone()));
+        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
         let users = self.users();
         let running = users.get(user).and_then(|apps| {
             let connection = apps.lives.connection(package)?;
@@ -142,6 +150,17 @@ mod tests {
             (&filled[0]["value"], &filled[1]["value"], &filled[2]["value"]),
             (&json!("en"), &json!(null), &json!("l"))
         );
+    }
+
+    #[test]
+    fn what_an_app_may_do_stands_in_the_houses_settings() {
+        let house = of_the_house("Europe/Paris", &["MICROPHONE".to_owned()]);
+        assert_eq!(
+            (&house["permissions"]["microphone"], &house["permissions"]["camera"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!((&house["userTimezone"], &house["timezone"]), (&json!("Europe/Paris"), &json!("Europe/Paris")));
+        assert_eq!(of_the_house("UTC", &["ALL".to_owned()])["permissions"]["location"], true);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! One app's socket: from its first frame to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use hyper::upgrade::Upgraded;
+use gateway_core::vocab::ErrorCode;
+use hyper::{HeaderMap, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -19,6 +20,7 @@ use tokio_tungstenite::{
         protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
 };
+use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
 use super::{
@@ -26,8 +28,10 @@ use super::{
     glasses,
     host::{Host, ToApp, WAITING_MAX},
     life::{Connection, Input},
+    refusals,
+    relay::Relay,
     settings,
-    streams::Subscriptions,
+    streams::{self, Offer, Subscriptions},
     wire::{self, FromApp},
 };
 use crate::clock;
@@ -44,6 +48,8 @@ const SILENT_MS_MAX: u64 = 25_000;
 const EMPTY_IGNORED_MS: u64 = 8_000;
 /// Text frames that are looked at in one second: an animation of 30 drawings a second, several times over.
 const FRAMES_PER_S_MAX: u32 = 200;
+/// Refusals of one connection that are remembered: more than an app has things to ask for.
+const TOLD_MAX: usize = 128;
 /// Requests of one app that are being carried out at once.
 const REQUESTS_MAX: usize = 8;
 
@@ -63,6 +69,14 @@ pub(super) struct Session {
     pub(super) requests: Arc<Semaphore>,
     /// The animation that it draws; dropped, it ends.
     pub(super) animation: Option<tokio_util::sync::DropGuard>,
+    /// What it says and plays, by track.
+    pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
+    /// Sound that it sends in pieces.
+    pub(super) relay: Relay,
+    /// Whether the session of 3.x of the SDK is at the other end, which waits for messages that 2.x does not know.
+    pub(super) is_third: bool,
+    /// Refusals that stand in the app's log, and places that were told: each once for a connection.
+    told: BTreeSet<String>,
     joined_us: u64,
     second: (u64, u32),
 }
@@ -80,8 +94,24 @@ enum End {
     Restarting,
 }
 
+/// What 3.x of the SDK says of itself in the headers of its upgrade, and not in its first frame.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    session: String,
+    package: String,
+    key: String,
+}
+
+impl Headers {
+    /// Those of a request; what is missing is empty.
+    pub fn of(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        Self { session: text("x-session-id"), package: text("x-package-name"), key: text("x-api-key") }
+    }
+}
+
 /// Serves an upgraded connection to its end.
-pub async fn serve(host: Arc<Host>, upgraded: Upgraded) {
+pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
     let config = WebSocketConfig::default()
         .read_buffer_size(8 * 1024)
         .write_buffer_size(0)
@@ -93,22 +123,30 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded) {
     let Ok(newcomer) = host.newcomers.try_acquire() else {
         return tracing::warn!("too many sockets wait to say who they are; one was dropped");
     };
-    let admitted = admit(&host, &mut ws, out).await;
+    let admitted = admit(&host, &mut ws, out, headers).await;
     drop(newcomer);
     match admitted {
         Ok(session) => session.run(ws, mail).await,
-        Err((code, message)) => {
+        Err(Refusal { code, message, again }) => {
             tracing::info!(code, message, "an app's socket was refused");
             // Said and then closed: an SDK whose frames nobody answers would wait for ever.
-            drop(send(&mut ws, &wire::error(code, message, clock::wall_ms())).await);
+            let now = clock::wall_ms();
+            let told = if again { wire::reconnect_rejected(message, now) } else { wire::error(code, message, now) };
+            drop(send(&mut ws, &told).await);
             close(&mut ws, CloseCode::Normal, message).await;
         }
     }
 }
 
-type Refusal = (&'static str, &'static str);
+struct Refusal {
+    code: &'static str,
+    message: &'static str,
+    /// It was no first dial of 3.x.
+    again: bool,
+}
 
-async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>) -> Result<Session, Refusal> {
+async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers: Headers) -> Result<Session, Refusal> {
+    let refusal = |code, message| Refusal { code, message, again: false };
     let first = async {
         loop {
             match ws.next().await {
@@ -118,19 +156,35 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>) -> Resul
             }
         }
     };
-    let malformed = ("MALFORMED_MESSAGE", "the first frame has to be a tpa_connection_init");
+    let malformed = || refusal("MALFORMED_MESSAGE", "the first frame has to be a tpa_connection_init");
     let first = tokio::select! {
-        first = timeout(Duration::from_millis(INIT_MS_MAX), first) => first.ok().flatten().ok_or(malformed)?,
-        () = host.stop.cancelled() => return Err(("INTERNAL_ERROR", "the gateway is stopping")),
+        first = timeout(Duration::from_millis(INIT_MS_MAX), first) => first.ok().flatten().ok_or_else(malformed)?,
+        () = host.stop.cancelled() => return Err(refusal("INTERNAL_ERROR", "the gateway is stopping")),
     };
-    let Ok(FromApp::TpaConnectionInit { session_id, package_name, api_key }) = serde_json::from_str(&first) else {
-        return Err(malformed);
+    // 3.x names its session in the headers, and on a socket that it dials again nothing else, either.
+    let or = |text: String, other: String| if text.is_empty() { other } else { text };
+    let (session_id, package_name, api_key, is_third, again) = match serde_json::from_str(&first) {
+        Ok(FromApp::TpaConnectionInit { session_id, package_name, api_key }) => {
+            let is_third = session_id.is_empty();
+            (or(session_id, headers.session), package_name, or(api_key, headers.key), is_third, false)
+        }
+        Ok(FromApp::Reconnect { session_id }) => {
+            (or(session_id, headers.session), headers.package, headers.key, true, true)
+        }
+        _ => return Err(malformed()),
     };
+    let refusal = |code, message| Refusal { code, message, again };
     let Some(app) = host.installed.get(&package_name) else {
-        return Err(("APP_NOT_STARTED", "no such app is installed"));
+        return Err(refusal("APP_NOT_STARTED", "no such app is installed"));
+    };
+    // The author's first stumbling blocks: told where he looks.
+    let refused = |code: &'static str, message: &'static str| {
+        let frame = refusals::shown(&first);
+        host.complain(&app.package, "socket", ErrorCode::PermissionDenied, format!("{code}: {message}"), frame);
+        refusal(code, message)
     };
     if !key_fits(&app, &api_key) {
-        return Err(("INVALID_API_KEY", "the API key is not the one that this app was installed with"));
+        return Err(refused("INVALID_API_KEY", "the API key is not the one that this app was installed with"));
     }
     // From here on by connection alone: later frames name their session in several ways.
     let user = {
@@ -138,12 +192,13 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>) -> Resul
         let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives.by_session(&session_id)?)));
         found.find(|(_, card)| card.package == package_name).map(|(user, _)| user.clone())
     };
-    let user = user.ok_or(("SESSION_NOT_FOUND", "this session was not started by the gateway, or is over"))?;
+    let over = || refused("SESSION_NOT_FOUND", "this session was not started by the gateway, or is over");
+    let user = user.ok_or_else(over)?;
     let connection = host.next_connection();
     let session = Session {
         host: host.clone(),
         user,
-        app,
+        app: app.clone(),
         name: session_id,
         connection,
         subscriptions: Subscriptions::default(),
@@ -151,13 +206,17 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>) -> Resul
         out,
         requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
         animation: None,
+        playing: Vec::new(),
+        relay: Relay::default(),
+        is_third,
+        told: BTreeSet::new(),
         joined_us: clock::mono_us(),
         second: (0, 0),
     };
-    let (ack, state) = session.greeting();
+    let (ack, state) = session.greeting(again);
     let sent = send(ws, &ack).await.is_ok() && send(ws, &state).await.is_ok();
     if !sent {
-        return Err(("INTERNAL_ERROR", "the socket went away"));
+        return Err(refusal("INTERNAL_ERROR", "the socket went away"));
     }
     Ok(session)
 }
@@ -171,9 +230,9 @@ pub(super) fn key_fits(app: &App, key: &str) -> bool {
 }
 
 impl Session {
-    fn greeting(&self) -> (Value, Value) {
+    fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
-        let system = settings::of_the_house(&zone());
+        let system = settings::of_the_house(&zone(), &self.app.permissions);
         let users = self.host.users();
         let worn = users.get(&self.user).and_then(|apps| apps.glasses.values().next());
         let capabilities = worn.map_or_else(glasses::none, glasses::Glasses::capabilities);
@@ -186,7 +245,10 @@ impl Session {
             fields.insert("charging".to_owned(), charging.into());
         }
         let now = clock::wall_ms();
-        let ack = wire::connection_ack(&self.name, &settings, &system, &capabilities, now);
+        let mut ack = wire::connection_ack(&self.name, &settings, &system, &capabilities, now);
+        if let (true, Some(fields)) = (again, ack.as_object_mut()) {
+            fields.insert("type".to_owned(), "reconnect_ack".into());
+        }
         (ack, glasses::state_update(state, true, wire::time(now)))
     }
 
@@ -233,9 +295,11 @@ impl Session {
                     heard_us = clock::mono_us();
                     match frame {
                         Some(Ok(Message::Text(text))) if self.has_room() => self.frame(ws, &text).await,
-                        // Sound comes from 3.x only, for a relay that is not here.
-                        Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Ping(_) | Message::Pong(_)
-                            | Message::Frame(_))) => Ok(()),
+                        Some(Ok(Message::Binary(piece))) => {
+                            self.relay.push(&piece);
+                            Ok(())
+                        }
+                        Some(Ok(Message::Text(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(()),
                         Some(Ok(Message::Close(_)) | Err(_)) | None => return End::Lost,
                     }
                 },
@@ -264,22 +328,34 @@ impl Session {
         self.second.1 += 1;
         if self.second.1 == FRAMES_PER_S_MAX + 1 {
             tracing::warn!(package = self.app.package, "an app sends too much; the rest of this second is dropped");
+            let why = format!("more than {FRAMES_PER_S_MAX} frames in a second; the rest of it was dropped");
+            self.log_once("socket", ErrorCode::RateLimited, why, String::new());
         }
         self.second.1 <= FRAMES_PER_S_MAX
     }
 
     async fn frame(&mut self, ws: &mut Ws, text: &str) -> Result<(), Gone> {
         let answers = match serde_json::from_str::<FromApp>(text) {
-            Ok(message) => self.handle(message),
+            Ok(message) => self.handle(message, text),
             Err(error) => {
                 tracing::debug!(package = self.app.package, %error, "a frame of an app was not understood");
                 vec![wire::error("MALFORMED_MESSAGE", "the frame was not understood", clock::wall_ms())]
             }
         };
         for answer in answers {
+            if let Some((code, why)) = refusals::refused(&answer) {
+                self.log_once(&refusals::kind(text), code, why, refusals::shown(text));
+            }
             send(ws, &answer).await?;
         }
         Ok(())
+    }
+
+    /// Keeps a refusal for who writes the app; once for a connection, since apps ask again and again.
+    fn log_once(&mut self, what: &str, code: ErrorCode, why: String, frame: String) {
+        if self.told.len() < TOLD_MAX && self.told.insert(format!("{what} {why}")) {
+            self.host.complain(&self.app.package, what, code, why, frame);
+        }
     }
 
     /// A new list of streams; what is to be told about it.
@@ -288,7 +364,8 @@ impl Session {
         if names.is_empty() && since_us < EMPTY_IGNORED_MS * 1_000 {
             return Vec::new();
         }
-        let changed = self.subscriptions.replace(names, &self.app.permissions, &self.host.language);
+        let offer = Offer { language: &self.host.language, located: self.host.location.is_some() };
+        let changed = self.subscriptions.replace(names, &self.app.permissions, offer);
         let feed = self.host.feeds.of(&self.user);
         let (any, audio) = (self.subscriptions.any(), self.subscriptions.audio());
         if !any {
@@ -303,6 +380,12 @@ impl Session {
         }
         for (stream, why) in changed.unserved {
             told.push(wire::error("STREAM_NOT_AVAILABLE", &format!("{stream}: {why}"), now));
+        }
+        // A place that does not change is told when it is asked for.
+        for stream in self.subscriptions.places() {
+            if let (Some(location), true) = (self.host.location, self.told.insert(format!("place {stream}"))) {
+                told.push(wire::data_stream(&self.name, stream, streams::place(location), now));
+            }
         }
         told
     }

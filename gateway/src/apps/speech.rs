@@ -1,9 +1,9 @@
-//! `session.audio.speak()` and its kin: said by the glasses' own voice.
+//! What apps say and play: `session.audio.speak()` by the glasses' own voice, files of sound as they are.
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,8 +15,10 @@ use gateway_core::{
 };
 use reqwest::Url;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tools::apps::manifest::App;
 
-use super::host::Host;
+use super::{host::Host, sound::Sound};
 use crate::{mail::Mail, roster::Roster};
 
 /// Announcements of apps have numbers from here on; those of the schedule count from 1.
@@ -25,15 +27,38 @@ const FIRST_ID: u64 = 1 << 63;
 const WAITING_PER_APP_MAX: usize = 4;
 /// Characters of one speech: two minutes of talk.
 const TEXT_CHARS_MAX: usize = 2_000;
-/// How long a speech may take: the SDK gives up after 60 s.
+/// How long a speech may take: the SDK gives up after 60 s. A sound may take as long as it is besides.
 const SPEECH_MS_MAX: u64 = 57_000;
 /// What an SDK makes of `speak()`: a URL whose path ends so. It is never fetched.
 const SPEAK_PATH: &str = "/api/tts";
+
+/// Why something was not heard, where that is nobody's fault.
+pub(super) const INTERRUPTED: &str = "it was interrupted, or the glasses are gone";
+
+/// What an app wants to be heard.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Words in a URL of ours, or the address of a file.
+    pub url: String,
+    /// Factor from 0 to 1, for files.
+    pub volume: f32,
+    /// What apps say and play at the moment gives way to it.
+    pub alone: bool,
+    /// The app's own name for this kind of sound: 0 to 2.
+    pub track: Option<u8>,
+}
+
+/// What goes to the glasses.
+enum Voice {
+    Words(String),
+    Sound(Sound),
+}
 
 struct Speech {
     user: String,
     package: String,
     device: String,
+    sound: Option<Sound>,
     done: oneshot::Sender<bool>,
 }
 
@@ -62,10 +87,14 @@ impl Speeches {
 
     /// Takes back all that an app says or wants to say.
     pub fn withdraw(&self, roster: &Roster, user: &str, package: &str) {
+        self.withdraw_where(roster, |speech| speech.user == user && speech.package == package);
+    }
+
+    fn withdraw_where(&self, roster: &Roster, theirs: impl Fn(&Speech) -> bool) {
         let theirs: Vec<(u64, String)> = self
             .open()
             .iter()
-            .filter(|(_, speech)| speech.user == user && speech.package == package)
+            .filter(|(_, speech)| theirs(speech))
             .map(|(id, speech)| (*id, speech.device.clone()))
             .collect();
         for (id, device) in theirs {
@@ -76,9 +105,10 @@ impl Speeches {
     }
 }
 
-/// The words that an audio URL stands for; `None`: it is a file of sound.
+/// The words that an audio URL stands for; `None`: it is a file of sound. 3.x of the SDK sends the path alone.
 pub fn words_of(url: &str) -> Option<String> {
-    let url = Url::parse(url).ok()?;
+    let ours = Url::parse("https://gateway/").ok()?;
+    let url = ours.join(url).ok()?;
     if !url.path().ends_with(SPEAK_PATH) {
         return None;
     }
@@ -87,49 +117,100 @@ pub fn words_of(url: &str) -> Option<String> {
 }
 
 impl Host {
-    /// Says something through the user's glasses; returns when it was heard.
+    /// Says or plays something through the user's glasses; returns when it was heard, with the seconds that a file took.
+    /// `file` is the sound where the app has sent it already.
     ///
     /// # Errors
     /// Why it was not, in words.
-    pub(super) async fn speak(&self, user: &str, package: &str, text: &str, alone: bool) -> Result<(), String> {
-        let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        if say.is_empty() {
-            return Ok(());
-        }
-        if say.chars().count() > TEXT_CHARS_MAX {
-            return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
-        }
-        let device = {
-            let users = self.users();
-            let glasses = users.get(user).map(|apps| &apps.glasses);
-            let speaking = glasses.into_iter().flatten().find(|(_, glasses)| glasses.speaker);
-            speaking.map(|(device, _)| device.clone()).ok_or("no glasses with a speaker are connected")?
+    pub(super) async fn play(
+        &self,
+        user: &str,
+        app: &App,
+        wanted: &Wanted,
+        file: Option<Vec<u8>>,
+        stop: &CancellationToken,
+    ) -> Result<Option<f64>, String> {
+        let (device, rate_hz) = self.speaking(user)?;
+        let voice = match (file, words_of(&wanted.url)) {
+            (Some(bytes), _) => Voice::Sound(self.sounds.decode(bytes, rate_hz, wanted.volume).await?),
+            (None, Some(text)) => {
+                let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                if say.is_empty() {
+                    return Ok(None);
+                }
+                if say.chars().count() > TEXT_CHARS_MAX {
+                    return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
+                }
+                Voice::Words(say)
+            }
+            (None, None) => tokio::select! {
+                sound = self.sounds.get(app, &wanted.url, rate_hz, wanted.volume) => Voice::Sound(sound?),
+                () = stop.cancelled() => return Err(INTERRUPTED.to_owned()),
+            },
         };
-        if alone {
-            self.speeches.withdraw(&self.roster, user, package);
+        self.be_heard(user, &app.package, device, voice, wanted, stop).await
+    }
+
+    /// The first of a user's glasses that speak, and at which rate.
+    ///
+    /// # Errors
+    /// There are none.
+    fn speaking(&self, user: &str) -> Result<(String, u32), String> {
+        let users = self.users();
+        let mut worn = users.get(user).into_iter().flat_map(|apps| &apps.glasses);
+        let speaking = worn.find_map(|(device, glasses)| Some((device.clone(), glasses.speaker_hz?)));
+        speaking.ok_or_else(|| "no glasses with a speaker are connected".to_owned())
+    }
+
+    async fn be_heard(
+        &self,
+        user: &str,
+        package: &str,
+        device: String,
+        voice: Voice,
+        wanted: &Wanted,
+        stop: &CancellationToken,
+    ) -> Result<Option<f64>, String> {
+        if stop.is_cancelled() {
+            return Err(INTERRUPTED.to_owned());
         }
+        if wanted.alone {
+            // Of all apps: nobody understands two at once. The assistant's own words are not theirs to stop.
+            self.speeches.withdraw_where(&self.roster, |speech| speech.user == user);
+        }
+        let (say, sound) = match voice {
+            Voice::Words(say) => (say, None),
+            Voice::Sound(sound) => (String::new(), Some(sound)),
+        };
+        let (sound_ms, seconds) = (sound.as_ref().map(Sound::ms), sound.as_ref().map(Sound::seconds));
         let (done, outcome) = oneshot::channel();
-        let speech = Speech { user: user.to_owned(), package: package.to_owned(), device: device.clone(), done };
+        let speech = Speech { user: user.to_owned(), package: package.to_owned(), device: device.clone(), sound, done };
         let id = self.speeches.begin(speech).ok_or("too many speeches of this app are waiting")?;
-        let announcement = Announcement { id, say, show: Content::Text { text: String::new() } };
+        let announcement = Announcement { id, say, show: Content::Text { text: String::new() }, sound_ms };
         let letter = Mail::Input(Input::Announce(announcement));
         let sent = self.roster.get(&device).is_some_and(|present| present.mail.try_send(letter).is_ok());
-        let heard = if sent {
-            tokio::time::timeout(Duration::from_millis(SPEECH_MS_MAX), outcome).await
-        } else {
-            Ok(Ok(false))
+        let limit_ms = SPEECH_MS_MAX + u64::from(sound_ms.unwrap_or(0));
+        let heard = tokio::select! {
+            heard = tokio::time::timeout(Duration::from_millis(limit_ms), outcome), if sent => match heard {
+                Ok(Ok(true)) => Ok(seconds),
+                Ok(_) => Err(INTERRUPTED),
+                Err(_) => Err("nobody could be spoken to in time"),
+            },
+            () = stop.cancelled(), if sent => Err(INTERRUPTED),
+            else => Err(INTERRUPTED),
         };
-        self.speeches.open().remove(&id);
-        match heard {
-            Ok(Ok(true)) => Ok(()),
-            Ok(_) => Err("it was interrupted, or the glasses are gone".to_owned()),
-            Err(_) => {
-                if let Some(present) = self.roster.get(&device) {
-                    drop(present.mail.try_send(Mail::Input(Input::Withdraw { id })));
-                }
-                Err("nobody could be spoken to in time".to_owned())
-            }
+        // What still waits or sounds has nobody behind it any more.
+        if self.speeches.open().remove(&id).is_some()
+            && let Some(present) = self.roster.get(&device)
+        {
+            drop(present.mail.try_send(Mail::Input(Input::Withdraw { id })));
         }
+        heard.map_err(str::to_owned)
+    }
+
+    /// The sound that an announcement stands for.
+    pub fn sound(&self, id: u64) -> Option<Sound> {
+        self.speeches.open().get(&id).and_then(|speech| speech.sound.clone())
     }
 
     /// An announcement has come to its end. Whether it was an app's.
@@ -141,20 +222,6 @@ impl Host {
             let _ = speech.done.send(heard);
         }
         true
-    }
-}
-
-/// Says something and gives the answer to whoever asked.
-pub(super) async fn say(
-    host: Arc<Host>,
-    user: String,
-    package: String,
-    url: String,
-    alone: bool,
-) -> Result<(), String> {
-    match words_of(&url) {
-        Some(text) => host.speak(&user, &package, &text, alone).await,
-        None => Err("these glasses speak text, but play no files: use speak()".to_owned()),
     }
 }
 
@@ -170,7 +237,10 @@ mod tests {
             Some("Hello & bye?")
         );
         assert_eq!(said("https://box.lan/app-ws/api/tts?voice_id=v1&text=Zw%C3%B6lf").as_deref(), Some("Zwölf"));
-        for url in ["http://127.0.0.1:9/a.mp3", "https://x/api/tts", "https://x/api/ttsx?text=a", "nonsense", ""] {
+        assert_eq!(said("/api/tts?text=From+3.x").as_deref(), Some("From 3.x"));
+        for url in
+            ["http://127.0.0.1:9/a.mp3", "https://x/api/tts", "https://x/api/ttsx?text=a", "nonsense", "", "http://"]
+        {
             assert_eq!(said(url), None, "{url}");
         }
     }

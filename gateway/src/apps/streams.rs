@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{feed::Event, wire::Denied};
+use super::{Location, feed::Event, wire::Denied};
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
@@ -31,6 +31,17 @@ pub enum Stream {
     Battery,
     /// Whether the glasses are there.
     Connection,
+    /// Where the wearer is.
+    Location,
+}
+
+/// What this box has to give.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// What the recogniser understands, as a base tag such as `en`.
+    pub language: &'a str,
+    /// Whether anybody has said where the box stands.
+    pub located: bool,
 }
 
 /// What becomes of one subscription.
@@ -46,10 +57,13 @@ pub enum Judged {
     Unknown,
 }
 
+/// What an app is told that asks for a place.
+pub const NO_PLACE: &str = "this gateway was not told where it stands (`apps.location` in its settings)";
+
 const MICROPHONE: &str = "MICROPHONE";
 
-/// Judges one name. `language`: what the recogniser understands, as a base tag such as `en`.
-pub fn judge(name: &str, permissions: &[String], language: &str) -> Judged {
+/// Judges one name.
+pub fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Judged {
     let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
     let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
     let allowed = |needed: &str| permissions.iter().any(|has| has == needed || has == "ALL");
@@ -58,14 +72,15 @@ pub fn judge(name: &str, permissions: &[String], language: &str) -> Judged {
         "location_update" | "location_stream" => Some("LOCATION"),
         "calendar_event" => Some("CALENDAR"),
         "phone_notification" | "phone_notification_dismissed" | "notification_dismissed" => Some("READ_NOTIFICATIONS"),
-        "photo_taken" | "photo_response" | "rtmp_stream_status" | "managed_stream_status" | "video" => Some("CAMERA"),
+        "photo_taken" | "photo_response" | "video" => Some("CAMERA"),
+        "rtmp_stream_status" | "stream_status" | "managed_stream_status" => Some("CAMERA"),
         _ => None,
     };
     if let Some(needed) = needed.filter(|needed| !allowed(needed)) {
         return Judged::Denied(needed);
     }
     match (kind, detail) {
-        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), language),
+        ("transcription", detail) => transcription(detail.unwrap_or("en-US"), offer.language),
         ("VAD", _) => Judged::Served(Stream::Voice),
         ("audio_chunk", _) => Judged::Served(Stream::Audio),
         ("button_press", _) => Judged::Served(Stream::Button),
@@ -74,11 +89,13 @@ pub fn judge(name: &str, permissions: &[String], language: &str) -> Judged {
         ("glasses_battery_update", _) => Judged::Served(Stream::Battery),
         ("glasses_connection_state", _) => Judged::Served(Stream::Connection),
         ("translation", _) => Judged::Unserved("this gateway does not translate".to_owned()),
-        ("video" | "rtmp_stream_status" | "managed_stream_status", _) => {
+        ("video" | "rtmp_stream_status" | "stream_status" | "managed_stream_status", _) => {
             Judged::Unserved("this gateway carries no video".to_owned())
         }
-        ("location_update" | "location_stream" | "vps_coordinates", _) => {
-            Judged::Unserved("this gateway does not know where the wearer is".to_owned())
+        ("location_update" | "location_stream", _) if offer.located => Judged::Served(Stream::Location),
+        ("location_update" | "location_stream" | "vps_coordinates", _) => Judged::Unserved(NO_PLACE.to_owned()),
+        ("photo_taken" | "photo_response", _) => {
+            Judged::Unserved("photos are delivered to whoever asked for them".to_owned())
         }
         (
             "calendar_event"
@@ -103,6 +120,18 @@ fn transcription(wanted: &str, language: &str) -> Judged {
     Judged::Served(Stream::Transcription { language: wanted.to_owned() })
 }
 
+/// A place, as apps read it.
+pub fn place(location: Location) -> Map<String, Value> {
+    let mut data = Map::new();
+    data.insert("type".to_owned(), "location_update".into());
+    data.insert("lat".to_owned(), location.latitude.into());
+    data.insert("lng".to_owned(), location.longitude.into());
+    if let Some(metres) = location.accuracy_m {
+        data.insert("accuracy".to_owned(), metres.into());
+    }
+    data
+}
+
 /// A connection's subscriptions.
 #[derive(Default)]
 pub struct Subscriptions {
@@ -122,11 +151,11 @@ pub struct Changed {
 
 impl Subscriptions {
     /// Takes a list in place of the old one.
-    pub fn replace(&mut self, names: Vec<String>, permissions: &[String], language: &str) -> Changed {
+    pub fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
         self.served.clear();
         let mut changed = Changed::default();
         for name in names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX) {
-            let judged = judge(&name, permissions, language);
+            let judged = judge(&name, permissions, offer);
             let refused = matches!(judged, Judged::Denied(_) | Judged::Unserved(_));
             if refused && (self.told.contains(&name) || self.told.len() >= SUBSCRIPTIONS_MAX) {
                 continue;
@@ -154,6 +183,11 @@ impl Subscriptions {
     /// Whether anything is served.
     pub fn any(&self) -> bool {
         !self.served.is_empty()
+    }
+
+    /// Names of streams that tell where the wearer is.
+    pub fn places(&self) -> impl Iterator<Item = &str> {
+        self.served.iter().filter(|(_, stream)| *stream == Stream::Location).map(|(name, _)| name.as_str())
     }
 
     /// Whether sound is.
@@ -214,6 +248,8 @@ mod tests {
 
     use super::*;
 
+    const OFFER: Offer<'static> = Offer { language: "en", located: false };
+
     fn all() -> Vec<String> {
         vec!["ALL".to_owned()]
     }
@@ -230,7 +266,7 @@ mod tests {
     fn rule_5_a_stream_keeps_its_name_byte_for_byte() {
         let mut subscriptions = Subscriptions::default();
         let wanted = ["transcription:en-US?hints=en%2Cja&no-language-identification=true", "transcription:auto"];
-        assert_eq!(subscriptions.replace(names(&wanted), &all(), "en"), Changed::default());
+        assert_eq!(subscriptions.replace(names(&wanted), &all(), OFFER), Changed::default());
         let event = said(true);
         let out = subscriptions.of(&event);
         assert_eq!(out.iter().map(|(name, _)| *name).collect::<Vec<_>>(), wanted);
@@ -242,18 +278,18 @@ mod tests {
     #[test]
     fn rule_12_a_list_replaces_the_one_before() {
         let mut subscriptions = Subscriptions::default();
-        subscriptions.replace(names(&["VAD", "audio_chunk"]), &all(), "en");
+        subscriptions.replace(names(&["VAD", "audio_chunk"]), &all(), OFFER);
         assert!(subscriptions.audio());
-        subscriptions.replace(names(&["button_press"]), &all(), "en");
+        subscriptions.replace(names(&["button_press"]), &all(), OFFER);
         assert!(subscriptions.any() && !subscriptions.audio());
         assert!(subscriptions.of(&Event::Voice(true)).is_empty());
-        subscriptions.replace(Vec::new(), &all(), "en");
+        subscriptions.replace(Vec::new(), &all(), OFFER);
         assert!(!subscriptions.any());
     }
 
     #[test]
     fn every_stream_and_what_becomes_of_it() {
-        let served = |name: &str| matches!(judge(name, &all(), "en"), Judged::Served(_));
+        let served = |name: &str| matches!(judge(name, &all(), OFFER), Judged::Served(_));
         let streams =
             ["transcription", "transcription:en-GB", "transcription:auto", "VAD", "audio_chunk", "head_position"];
         for name in streams.into_iter().chain(["button_press", "touch_event", "touch_event:forward_swipe"]) {
@@ -261,10 +297,16 @@ mod tests {
         }
         assert!(served("glasses_battery_update") && served("glasses_connection_state"));
         for name in ["transcription:fr-FR?hints=en%2Cja", "translation:es-ES-to-en-US", "video", "location_update"] {
-            assert!(matches!(judge(name, &all(), "en"), Judged::Unserved(_)), "{name}");
+            assert!(matches!(judge(name, &all(), OFFER), Judged::Unserved(_)), "{name}");
+        }
+        let located = Offer { located: true, ..OFFER };
+        assert_eq!(judge("location_stream", &all(), located), Judged::Served(Stream::Location));
+        assert_eq!(judge("location_update", &[], located), Judged::Denied("LOCATION"));
+        for name in ["vps_coordinates", "photo_taken", "stream_status", "phone_battery_update", "calendar_event"] {
+            assert!(matches!(judge(name, &all(), located), Judged::Unserved(_)), "{name}");
         }
         for name in ["custom_cmd", "", "all", "*", ":::", "transcriptions"] {
-            assert_eq!(judge(name, &all(), "en"), Judged::Unknown, "{name}");
+            assert_eq!(judge(name, &all(), OFFER), Judged::Unknown, "{name}");
         }
     }
 
@@ -281,24 +323,24 @@ mod tests {
             ("photo_taken", "CAMERA"),
         ];
         for (name, permission) in cases {
-            assert_eq!(judge(name, &[], "en"), Judged::Denied(permission), "{name}");
-            assert_ne!(judge(name, &names(&[permission]), "en"), Judged::Denied(permission), "{name}");
+            assert_eq!(judge(name, &[], OFFER), Judged::Denied(permission), "{name}");
+            assert_ne!(judge(name, &names(&[permission]), OFFER), Judged::Denied(permission), "{name}");
             let others: Vec<String> =
                 cases.iter().map(|(_, other)| *other).filter(|other| *other != permission).map(Into::into).collect();
-            assert_eq!(judge(name, &others, "en"), Judged::Denied(permission), "{name}");
+            assert_eq!(judge(name, &others, OFFER), Judged::Denied(permission), "{name}");
         }
-        assert!(matches!(judge("button_press", &[], "en"), Judged::Served(_)));
+        assert!(matches!(judge("button_press", &[], OFFER), Judged::Served(_)));
     }
 
     #[test]
     fn a_refusal_is_told_once_for_each_name() {
         let mut subscriptions = Subscriptions::default();
         let list = ["audio_chunk", "translation:es-ES-to-en-US", "button_press"];
-        let changed = subscriptions.replace(names(&list), &names(&["CAMERA"]), "en");
+        let changed = subscriptions.replace(names(&list), &names(&["CAMERA"]), OFFER);
         assert_eq!(changed.denied.len(), 2);
         assert_eq!(changed.denied[0].required_permission, "MICROPHONE");
-        assert_eq!(subscriptions.replace(names(&list), &names(&["CAMERA"]), "en"), Changed::default());
-        let changed = subscriptions.replace(names(&["transcription:fr-FR"]), &all(), "en");
+        assert_eq!(subscriptions.replace(names(&list), &names(&["CAMERA"]), OFFER), Changed::default());
+        let changed = subscriptions.replace(names(&["transcription:fr-FR"]), &all(), OFFER);
         assert_eq!(changed.unserved.len(), 1);
         assert!(changed.unserved[0].1.contains("fr-FR"), "{changed:?}");
     }
@@ -309,7 +351,7 @@ mod tests {
         subscriptions.replace(
             names(&["touch_event", "touch_event:forward_swipe", "touch_event:single_tap"]),
             &[],
-            "en",
+            OFFER,
         );
         let touch = Event::Touch { model: "Sim".into(), gesture: "forward_swipe" };
         let out: Vec<&str> = subscriptions.of(&touch).into_iter().map(|(name, _)| name).collect();
@@ -320,9 +362,9 @@ mod tests {
     fn a_list_is_bounded() {
         let mut subscriptions = Subscriptions::default();
         let many = (0..1_000).map(|index| format!("touch_event:{index}")).collect();
-        subscriptions.replace(many, &[], "en");
+        subscriptions.replace(many, &[], OFFER);
         assert_eq!(subscriptions.served.len(), SUBSCRIPTIONS_MAX);
-        subscriptions.replace(vec![format!("touch_event:{}", "x".repeat(300))], &[], "en");
+        subscriptions.replace(vec![format!("touch_event:{}", "x".repeat(300))], &[], OFFER);
         assert!(!subscriptions.any());
     }
 }

@@ -20,6 +20,11 @@ pub enum FromApp {
         #[serde(default)]
         api_key: String,
     },
+    /// The first frame of 3.x on a socket that was dialled again.
+    Reconnect {
+        #[serde(default)]
+        session_id: String,
+    },
     /// All streams that it wants from here on.
     SubscriptionUpdate {
         #[serde(default)]
@@ -39,16 +44,34 @@ pub enum FromApp {
     DashboardContentUpdate {
         #[serde(default)]
         content: Value,
+        /// Where it wants to stand: `main`, `expanded`, or both. None: `main`.
+        #[serde(default)]
+        modes: Option<Vec<String>>,
     },
+    /// For MentraOS' own dashboard app only.
+    DashboardModeChange {},
+    /// Likewise.
+    DashboardSystemUpdate {},
     /// Play or, through a URL of ours, say something.
     AudioPlayRequest {
         request_id: String,
         audio_url: String,
         #[serde(default)]
+        volume: Option<f32>,
+        #[serde(default)]
         stop_other_audio: bool,
+        #[serde(default)]
+        track_id: Option<f32>,
     },
-    /// Stop what it plays.
-    AudioStopRequest {},
+    /// Stop what it plays, or one track of it.
+    AudioStopRequest {
+        #[serde(default)]
+        track_id: Option<f32>,
+    },
+    /// 3.x: pieces of sound will come as binary frames.
+    AudioStreamStart { stream_id: String },
+    /// 3.x: no more will.
+    AudioStreamEnd { stream_id: String },
     /// Take a photo.
     PhotoRequest {
         request_id: String,
@@ -69,12 +92,47 @@ pub enum FromApp {
         #[serde(default)]
         request_id: String,
     },
+    /// The view of the camera, for 3.x.
+    CameraFovSet {},
     /// Video to somewhere.
     RtmpStreamRequest {},
+    /// No more of it.
+    RtmpStreamStop {},
+    /// The same in the words of 3.x.
+    StreamRequest {},
+    /// Likewise.
+    StreamStop {},
     /// Video through somewhere.
     ManagedStreamRequest {},
+    /// No more of it.
+    ManagedStreamStop {},
     /// Does video run?
-    StreamStatusCheck {},
+    StreamStatusCheck {
+        #[serde(default)]
+        request_id: Option<String>,
+    },
+    /// Let the wearer enter a WiFi for the glasses.
+    RequestWifiSetup {},
+    /// To all users of this app.
+    #[serde(alias = "tpa_broadcast_message")]
+    AppBroadcastMessage {},
+    /// To one of them.
+    #[serde(alias = "tpa_direct_message")]
+    AppDirectMessage {
+        #[serde(default)]
+        message_id: String,
+        #[serde(default)]
+        target_user_id: String,
+    },
+    /// Who else uses this app?
+    #[serde(alias = "tpa_user_discovery")]
+    AppUserDiscovery {},
+    /// A room of users.
+    #[serde(alias = "tpa_room_join")]
+    AppRoomJoin {},
+    /// Out of it.
+    #[serde(alias = "tpa_room_leave")]
+    AppRoomLeave {},
     /// It gives its session up.
     OwnershipRelease {
         #[serde(default)]
@@ -156,6 +214,11 @@ pub fn error(code: &str, message: &str, wall_ms: i64) -> Value {
     json!({"type": "tpa_connection_error", "code": code, "message": message, "timestamp": time(wall_ms)})
 }
 
+/// A socket of 3.x that was dialled again for nothing: it does not try once more.
+pub fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
+    json!({"type": "reconnect_rejected", "code": "NOT_RUNNING", "message": message, "timestamp": time(wall_ms)})
+}
+
 /// A stream that the app's permissions do not cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -211,11 +274,34 @@ pub fn settings_update(package: &str, session: &str, settings: &[Value], system:
     ]
 }
 
-/// What came of an `audio_play_request`.
-pub fn audio_play_response(request: &str, error: Option<&str>) -> Value {
-    let mut answer = json!({"type": "audio_play_response", "requestId": request, "success": error.is_none()});
-    if let (Some(error), Some(fields)) = (error, answer.as_object_mut()) {
-        fields.insert("error".to_owned(), error.into());
+/// What came of an `audio_play_request`: the seconds that a file took, or why it was not heard.
+pub fn audio_play_response(request: &str, outcome: Result<Option<f64>, &str>) -> Value {
+    let mut answer = json!({"type": "audio_play_response", "requestId": request, "success": outcome.is_ok()});
+    let told = match outcome {
+        Ok(seconds) => seconds.map(|seconds| ("duration", seconds.into())),
+        Err(error) => Some(("error", error.into())),
+    };
+    if let (Some((name, value)), Some(fields)) = (told, answer.as_object_mut()) {
+        fields.insert(name.to_owned(), value);
+    }
+    answer
+}
+
+/// What came of a photo, for 3.x, which is told so: the picture stands in its own address.
+pub fn photo_response(request: &str, outcome: Result<&str, &str>, kept: bool, wall_ms: i64) -> Value {
+    let mut answer = json!({
+        "type": "photo_response",
+        "requestId": request,
+        "success": outcome.is_ok(),
+        "savedToGallery": outcome.is_ok() && kept,
+        "timestamp": time(wall_ms),
+    });
+    let (name, value) = match outcome {
+        Ok(url) => ("photoUrl", url.into()),
+        Err(why) => ("error", json!({"code": "PHOTO_FAILED", "message": why})),
+    };
+    if let Some(fields) = answer.as_object_mut() {
+        fields.insert(name.to_owned(), value);
     }
     answer
 }
@@ -252,8 +338,26 @@ mod tests {
         let FromApp::SubscriptionUpdate { subscriptions } = parse(text) else { panic!() };
         let names: Vec<String> = subscriptions.into_iter().map(Subscription::into_name).collect();
         assert_eq!(names, ["transcription:fr-FR?hints=en%2Cja", "location_stream"]);
-        assert_eq!(parse(r#"{"type":"app_room_join","roomId":"r"}"#), FromApp::Other);
-        assert_eq!(parse(r#"{"type":"audio_stop_request","trackId":2}"#), FromApp::AudioStopRequest {});
+        assert_eq!(parse(r#"{"type":"app_of_tomorrow","roomId":"r"}"#), FromApp::Other);
+        assert_eq!(parse(r#"{"type":"tpa_room_join","roomId":"r"}"#), FromApp::AppRoomJoin {});
+        let stop = FromApp::AudioStopRequest { track_id: Some(2.0) };
+        assert_eq!(parse(r#"{"type":"audio_stop_request","trackId":2}"#), stop);
+        let text = r#"{"type":"audio_play_request","requestId":"r","audioUrl":"http://a/b.mp3","volume":0.5,"stopOtherAudio":true,"trackId":1}"#;
+        assert!(matches!(
+            parse(text),
+            FromApp::AudioPlayRequest { volume: Some(0.5), stop_other_audio: true, track_id: Some(1.0), .. }
+        ));
+    }
+
+    #[test]
+    fn what_came_of_a_sound_and_of_a_photo() {
+        let wanted = json!({"type": "audio_play_response", "requestId": "r", "success": true, "duration": 1.5});
+        assert_eq!(audio_play_response("r", Ok(Some(1.5))), wanted);
+        assert_eq!(audio_play_response("r", Ok(None)).get("duration"), None);
+        assert_eq!(audio_play_response("r", Err("no"))["error"], "no");
+        let failed = photo_response("r", Err("no camera"), true, 0);
+        assert_eq!((&failed["success"], &failed["savedToGallery"]), (&json!(false), &json!(false)));
+        assert_eq!(failed["error"]["message"], "no camera");
     }
 
     #[test]

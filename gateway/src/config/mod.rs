@@ -73,6 +73,8 @@ pub struct Checked {
     pub store_size_max_mib: usize,
     /// Where mini-apps on other machines reach the gateway; absent: they run on this one.
     pub apps_url: Option<String>,
+    /// Where apps are told that the wearer is.
+    pub apps_location: Option<crate::apps::Location>,
     /// MCP in both directions.
     pub mcp: Mcp,
     /// Folder of the file, where it has one: relative paths in it start there.
@@ -223,6 +225,7 @@ impl Problems<'_> {
         let personality = self.personality(&raw.assistant.personality);
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
+        let user = user::Config { pause_ms: pause_min * 60_000, ..user::Config::default() };
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -242,6 +245,7 @@ impl Problems<'_> {
         let speed = self.between(&raw.voice.speed, "voice.speed", 0.5..=2.0);
         let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
         let apps_url = self.apps_url(&raw.apps.url);
+        let apps_location = self.apps_location(raw.apps.location.as_ref());
         Some(Checked {
             name: raw.name,
             data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
@@ -267,6 +271,7 @@ impl Problems<'_> {
             tool_limits: tools::RateLimits { per_user, per_source },
             store_size_max_mib,
             apps_url,
+            apps_location,
             mcp: raw.mcp,
             folder: Path::new(self.file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf),
         })
@@ -297,6 +302,18 @@ impl Problems<'_> {
             }
         }
         written.get_ref().clone()
+    }
+
+    fn apps_location(
+        &mut self,
+        location: Option<&toml::Spanned<crate::apps::Location>>,
+    ) -> Option<crate::apps::Location> {
+        let given = location?;
+        if !given.get_ref().is_on_earth() {
+            let what = "`apps.location` needs a latitude of -90 to 90, a longitude of -180 to 180, and an accuracy_m from 0 on";
+            self.at(given.span(), what);
+        }
+        Some(*given.get_ref())
     }
 
     fn model(&mut self, model: &raw::Model) -> Option<Model> {
@@ -413,6 +430,20 @@ mod tests {
         }
         let good = check("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", "x.toml").unwrap();
         assert_eq!(good.apps_url.as_deref(), Some("wss://box.lan:8460/app-ws"));
+    }
+
+    #[test]
+    fn the_location_for_apps_is_on_earth() {
+        let of = |values: &str| format!("[apps]\nlocation = {{ {values} }}\n");
+        let good = check(&of("latitude = 52.5, longitude = 13.4"), "x.toml").unwrap().apps_location.unwrap();
+        assert_eq!((good.latitude, good.longitude, good.accuracy_m), (52.5, 13.4, None));
+        for bad in ["latitude = 91, longitude = 0", "latitude = 0, longitude = nan", "latitude = 0"]
+            .into_iter()
+            .chain(["latitude = 0, longitude = 0, accuracy_m = -1", "latitude = 0, longitude = 0, height = 3"])
+        {
+            assert_eq!(problems(&of(bad))[0].0, 2, "{bad}");
+        }
+        assert_eq!(check("", "x.toml").unwrap().apps_location, None);
     }
 
     #[test]

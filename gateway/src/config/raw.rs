@@ -117,6 +117,7 @@ pub(super) struct Store {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Apps {
     pub(super) url: Spanned<String>,
+    pub(super) location: Option<Spanned<crate::apps::Location>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -237,7 +238,7 @@ impl Default for Store {
 
 impl Default for Apps {
     fn default() -> Self {
-        Self { url: unwritten(String::new()) }
+        Self { url: unwritten(String::new()), location: None }
     }
 }
 

@@ -95,6 +95,9 @@ impl Session {
                 self.activity(turn, call_id, &label, state, down)?
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
+            Output::Play { speech, clause, sound, piece, last } => {
+                self.play(speech, clause, sound, piece, last, down)?;
+            }
             Output::Hush { speech } => {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
@@ -189,11 +192,37 @@ impl Session {
         };
         let caption = crop(&text, limits::TEXT_BYTES_MAX).to_owned();
         let new = mouth.speak(speech, turn.id, clause, text, last, &self.address);
+        if new { self.start_speech(speech, turn, &caption, down) } else { Ok(()) }
+    }
+
+    fn start_speech(&mut self, speech: u32, turn: Turn, caption: &str, down: &mut Sender) -> Result<(), LinkError> {
+        self.speech = (speech, turn);
+        let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
+        let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: caption };
+        self.send(down, turn.id, Down::SpeechStart(start)).map(drop)
+    }
+
+    /// A piece of a sound that an app plays.
+    fn play(
+        &mut self,
+        speech: u32,
+        clause: u16,
+        sound: u64,
+        piece: u16,
+        last: bool,
+        down: &mut Sender,
+    ) -> Result<(), LinkError> {
+        let (Some(mouth), Some(sound)) = (&mut self.mouth, self.gate.apps.sound(sound)) else {
+            self.input(Input::SpeechFailed { speech, clause });
+            return Ok(());
+        };
+        let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
+        let (new, failed) = mouth.play(speech, clause, pcm, sound.rate_hz, last);
         if new {
-            self.speech = (speech, turn);
-            let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
-            let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: &caption };
-            self.send(down, turn.id, Down::SpeechStart(start))?;
+            self.start_speech(speech, Turn::default(), "", down)?;
+        }
+        if let Some(failed) = failed {
+            self.input(failed);
         }
         Ok(())
     }

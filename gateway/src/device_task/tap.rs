@@ -42,7 +42,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
         pixels: (drawn && screen.width_px > 0 && screen.height_px > 0).then_some((screen.width_px, screen.height_px)),
         colour: screen.colour_bits > 1,
         microphone: formats.up.is_some(),
-        speaker: formats.down.is_some(),
+        speaker_hz: formats.down.map(|(_, rate_hz)| rate_hz),
         camera: has.sensors.contains(Sensors::CAMERA),
         imu: has.sensors.contains(Sensors::HEAD_POSITION),
         button: has.buttons.contains(Buttons::MAIN),

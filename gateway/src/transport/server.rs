@@ -295,13 +295,14 @@ fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
         Ok(key) => key,
         Err(reply) => return *reply,
     };
+    let headers = apps::socket::Headers::of(request.headers());
     let upgraded = hyper::upgrade::on(&mut request);
     spawn("app", async move {
         match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
             Ok(Ok(upgraded)) => {
                 // Whoever stops the gateway waits for this: apps are told to dial again.
                 let _open = peer.gate.open.token();
-                apps::socket::serve(peer.gate.apps.clone(), upgraded).await;
+                apps::socket::serve(peer.gate.apps.clone(), upgraded, headers).await;
             }
             _ => tracing::debug!(peer = %peer.address, "an app's upgrade came to nothing"),
         }

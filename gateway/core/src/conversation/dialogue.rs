@@ -394,7 +394,7 @@ impl Conversation {
         while self.link.is_up() && !self.is_busy() {
             let now_us = self.cx.now_us();
             let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
-            let Some(Announcement { id, say, show }) = self.notices.take(&mut self.cx, free) else {
+            let Some(Announcement { id, say, show, sound_ms }) = self.notices.take(&mut self.cx, free) else {
                 return;
             };
             let voice_only = matches!(&show, Content::Text { text } if text.is_empty());
@@ -407,6 +407,11 @@ impl Conversation {
                 self.reply.say_only();
             } else {
                 self.reply.show(&mut self.cx, show, Priority::Notice);
+            }
+            if let Some(ms) = sound_ms {
+                let ended = self.reply.play(&mut self.cx, id, ms);
+                self.ended(ended);
+                continue;
             }
             let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
             self.ended(ended);

@@ -162,6 +162,12 @@ impl Reply {
         self.board.suggest(follow_ups);
     }
 
+    /// A recorded sound, and nothing behind it.
+    pub(crate) fn play(&mut self, cx: &mut Context, sound: u64, ms: u32) -> Option<Ended> {
+        self.job.as_mut()?.push_sound(sound, ms);
+        self.go_on(cx)
+    }
+
     /// A question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {

@@ -6,7 +6,7 @@ use super::sentences::Splitter;
 use crate::{
     agent::history::Heard,
     conversation::{Context, Timer},
-    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX},
+    limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     vocab::Turn,
 };
@@ -36,6 +36,8 @@ struct Clause {
     step: usize,
     text: String,
     kind: Kind,
+    /// A piece of this sound, and which one, in place of the text.
+    sound: Option<(u64, u16)>,
     duration_us: Option<u64>,
     state: State,
 }
@@ -163,9 +165,30 @@ impl Job {
             step,
             text,
             kind,
+            sound: None,
             duration_us: None,
             state: State::Waiting,
         }));
+    }
+
+    /// A recorded sound, which is all that is played.
+    pub(super) fn push_sound(&mut self, sound: u64, ms: u32) {
+        let mut left_ms = ms.min(SOUND_MS_MAX);
+        let mut piece = 0;
+        while left_ms > 0 {
+            let piece_ms = left_ms.min(SOUND_PIECE_MS);
+            left_ms -= piece_ms;
+            self.clauses.push(Clause {
+                step: self.step,
+                text: String::new(),
+                kind: Kind::Aside,
+                sound: Some((sound, piece)),
+                duration_us: Some(u64::from(piece_ms) * 1_000),
+                state: State::Waiting,
+            });
+            piece += 1;
+        }
+        self.complete = true;
     }
 
     /// Whether sound of it is on its way or playing.
@@ -190,18 +213,26 @@ impl Job {
         let was_silent = !self.is_speaking();
         while self.released < self.clauses.len() && self.released - self.settled() < CLAUSES_AHEAD_MAX {
             let last = self.complete && self.released + 1 == self.clauses.len();
-            let text = self.clauses.get(self.released).map(|clause| clause.text.clone()).unwrap_or_default();
-            self.speak(cx, next_speech, text, last);
+            let next = self.clauses.get(self.released).map(|clause| (clause.text.clone(), clause.sound));
+            let (text, sound) = next.unwrap_or_default();
+            self.hand_out(cx, next_speech, text, sound, last);
             self.released += 1;
         }
         if self.complete && self.released == self.clauses.len() && self.speech.is_some() && !self.last_told {
-            self.speak(cx, next_speech, String::new(), true);
+            self.hand_out(cx, next_speech, String::new(), None, true);
         }
         self.watch(cx);
         was_silent && self.is_speaking()
     }
 
-    fn speak(&mut self, cx: &mut Context, next_speech: &mut u32, text: String, last: bool) {
+    fn hand_out(
+        &mut self,
+        cx: &mut Context,
+        next_speech: &mut u32,
+        text: String,
+        sound: Option<(u64, u16)>,
+        last: bool,
+    ) {
         let speech = *self.speech.get_or_insert_with(|| {
             *next_speech = next_speech.saturating_add(1);
             *next_speech
@@ -211,12 +242,10 @@ impl Job {
         }
         self.begun = true;
         self.last_told |= last;
-        cx.push(Output::Speak {
-            turn: self.turn,
-            speech,
-            clause: u16::try_from(self.released - self.base).unwrap_or(u16::MAX),
-            text,
-            last,
+        let clause = u16::try_from(self.released - self.base).unwrap_or(u16::MAX);
+        cx.push(match sound {
+            Some((sound, piece)) => Output::Play { speech, clause, sound, piece, last },
+            None => Output::Speak { turn: self.turn, speech, clause, text, last },
         });
     }
 
@@ -371,17 +400,18 @@ impl Job {
         Heard::Part(steps)
     }
 
-    /// Part of the characters that was heard, 0 to 1; 1 where there was nothing to hear.
+    /// Part of the characters, or of a sound, that was heard, 0 to 1; 1 where there was nothing to hear.
     pub(super) fn heard_part(&self) -> f32 {
         let (mut all, mut heard) = (0.0_f32, 0.0_f32);
         for clause in &self.clauses {
             // Lengths are bounded far below what an f32 counts exactly.
-            let chars = f32::from(u16::try_from(clause.text.len()).unwrap_or(u16::MAX));
+            let length = if clause.sound.is_some() { 1 } else { clause.text.len() };
+            let chars = f32::from(u16::try_from(length).unwrap_or(u16::MAX));
             all += chars;
             heard += chars
                 * match clause.state {
                     State::Played => 1.0,
-                    State::Failed if self.readable => 1.0,
+                    State::Failed if self.readable && clause.sound.is_none() => 1.0,
                     State::Partly(part) | State::Cut(part) => part,
                     State::Waiting | State::Failed => 0.0,
                 };

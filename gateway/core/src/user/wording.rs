@@ -33,7 +33,7 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
         say.push_str(&format!(" It was due {ago} ago."));
         shown.push_str(&format!("\n{ago} ago"));
     }
-    Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown } }
+    Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown }, sound_ms: None }
 }
 
 /// "10 minute", "1 hour 30 minute": as it stands before "timer".

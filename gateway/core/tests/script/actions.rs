@@ -136,13 +136,21 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let id = words.get(1).parse().map_err(|_| "which entry?")?;
             let say = words.quoted().unwrap_or_default().to_string();
             let show = Content::Card { title: "Notice".into(), text: say.clone() };
-            input(world, device, Input::Announce(Announcement { id, say, show }))
+            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
         }
         "whisper" => {
             let id = words.get(1).parse().map_err(|_| "which entry?")?;
             let say = words.quoted().unwrap_or_default().to_string();
             let show = Content::Text { text: String::new() };
-            input(world, device, Input::Announce(Announcement { id, say, show }))
+            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
+        }
+        "sound" => {
+            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let ms = words.number_after("for")?.unwrap_or(1_000);
+            let show = Content::Text { text: String::new() };
+            world.sounds.insert(id, ms);
+            let sound_ms = Some(u32::try_from(ms).map_err(|_| "how long?")?);
+            input(world, device, Input::Announce(Announcement { id, say: String::new(), show, sound_ms }))
         }
         "withdraw" => {
             let id = words.get(1).parse().map_err(|_| "which entry?")?;

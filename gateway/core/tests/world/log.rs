@@ -36,6 +36,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         }
         Output::Speak { text, last, clause, .. } if text.is_empty() && *last => format!("speak-end {clause}"),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
+        Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),
         Output::Hush { .. } => "hush".into(),
         Output::Display(DisplayCommand::Show { view, content, priority, duration_ms, .. }) => format!(
             "{} {} \"{}\"{}",

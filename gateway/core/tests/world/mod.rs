@@ -167,6 +167,8 @@ pub struct World {
     pub results_given: BTreeSet<String>,
     /// Every result in a finished turn, by call.
     pub results_kept: BTreeMap<String, usize>,
+    /// Lengths of recorded sounds, by announcement.
+    pub sounds: BTreeMap<u64, Ms>,
 }
 
 /// Something that came out of the core.
@@ -206,6 +208,7 @@ impl World {
             stored_messages: Vec::new(),
             results_given: BTreeSet::new(),
             results_kept: BTreeMap::new(),
+            sounds: BTreeMap::new(),
         }
     }
 

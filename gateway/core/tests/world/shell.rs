@@ -142,7 +142,15 @@ impl World {
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
             Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
-            Output::Speak { speech, clause, text, last, .. } => self.say(device, speech, clause, &text, last),
+            Output::Speak { speech, clause, text, last, .. } => {
+                self.say(device, speech, clause, text.chars().count() as u64 * MS_PER_CHAR, last);
+            }
+            Output::Play { speech, clause, sound, piece, last } => {
+                let piece_ms = u64::from(gateway_core::limits::SOUND_PIECE_MS);
+                let left = self.sounds[&sound] - u64::from(piece) * piece_ms;
+                assert_eq!(last, left <= piece_ms, "the last piece is known");
+                self.say(device, speech, clause, left.min(piece_ms), last);
+            }
             Output::Hush { speech } => {
                 if let Some(playing) = self.devices[device].speech.take_if(|playing| playing.id == speech)
                     && let Some(since) = playing.since
@@ -324,10 +332,10 @@ impl World {
         }
     }
 
-    fn say(&mut self, device: usize, speech: u32, clause: u16, text: &str, last: bool) {
+    fn say(&mut self, device: usize, speech: u32, clause: u16, length: Ms, last: bool) {
         let fails = self.devices[device].tts_fails.contains(&clause);
         // A clause that fails holds the place until its failure was told.
-        let length = if fails { 40 } else { text.chars().count() as u64 * MS_PER_CHAR };
+        let (end_only, length) = (length == 0, if fails { 40 } else { length });
         let generation = self.sequence;
         let playing = self.devices[device].speech.get_or_insert_with(|| Speech {
             id: speech,
@@ -345,7 +353,7 @@ impl World {
             playing.clauses.iter().filter(|(_, length)| *length > 0).count() - playing.done.min(playing.clauses.len());
         assert!(ahead <= 3, "more than two clauses ahead");
         let generation = playing.generation;
-        if text.is_empty() {
+        if end_only {
             self.after(0, Event::Play(device, generation));
         } else if fails {
             self.after(30, Event::To(device, Input::SpeechFailed { speech, clause }));

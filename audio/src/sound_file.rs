@@ -1,0 +1,227 @@
+//! Files of sound that somebody else made: MP3 and WAV, from bytes to mono samples at one rate.
+//!
+//! The bytes may be hostile: whatever they are, the answer is samples or an [`Error`], within a length that the caller
+//! names. Memory is that of the samples that come out; the work is bounded by the bytes that go in.
+
+use std::io::Cursor;
+
+use hound::{SampleFormat, WavReader};
+use nanomp3_core::{Channels, Decoder, MAX_SAMPLES_PER_FRAME};
+
+use crate::resample::{self, Resampler};
+
+/// Bytes of an MP3 that the decoder is shown at once: it believes a frame when it sees those behind it, and the largest
+/// frame has 2.3 kB.
+const WINDOW_BYTES: usize = 64 * 1024;
+/// Kept of a window in which nothing was found: a frame may begin at its end.
+const OVERLAP_BYTES: usize = 16 * 1024;
+/// Bytes of an MP3 in which no frame is found before it is given up. Tags in front are skipped by their length; what is
+/// left is a tag behind, or damage. A search costs far more than decoding.
+const JUNK_BYTES_MAX: usize = 512 * 1024;
+/// Samples that are converted at a time.
+const CHUNK_SAMPLES: usize = 4_096;
+
+/// Why there are no samples.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// Neither of the two formats.
+    #[error("this is neither an MP3 nor a WAV file")]
+    Unknown,
+    /// The format, but not a sound.
+    #[error("the {format} file is damaged: {why}")]
+    Damaged {
+        /// Which format.
+        format: &'static str,
+        /// What is wrong.
+        why: String,
+    },
+    /// Longer than the caller allows.
+    #[error("the sound is longer than {seconds_max} s")]
+    TooLong {
+        /// The limit.
+        seconds_max: u32,
+    },
+    /// A rate that cannot be converted.
+    #[error(transparent)]
+    Rate(#[from] resample::Error),
+}
+
+fn damaged(format: &'static str, why: impl Into<String>) -> Error {
+    Error::Damaged { format, why: why.into() }
+}
+
+/// Decodes a file to mono samples at `rate_hz`. Channels are averaged. A file that breaks off is decoded as far as it
+/// goes.
+///
+/// # Errors
+/// See [`Error`].
+pub fn decode(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> {
+    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE") {
+        return wav(bytes, rate_hz, seconds_max);
+    }
+    let sound = without_tags(bytes);
+    // Eleven bits set begin a frame; what has been tagged as MP3 may have padding before its first one.
+    let begins = matches!(sound, [0xff, second, ..] if second & 0xe0 == 0xe0);
+    if begins || sound.len() < bytes.len() {
+        return mp3(sound, rate_hz, seconds_max);
+    }
+    Err(Error::Unknown)
+}
+
+/// Makes a sound quieter: `volume` is a factor from 0 to 1, and what is no such number counts as 1.
+pub fn attenuate(pcm: &mut [i16], volume: f32) {
+    if !(0.0..1.0).contains(&volume) {
+        return;
+    }
+    for sample in pcm {
+        *sample = (f32::from(*sample) * volume).round() as i16;
+    }
+}
+
+/// What lies behind the ID3v2 tags at a file's beginning: they hold pictures, in which a search would find frames.
+fn without_tags(bytes: &[u8]) -> &[u8] {
+    let mut rest = bytes;
+    while let [b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = rest {
+        // Seven bits in each byte.
+        let length = [a, b, c, d].iter().fold(0, |sum, byte| (sum << 7) | usize::from(**byte & 0x7f));
+        let footer = if flags & 0x10 != 0 { 10 } else { 0 };
+        rest = rest.get(10 + length + footer..).unwrap_or_default();
+    }
+    rest
+}
+
+fn mp3(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> {
+    let mut decoder = Decoder::new();
+    let mut frame = [0i16; MAX_SAMPLES_PER_FRAME];
+    let mut sink: Option<Sink> = None;
+    let mut rest = bytes;
+    let mut junk = 0;
+    while !rest.is_empty() {
+        let window = rest.get(..WINDOW_BYTES).unwrap_or(rest);
+        let (consumed, result) = decoder.decode(window, &mut frame);
+        let searched = result.err().is_some_and(|error| error.frame_info().is_none());
+        let mut taken = consumed.clamp(1, window.len());
+        if searched && window.len() < rest.len() {
+            taken = taken.min(WINDOW_BYTES - OVERLAP_BYTES);
+        }
+        rest = rest.get(taken..).unwrap_or_default();
+        let Ok(info) = result else {
+            junk += taken;
+            if junk > JUNK_BYTES_MAX {
+                break;
+            }
+            continue;
+        };
+        let sink = match &mut sink {
+            Some(sink) => sink,
+            none => none.insert(Sink::new(info.sample_rate, rate_hz, seconds_max)?),
+        };
+        // A frame of another rate is no part of this sound: junk that looks like one, or a second file behind it.
+        if info.sample_rate == sink.from_hz {
+            let channels = if info.channels == Channels::Stereo { 2 } else { 1 };
+            let samples = frame.get(..info.samples_produced * channels).unwrap_or_default();
+            sink.push(samples, channels)?;
+        }
+    }
+    match sink {
+        Some(sink) if sink.frames > 0 => Ok(sink.finish()),
+        _ => Err(damaged("MP3", "no sound was found in it")),
+    }
+}
+
+fn wav(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> {
+    let mut reader = WavReader::new(Cursor::new(bytes)).map_err(|error| damaged("WAV", error.to_string()))?;
+    let spec = reader.spec();
+    let channels = usize::from(spec.channels);
+    if channels == 0 || spec.bits_per_sample == 0 || spec.bits_per_sample > 32 {
+        return Err(damaged("WAV", format!("{channels} channels of {} bits", spec.bits_per_sample)));
+    }
+    let mut sink = Sink::new(spec.sample_rate, rate_hz, seconds_max)?;
+    let shift = i32::from(spec.bits_per_sample) - 16;
+    let mut ended = None;
+    let mut chunk = Vec::with_capacity(CHUNK_SAMPLES * channels);
+    while ended.is_none() {
+        chunk.clear();
+        while chunk.len() < CHUNK_SAMPLES * channels {
+            let sample = match spec.sample_format {
+                SampleFormat::Float => reader.samples::<f32>().next().map(|sample| sample.map(of_float)),
+                SampleFormat::Int => reader.samples::<i32>().next().map(|sample| sample.map(|it| of_int(it, shift))),
+            };
+            match sample {
+                Some(Ok(sample)) => chunk.push(sample),
+                // It breaks off: what there is counts.
+                Some(Err(error)) => ended = Some(error.to_string()),
+                None => ended = Some("it holds no samples".to_owned()),
+            }
+            if ended.is_some() {
+                break;
+            }
+        }
+        sink.push(&chunk, channels)?;
+    }
+    if sink.frames == 0 {
+        return Err(damaged("WAV", ended.unwrap_or_default()));
+    }
+    Ok(sink.finish())
+}
+
+/// Casts from floats clamp what is too large, and take what is no number for silence.
+fn of_float(sample: f32) -> i16 {
+    (sample * 32_767.0).round() as i16
+}
+
+fn of_int(sample: i32, shift: i32) -> i16 {
+    let scaled = if shift >= 0 { sample >> shift } else { sample << -shift };
+    scaled.clamp(i16::MIN.into(), i16::MAX.into()) as i16
+}
+
+/// Takes interleaved samples, and makes mono of another rate of them.
+struct Sink {
+    from_hz: u32,
+    to_hz: u32,
+    resampler: Resampler,
+    out: Vec<i16>,
+    mono: Vec<i16>,
+    /// Samples of each channel that came.
+    frames: u64,
+    seconds_max: u32,
+}
+
+impl Sink {
+    fn new(from_hz: u32, to_hz: u32, seconds_max: u32) -> Result<Self, Error> {
+        let resampler = Resampler::new(from_hz, to_hz)?;
+        Ok(Self { from_hz, to_hz, resampler, out: Vec::new(), mono: Vec::new(), frames: 0, seconds_max })
+    }
+
+    fn push(&mut self, samples: &[i16], channels: usize) -> Result<(), Error> {
+        self.mono.clear();
+        let mean = |frame: &[i16]| {
+            let sum: i64 = frame.iter().map(|sample| i64::from(*sample)).sum();
+            (sum / frame.len().max(1) as i64) as i16
+        };
+        self.mono.extend(samples.chunks_exact(channels.max(1)).map(mean));
+        self.frames += self.mono.len() as u64;
+        if self.frames > u64::from(self.from_hz) * u64::from(self.seconds_max) {
+            return Err(Error::TooLong { seconds_max: self.seconds_max });
+        }
+        self.resampler.push(&self.mono, &mut self.out);
+        Ok(())
+    }
+
+    /// The whole sound, without the filter's delay.
+    fn finish(mut self) -> Vec<i16> {
+        if self.from_hz == self.to_hz {
+            return self.out;
+        }
+        self.resampler.push(&vec![0; self.resampler.tail_samples()], &mut self.out);
+        let delay = ((self.resampler.delay_us() * u64::from(self.to_hz) + 500_000) / 1_000_000) as usize;
+        let length = self.frames * u64::from(self.to_hz) / u64::from(self.from_hz);
+        self.out.drain(..delay.min(self.out.len()));
+        self.out.truncate(usize::try_from(length).unwrap_or(usize::MAX));
+        self.out
+    }
+}
+
+#[cfg(test)]
+#[path = "sound_file_tests.rs"]
+mod tests;

@@ -1,0 +1,185 @@
+//! Sound that 3.x of the SDK sends over its socket: `session.speaker.createStream()`.
+//!
+//! An app announces a stream, asks that it be played, sends pieces of an MP3 as binary frames and ends it. It is played
+//! when it has ended: the pieces are gathered until then.
+
+use std::collections::BTreeMap;
+
+use super::speech::Wanted;
+
+/// Bytes in front of each piece: the stream's number as text.
+const NUMBER_BYTES: usize = 36;
+/// Streams of one app that are open at once; the SDK itself opens one.
+const STREAMS_MAX: usize = 2;
+/// Bytes of one stream, as MentraOS keeps them.
+const STREAM_BYTES_MAX: usize = 2_000_000;
+/// Where an app is told that its stream can be heard. Nobody fetches it.
+const PATH: &str = "/api/audio/stream/";
+
+/// A stream that is being gathered.
+#[derive(Default)]
+struct Stream {
+    bytes: Vec<u8>,
+    too_long: bool,
+    wish: Option<(String, Wanted)>,
+    ended: bool,
+}
+
+/// A stream that is whole and wanted.
+#[derive(Debug, PartialEq)]
+pub(super) struct Whole {
+    /// The app's number of the request to play it.
+    pub(super) request: String,
+    /// How.
+    pub(super) wanted: Wanted,
+    /// The file, or why there is none.
+    pub(super) file: Result<Vec<u8>, String>,
+}
+
+/// The streams of one socket.
+#[derive(Default)]
+pub(super) struct Relay(BTreeMap<String, Stream>);
+
+impl Relay {
+    /// Opens a stream; the address to play it from, or why not.
+    pub(super) fn start(&mut self, number: &str) -> Result<String, String> {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if number.len() != NUMBER_BYTES || !number.bytes().all(fits) {
+            return Err(format!("a stream's number has {NUMBER_BYTES} letters, digits and dashes"));
+        }
+        if self.0.len() >= STREAMS_MAX && !self.0.contains_key(number) {
+            return Err(format!("at most {STREAMS_MAX} streams are open at once"));
+        }
+        self.0.insert(number.to_owned(), Stream::default());
+        Ok(format!("https://gateway{PATH}{number}"))
+    }
+
+    /// Whether an address is that of a stream.
+    pub(super) fn owns(url: &str) -> bool {
+        url.contains(PATH)
+    }
+
+    /// Asks for a stream to be played.
+    pub(super) fn play(&mut self, request: String, wanted: Wanted) -> Option<Whole> {
+        let number = wanted.url.rsplit('/').next().unwrap_or_default().to_owned();
+        match self.0.get_mut(&number) {
+            Some(stream) => {
+                stream.wish = Some((request, wanted));
+                self.whole(&number)
+            }
+            None => Some(Whole { request, wanted, file: Err("no such stream is open".to_owned()) }),
+        }
+    }
+
+    /// A piece. What belongs to no stream is dropped.
+    pub(super) fn push(&mut self, frame: &[u8]) {
+        let Some((number, piece)) = frame.split_at_checked(NUMBER_BYTES) else { return };
+        let Some(stream) = std::str::from_utf8(number).ok().and_then(|number| self.0.get_mut(number)) else { return };
+        if stream.ended || stream.too_long {
+            return;
+        }
+        if stream.bytes.len() + piece.len() > STREAM_BYTES_MAX {
+            stream.too_long = true;
+            stream.bytes = Vec::new();
+            return;
+        }
+        stream.bytes.extend_from_slice(piece);
+    }
+
+    /// No piece follows.
+    pub(super) fn end(&mut self, number: &str) -> Option<Whole> {
+        self.0.get_mut(number)?.ended = true;
+        self.whole(number)
+    }
+
+    /// What is gathered on a track, or on any, is not wanted any more; the requests that nobody will answer otherwise.
+    pub(super) fn stop(&mut self, track: Option<u8>) -> Vec<String> {
+        let mut stopped = Vec::new();
+        self.0.retain(|_, stream| {
+            let Some((request, wanted)) = &stream.wish else { return track.is_some() };
+            let stays = track.is_some() && wanted.track != track;
+            if !stays {
+                stopped.push(request.clone());
+            }
+            stays
+        });
+        stopped
+    }
+
+    fn whole(&mut self, number: &str) -> Option<Whole> {
+        if !self.0.get(number).is_some_and(|stream| stream.ended && stream.wish.is_some()) {
+            return None;
+        }
+        let stream = self.0.remove(number)?;
+        let (request, wanted) = stream.wish?;
+        let file = if stream.too_long {
+            Err(format!("a stream has at most {STREAM_BYTES_MAX} bytes"))
+        } else {
+            Ok(stream.bytes)
+        };
+        Some(Whole { request, wanted, file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NUMBER: &str = "01234567-89ab-cdef-0123-456789abcdef";
+
+    fn wanted(url: String) -> Wanted {
+        Wanted { url, volume: 1.0, alone: true, track: Some(1) }
+    }
+
+    fn piece(bytes: &[u8]) -> Vec<u8> {
+        [NUMBER.as_bytes(), bytes].concat()
+    }
+
+    #[test]
+    fn a_stream_is_whole_when_it_is_wanted_and_has_ended() {
+        let mut relay = Relay::default();
+        let url = relay.start(NUMBER).unwrap();
+        assert!(Relay::owns(&url) && !Relay::owns("https://x/a.mp3"));
+        assert_eq!(relay.play("r".into(), wanted(url.clone())), None);
+        relay.push(&piece(b"ab"));
+        relay.push(&piece(b"c"));
+        relay.push(b"short");
+        let whole = relay.end(NUMBER).unwrap();
+        assert_eq!((whole.request.as_str(), whole.file), ("r", Ok(b"abc".to_vec())));
+        // It is gone with that.
+        assert_eq!(relay.end(NUMBER), None);
+        assert!(relay.play("r2".into(), wanted(url)).unwrap().file.is_err());
+    }
+
+    #[test]
+    fn streams_are_bounded() {
+        let mut relay = Relay::default();
+        let url = relay.start(NUMBER).unwrap();
+        relay.play("r".into(), wanted(url));
+        for _ in 0..3 {
+            relay.push(&piece(&[0; 900_000]));
+        }
+        relay.push(&piece(b"late"));
+        assert!(relay.end(NUMBER).unwrap().file.unwrap_err().contains("at most"));
+        for bad in ["", "short", &"x/".repeat(18), &"é".repeat(18)] {
+            assert!(relay.start(bad).is_err(), "{bad}");
+        }
+        for last in 0..STREAMS_MAX {
+            relay.start(&format!("{}{last}", &NUMBER[..35])).unwrap();
+        }
+        assert!(relay.start(NUMBER).is_err());
+    }
+
+    #[test]
+    fn what_is_stopped_is_forgotten_and_its_request_named() {
+        let mut relay = Relay::default();
+        let url = relay.start(NUMBER).unwrap();
+        relay.play("r".into(), wanted(url));
+        assert!(relay.stop(Some(2)).is_empty());
+        assert_eq!(relay.stop(Some(1)), ["r"]);
+        assert_eq!(relay.end(NUMBER), None);
+        relay.start(NUMBER).unwrap();
+        assert!(relay.stop(None).is_empty());
+        assert_eq!(relay.end(NUMBER), None);
+    }
+}
