@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript, Turn,
-    VoiceFact,
+    AnsweredBy, AppEvent, Approval, ApprovalChoice, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript,
+    Turn, VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -93,10 +93,17 @@ pub enum Input {
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator; spoken answers arrive as transcripts.
     ApprovalAnswered {
-        /// Number of the entry or the question.
+        /// Number of the question.
         id: u64,
         /// The answer.
         choice: ApprovalChoice,
+        /// By which of the two ways.
+        by: AnsweredBy,
+    },
+    /// Whoever wished for the call does not wait for it any more.
+    ApprovalWithdrawn {
+        /// Number of the question.
+        id: u64,
     },
     /// A mini-app of the wearer's does something with these glasses.
     App(AppEvent),
@@ -216,6 +223,25 @@ pub enum UserInput {
     },
     /// Forget the conversation.
     ClearHistory,
+    /// A call from outside needs the wearer's consent.
+    ApprovalAsked {
+        /// The question.
+        approval: Approval,
+        /// Whether an operator is there who can answer where no device is.
+        watched: bool,
+    },
+    /// An operator answers a question that no device has.
+    ApprovalAnswered {
+        /// Number of the question.
+        id: u64,
+        /// The answer.
+        choice: ApprovalChoice,
+    },
+    /// Whoever wished for the call does not wait for it any more.
+    ApprovalWithdrawn {
+        /// Number of the question.
+        id: u64,
+    },
 }
 
 /// When an entry is due.

@@ -8,7 +8,7 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
         ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
         VoiceFact,
     },
@@ -129,6 +129,7 @@ fn input() -> impl Strategy<Value = Input> {
         2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
+            reference: 1,
             tool: "tool".into(),
             question: "Really?".into(),
             arguments_hash: 1,
@@ -136,7 +137,8 @@ fn input() -> impl Strategy<Value = Input> {
         })),
         12 => app().prop_map(Input::App),
         1 => any::<bool>().prop_map(|up| Input::Look { up }),
-        1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No } }),
+        1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No }, by: AnsweredBy::Tap }),
+        1 => (0_u64..3).prop_map(|id| Input::ApprovalWithdrawn { id }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say })),
     ]
 }
@@ -187,7 +189,7 @@ impl Debts {
             match output {
                 Output::RequestTurn { turn } => *self.turns.entry(turn).or_default() += 1,
                 Output::RunTool { turn, call } => *self.calls.entry((turn, call.id)).or_default() += 1,
-                Output::ApprovalSettled { .. } => self.settled += 1,
+                Output::ApprovalSettled(_) => self.settled += 1,
                 Output::Announced { .. } => self.announced += 1,
                 Output::TurnDone { turn, messages, .. } => {
                     *self.done.entry(turn).or_default() += 1;
@@ -365,6 +367,20 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),
         Just(UserInput::ClearHistory),
+        (0_u64..6, any::<bool>(), any::<u32>()).prop_map(|(id, watched, ms)| UserInput::ApprovalAsked {
+            approval: Approval {
+                id,
+                turn: Turn::default(),
+                reference: 1,
+                tool: "tool".into(),
+                question: "Really?".into(),
+                arguments_hash: 1,
+                expires_ms: ms % 60_000,
+            },
+            watched,
+        }),
+        (0_u64..6).prop_map(|id| UserInput::ApprovalAnswered { id, choice: ApprovalChoice::Yes }),
+        (0_u64..6).prop_map(|id| UserInput::ApprovalWithdrawn { id }),
     ]
 }
 

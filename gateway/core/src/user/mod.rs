@@ -2,6 +2,7 @@
 //! whose device has the turn.
 
 mod history;
+mod questions;
 mod schedule;
 mod turns;
 mod wording;
@@ -14,6 +15,7 @@ use alloc::{
 
 use self::{
     history::History,
+    questions::Questions,
     schedule::{Schedule, State},
     turns::Turns,
 };
@@ -21,7 +23,7 @@ use crate::{
     input::{Due, ScheduleEntry, ScheduleKind, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
-    vocab::{Message, Timestamp, Turn},
+    vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, Timestamp, Turn},
 };
 
 /// Settings of a user. Times are in milliseconds.
@@ -48,6 +50,8 @@ pub enum Timer {
     TurnHeld,
     /// A timer or reminder is due, or is to be told or dropped again.
     Schedule,
+    /// No operator answered a question.
+    ApprovalExpired,
 }
 
 /// The machine of one user. The contract is that of
@@ -63,6 +67,7 @@ pub struct User {
     history: History,
     schedule: Schedule,
     turns: Turns,
+    questions: Questions,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
 }
@@ -80,6 +85,7 @@ impl User {
             history: History::default(),
             schedule: Schedule::default(),
             turns: Turns::default(),
+            questions: Questions::default(),
             devices: Vec::new(),
         }
     }
@@ -111,6 +117,15 @@ impl User {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
             }
+            UserInput::ApprovalAsked { approval, watched } => self.approval_asked(approval, watched),
+            UserInput::ApprovalAnswered { id, choice } => {
+                let settled = self.questions.settle(id, choice.into(), AnsweredBy::Operator);
+                self.out.extend(settled.map(UserOutput::ApprovalSettled));
+            }
+            UserInput::ApprovalWithdrawn { id } => {
+                let settled = self.questions.settle(id, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+                self.out.extend(settled.map(UserOutput::ApprovalSettled));
+            }
         }
         self.go_on();
     }
@@ -129,14 +144,10 @@ impl User {
     /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
     /// clock, and why.
     pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
-        let schedule = self.schedule.deadline(self.now);
-        let turn = self.turns.deadline();
-        match (schedule, turn) {
-            (Some(at_us), Some(held_us)) if held_us < at_us => Some((held_us, Timer::TurnHeld)),
-            (Some(at_us), _) => Some((at_us, Timer::Schedule)),
-            (None, Some(held_us)) => Some((held_us, Timer::TurnHeld)),
-            (None, None) => None,
-        }
+        let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, Timer::Schedule));
+        let turn = self.turns.deadline().map(|at_us| (at_us, Timer::TurnHeld));
+        let question = self.questions.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
+        [schedule, turn, question].into_iter().flatten().min_by_key(|(at_us, _)| *at_us)
     }
 
     /// Time has passed.
@@ -151,6 +162,8 @@ impl User {
             self.persist(Record::Entry(entry));
         }
         self.turns.expire(self.now.mono_us);
+        let expired = self.questions.expire(self.now.mono_us);
+        self.out.extend(expired.into_iter().map(UserOutput::ApprovalSettled));
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
             self.out.push_back(UserOutput::Grant { device, turn, history: self.history.for_model() });
@@ -169,6 +182,9 @@ impl User {
         }
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device.clone());
+            for approval in self.questions.take_all() {
+                self.out.push_back(UserOutput::Ask { device: Some(device.clone()), approval });
+            }
         }
         for item in &mut self.schedule.items {
             if let State::Ringing(ringing) = &mut item.state {
@@ -201,6 +217,24 @@ impl User {
         if !messages.is_empty() {
             self.history.push(messages.iter().cloned());
             self.persist(Record::Messages(messages));
+        }
+    }
+}
+
+/// Consent to calls from outside.
+impl User {
+    fn approval_asked(&mut self, approval: Approval, watched: bool) {
+        if let Some(device) = self.devices.first().cloned() {
+            self.out.push_back(UserOutput::Ask { device: Some(device), approval });
+        } else if !watched {
+            let settled = approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody);
+            self.out.push_back(UserOutput::ApprovalSettled(settled));
+        } else {
+            let asked = match self.questions.keep(self.now, approval.clone()) {
+                Ok(()) => UserOutput::Ask { device: None, approval },
+                Err(settled) => UserOutput::ApprovalSettled(settled),
+            };
+            self.out.push_back(asked);
         }
     }
 }

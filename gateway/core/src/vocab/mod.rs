@@ -12,7 +12,7 @@ mod turn;
 mod voice;
 
 pub use app::{AppEvent, AppKind};
-pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
+pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement};
 pub use device::{DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Bitmap, Content, DisplayCommand, Priority, View};
 pub use message::{Message, Part, Role};
