@@ -98,7 +98,6 @@ pub async fn start(config: Checked) -> Result<Running> {
     let engines = Engines::load(&config).await?;
     let model = models::chat_model(&config.model)?;
     let roster = Arc::new(Roster::default());
-    let users = Arc::new(Users::new(store.clone(), roster.clone()));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
@@ -106,6 +105,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let apps = Host::new(store.clone(), roster.clone(), installed.clone(), &config.language, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
+    let users = Users::new(store.clone(), roster.clone(), questions.clone());
     let ports = Ports {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::spawn,
+    effects::{questions::Questions, spawn},
     mail::Mail,
     roster::Roster,
     store::{self, EntryRecord, MessageRecord, Store, Write},
@@ -44,13 +44,16 @@ pub enum UserMail {
 pub struct Users {
     store: Store,
     roster: Arc<Roster>,
+    questions: Arc<Questions>,
     tasks: Mutex<BTreeMap<String, mpsc::Sender<UserMail>>>,
 }
 
 impl Users {
     /// No task runs yet.
-    pub fn new(store: Store, roster: Arc<Roster>) -> Self {
-        Self { store, roster, tasks: Mutex::default() }
+    pub fn new(store: Store, roster: Arc<Roster>, questions: Arc<Questions>) -> Arc<Self> {
+        let users = Arc::new(Self { store, roster, questions: questions.clone(), tasks: Mutex::default() });
+        questions.set_users(&users);
+        users
     }
 
     /// Starts the tasks of all users that have paired a device, so that what is due is told even
@@ -84,6 +87,7 @@ impl Users {
             machine: User::new(user::Config::default()),
             store: self.store.clone(),
             roster: self.roster.clone(),
+            questions: self.questions.clone(),
             address: address.clone(),
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
@@ -123,6 +127,7 @@ struct Task {
     machine: User,
     store: Store,
     roster: Arc<Roster>,
+    questions: Arc<Questions>,
     address: mpsc::Sender<UserMail>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
@@ -199,6 +204,8 @@ impl Task {
                     drop(reply.send(Err(reason)));
                 }
             }
+            UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
+            UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
     }

@@ -28,6 +28,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::SwitchTool { .. } => "tools allow or deny",
         Request::Usage { .. } => "usage",
         Request::Approvals | Request::WatchApprovals => "approvals",
+        Request::Decisions { .. } => "decisions",
         Request::AnswerApproval { yes: true, .. } => "approve",
         Request::AnswerApproval { yes: false, .. } => "deny",
         Request::Mcp { .. } => "mcp",
@@ -83,6 +84,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
         Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
+        Request::Decisions { user, since_wall_ms } => tools::decisions(gate, user.as_deref(), since_wall_ms).await,
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };

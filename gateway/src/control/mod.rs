@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::tools::ledger::Usage;
+use ::tools::ledger::{Record, Usage};
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub enum Request {
     SwitchTool { user: String, name: String, on: bool },
     /// What tools were used for, by one user or by all, since a moment.
     Usage { user: Option<String>, since_wall_ms: i64 },
+    /// Decisions about calls, by one user or by all, since a moment.
+    Decisions { user: Option<String>, since_wall_ms: i64 },
     /// Questions that wait for a wearer's answer.
     Approvals,
     /// The same, then every question and every answer as it comes: one answer a line, until the client leaves.
@@ -81,6 +83,8 @@ pub enum Answer {
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// What tools were used for, by user.
     Usage { users: BTreeMap<String, Vec<Usage>> },
+    /// Calls that were asked about and what was decided, newest first.
+    Decisions { decisions: Vec<Record> },
     /// Questions to wearers, oldest first.
     Approvals { approvals: Vec<Event> },
     /// Not done; why and what to do.
