@@ -30,8 +30,8 @@ use tools::{
     executor::{Books, CallContext, Executor},
     intents::{Intent, Journal, Past},
     ports::{
-        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes, PortError,
-        Ports, Schedule, Style,
+        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
+        PortError, Ports, Schedule, Style,
     },
     registry::{Registry, Scope, Source},
     runner::{RunContext, Runner},

@@ -131,9 +131,9 @@ async fn a_wish_by_text_is_answered_by_text_tap_and_operator() {
     let wiper = Wiper::plant(&world);
     let mut glasses = world.glasses("wss", "glasses").await;
     let mut runs = 0;
-    for (by, yes) in [AnsweredBy::Text, AnsweredBy::Tap, AnsweredBy::Operator].into_iter().flat_map(|by| {
-        [(by, true), (by, false)]
-    }) {
+    for (by, yes) in
+        [AnsweredBy::Text, AnsweredBy::Tap, AnsweredBy::Operator].into_iter().flat_map(|by| [(by, true), (by, false)])
+    {
         text(&mut glasses, "wipe the shopping list").await;
         let (number, _) = asked(&mut glasses).await;
         assert_eq!(wiper.runs(), runs, "before the answer");

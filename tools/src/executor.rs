@@ -11,7 +11,9 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn};
+use gateway_core::vocab::{
+    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn,
+};
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -107,13 +109,13 @@ impl Executor {
     pub fn with_books(registry: Arc<Registry>, ports: Ports, books: Books) -> Self {
         let rates = Rates::new(books.limits, Arc::clone(&ports.clock));
         Self {
+            secrets: registry.secrets().clone(),
             registry,
             ports,
             journal: books.journal,
             ledger: books.ledger,
             switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
-            secrets: Secrets::default(),
             running: Running::default(),
             order: Order::default(),
             next: Arc::default(),
@@ -164,7 +166,9 @@ impl Executor {
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
         let mut result = reply::finish(result, template);
         self.secrets.blot_result(&mut result);
-        if let (Some(ledger), Some(tool)) = (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked)) {
+        if let (Some(ledger), Some(tool)) =
+            (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked))
+        {
             let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
             ledger.record(Record {
                 wall_ms: began.wall_ms,

@@ -18,8 +18,8 @@ use crate::{
     executor::{CallContext, Executor},
     matching,
     ports::{
-        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Ports,
-        Schedule, Style,
+        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes,
+        PortError, Ports, Schedule, Style,
     },
     registry::Registry,
 };

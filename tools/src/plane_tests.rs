@@ -10,8 +10,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AnsweredBy, 
-    ApprovalOutcome, Attachment, ClientClass, ErrorCode, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec,
+use gateway_core::vocab::{
+    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, RateLimit, ToolCall, ToolFlags, ToolResult,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 

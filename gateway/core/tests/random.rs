@@ -8,9 +8,9 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
-        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
-        VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode,
+        FailureKind, ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage,
+        View, VoiceFact,
     },
 };
 use proptest::prelude::*;

@@ -60,7 +60,10 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     for (user, tools) in users {
         if !arguments.json {
             println!("{user}");
-            println!("  {:>6} {:>6} {:>6} {:>6} {:>9} {:>9}  tool", "calls", "failed", "asked", "agreed", "mean ms", "KiB");
+            println!(
+                "  {:>6} {:>6} {:>6} {:>6} {:>9} {:>9}  tool",
+                "calls", "failed", "asked", "agreed", "mean ms", "KiB"
+            );
         }
         for tool in tools {
             if arguments.json {

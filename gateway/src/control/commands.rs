@@ -23,7 +23,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
         Request::Apps { wish } => apps::name(wish),
-        Request::Tools { .. } => "tools list",
+        Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
         Request::Usage { .. } => "usage",
@@ -81,6 +81,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         }
         Request::Apps { wish } => apps::carry_out(gate, wish).await,
         Request::Tools { user } => tools::list(gate, &user),
+        Request::ToolReports => Ok(tools::reports(gate)),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
         Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,

@@ -42,6 +42,8 @@ pub enum Request {
     Apps { wish: apps::Wish },
     /// The tools that a user is offered.
     Tools { user: String },
+    /// What could not be carried over from the definitions of apps and MCP servers.
+    ToolReports,
     /// Call a tool as a user.
     CallTool { user: String, name: String, arguments: serde_json::Value },
     /// Switch a tool on or off for a user.
@@ -79,6 +81,8 @@ pub enum Answer {
     Tried { tried: apps::Tried },
     /// Tools, in the order of their names.
     Tools { tools: Vec<Offered> },
+    /// What could not be carried over, by source.
+    ToolReports { reports: Vec<(String, Vec<String>)> },
     /// What a tool answered; attachments are described, not given.
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// What tools were used for, by user.

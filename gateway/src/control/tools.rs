@@ -42,6 +42,11 @@ pub(super) fn list(gate: &Gate, user: &str) -> Result<Answer, String> {
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
 }
 
+pub(super) fn reports(gate: &Gate) -> Answer {
+    let reports = gate.registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes)).collect();
+    Answer::ToolReports { reports }
+}
+
 pub(super) async fn call(gate: &Gate, user: String, name: String, arguments: Value) -> Result<Answer, String> {
     check_name(&user)?;
     let context = CallContext {

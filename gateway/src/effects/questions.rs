@@ -151,8 +151,7 @@ impl Questions {
         let Some(open) = self.open().remove(&id) else {
             return;
         };
-        let bound =
-            open.event.device == device && open.arguments_hash == arguments_hash && open.reference == reference;
+        let bound = open.event.device == device && open.arguments_hash == arguments_hash && open.reference == reference;
         let outcome = if bound { outcome } else { ApprovalOutcome::Denied };
         if !bound {
             tracing::warn!(id, device, "a decision does not belong to its question: denied");

@@ -4,8 +4,8 @@ use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     vocab::{
-        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Content, DisplaySize, ErrorCode, FailureKind, ToolResult,
-        Turn, View, VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Content, DisplaySize, ErrorCode, FailureKind,
+        ToolResult, Turn, View, VoiceFact,
     },
 };
 
