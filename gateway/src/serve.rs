@@ -107,7 +107,6 @@ pub async fn start(config: Checked) -> Result<Running> {
     let engines = Engines::load(&config).await?;
     let models = ranks::set_up(&config.ranks, &Arc::new(Router::new(config.router)))?;
     let roster = Arc::new(Roster::default());
-    let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config)));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
@@ -119,6 +118,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let apps = Host::new(store.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
+    let users = Users::new(store.clone(), roster.clone(), questions.clone(), user_config(&config));
     let personalities = Arc::new(Personalities::new(&config.personality));
     let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
     let skills = Arc::new(Folders::new(skill_folders.collect()));

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::{memory, spawn},
+    effects::{memory, questions::Questions, spawn},
     mail::Mail,
     roster::Roster,
     spending,
@@ -47,6 +47,7 @@ pub enum UserMail {
 pub struct Users {
     store: Store,
     roster: Arc<Roster>,
+    questions: Arc<Questions>,
     config: user::Config,
     tasks: Mutex<Tasks>,
 }
@@ -60,8 +61,10 @@ struct Tasks {
 
 impl Users {
     /// No task runs yet.
-    pub fn new(store: Store, roster: Arc<Roster>, config: user::Config) -> Self {
-        Self { store, roster, config, tasks: Mutex::default() }
+    pub fn new(store: Store, roster: Arc<Roster>, questions: Arc<Questions>, config: user::Config) -> Arc<Self> {
+        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, tasks: Mutex::default() });
+        questions.set_users(&users);
+        users
     }
 
     /// Ends a user's task and starts no other one until [`admit`](Self::admit).
@@ -127,6 +130,7 @@ impl Users {
             machine: User::new(self.config.clone()),
             store: self.store.clone(),
             roster: self.roster.clone(),
+            questions: self.questions.clone(),
             address: address.clone(),
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
@@ -172,6 +176,7 @@ struct Task {
     machine: User,
     store: Store,
     roster: Arc<Roster>,
+    questions: Arc<Questions>,
     address: mpsc::Sender<UserMail>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
@@ -251,6 +256,8 @@ impl Task {
                     drop(reply.send(Err(reason)));
                 }
             }
+            UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
+            UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
     }

@@ -30,8 +30,8 @@ use tools::{
     executor::{Books, CallContext, Executor},
     intents::{Intent, Journal, Past},
     ports::{
-        Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes, PortError,
-        Ports, Schedule, Style,
+        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
+        PortError, Ports, Schedule, Style,
     },
     registry::{Registry, Scope, Source},
     runner::{RunContext, Runner},
@@ -87,8 +87,8 @@ impl DeviceCall for Nobody {
 
 #[async_trait]
 impl Consent for Nobody {
-    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> ApprovalOutcome {
-        ApprovalOutcome::Denied
+    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> Decision {
+        ApprovalOutcome::Denied.into()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Integration tests.
 
+mod approvals;
 mod apps;
 mod ask;
 mod bad_input;

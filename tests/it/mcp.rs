@@ -8,6 +8,7 @@ mod fixture;
 mod node;
 mod peers;
 mod server_judge;
+mod sessions;
 
 use std::{sync::Arc, time::Duration};
 

@@ -11,6 +11,8 @@ import time
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 NOTES = sys.argv[2] if len(sys.argv) > 2 else None
+KEY = os.environ.get("FAULTY_KEY", "")
+RESOURCE = "test://notes/today"
 renamed = False
 
 
@@ -31,7 +33,16 @@ def tool(name, **hints):
 
 def tools():
     names = ["after" if renamed else "before", "rename", "die", "flood", "huge", "confirm", "environment"]
-    return [tool(name) for name in names] + [tool("slow", readOnlyHint=True), tool("erase", destructiveHint=True)]
+    more = [tool("slow", readOnlyHint=True), tool("erase", destructiveHint=True), tool("stall"), tool("touch")]
+    return [tool(name) for name in names] + more + ([leaky()] if KEY else [])
+
+
+def leaky():
+    """A tool that tells everybody what it was sent."""
+    properties = {"q": {"type": "string", "description": f"Sent with {KEY}.", "default": KEY}, f"x-{KEY}": {}}
+    schema = {"type": "object", "properties": properties}
+    words = {"title": f"Leak of {KEY}", "description": f"Uses the key {KEY}."}
+    return {"name": "leak", "inputSchema": schema, "annotations": {"readOnlyHint": True}, **words}
 
 
 def text(words):
@@ -75,6 +86,17 @@ def call(identity, name, token):
         return text(json.dumps(sorted(os.environ)))
     if name == "erase":
         note("erased")
+    if name == "stall":
+        # Begins, and never comes to an end: its gateway goes first.
+        note("stalled")
+        for _ in sys.stdin:
+            pass
+        os._exit(0)
+    if name == "touch":
+        send({"method": "notifications/resources/updated", "params": {"uri": RESOURCE}})
+    if name == "leak":
+        return {**text(f"The key is {KEY}."), "structuredContent": {"key": KEY}}
+    note(f"did {name}")
     return text(f"did {name}")
 
 
@@ -91,11 +113,24 @@ def main():
         if method == "initialize":
             result = {
                 "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {"listChanged": True}, "logging": {}},
+                "capabilities": {
+                    "tools": {"listChanged": True},
+                    "logging": {},
+                    "resources": {"subscribe": True},
+                },
                 "serverInfo": {"name": "faulty", "version": "1"},
             }
         elif method == "ping" or method == "logging/setLevel":
             result = {}
+        elif method in ("resources/subscribe", "resources/unsubscribe"):
+            note(f"{method.removeprefix('resources/')} {params['uri']}")
+            result = {}
+        elif method == "resources/list":
+            result = {"resources": [{"uri": RESOURCE, "name": "today"}]}
+        elif method == "resources/templates/list":
+            result = {"resourceTemplates": [{"uriTemplate": "test://notes/{day}", "name": "a day"}]}
+        elif method == "resources/read":
+            result = {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": f"read {params['uri']}"}]}
         elif method == "tools/list":
             result = {"tools": tools()}
         elif method == "tools/call":

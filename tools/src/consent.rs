@@ -22,6 +22,12 @@ pub(crate) fn question(tool: &Registered, arguments: &Value) -> String {
     format!("May I use {}? {first}.", tool.spec.name)
 }
 
+/// What the wearer is told before a question about a call that belongs to no turn: it was somebody else's wish.
+pub(crate) fn from_outside(question: &str, by_client: bool) -> String {
+    let whose = if by_client { "A connected program asks" } else { "Somebody at the gateway asks" };
+    cut(&format!("{whose}: {question}"), MESSAGE_BYTES_MAX)
+}
+
 /// Fills `{property}`. A value is one short line in quotation marks, so that what an argument says
 /// cannot be taken for what the house says.
 fn fill(template: &str, arguments: &Value) -> String {
@@ -54,7 +60,7 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
         ApprovalOutcome::Approved => return None,
         ApprovalOutcome::Denied => (ErrorCode::ApprovalDenied, "The wearer said no."),
         ApprovalOutcome::Expired => {
-            (ErrorCode::ApprovalExpired, "The wearer did not answer in time; nothing was done.")
+            (ErrorCode::ApprovalExpired, "The wearer was not there or did not answer in time; nothing was done.")
         }
         ApprovalOutcome::Cancelled => return Some(cancelled()),
     };

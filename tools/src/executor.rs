@@ -11,9 +11,10 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use gateway_core::vocab::{ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn};
+use gateway_core::vocab::{
+    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn,
+};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -23,17 +24,19 @@ use crate::{
     caller::Caller,
     consent::{self, cancelled},
     intents::{self, Entry, Intent, Journal, Past, Running},
-    ledger::{Ledger, Record},
+    ledger::{Approval, Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
     order::Order,
     permissions::{self, AllOn, Switches},
-    ports::{ConsentRequest, PortError, Ports},
+    ports::{ConsentRequest, Decision, PortError, Ports},
     rates::{Limits, Rates},
     registry::{Registered, Registry, Snapshot, Source, Specs},
     reply,
     runner::RunContext,
     secret::Secrets,
 };
+
+pub use crate::canonical::arguments_hash;
 
 /// Where a call comes from.
 #[derive(Clone, Debug)]
@@ -90,6 +93,7 @@ pub struct Executor {
 #[derive(Default)]
 struct Facts {
     asked: bool,
+    approval: Option<Approval>,
     bytes_in: u64,
 }
 
@@ -105,13 +109,13 @@ impl Executor {
     pub fn with_books(registry: Arc<Registry>, ports: Ports, books: Books) -> Self {
         let rates = Rates::new(books.limits, Arc::clone(&ports.clock));
         Self {
+            secrets: registry.secrets().clone(),
             registry,
             ports,
             journal: books.journal,
             ledger: books.ledger,
             switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
-            secrets: Secrets::default(),
             running: Running::default(),
             order: Order::default(),
             next: Arc::default(),
@@ -162,7 +166,9 @@ impl Executor {
         let template = tool.as_deref().and_then(|tool| tool.spec.reply.as_deref());
         let mut result = reply::finish(result, template);
         self.secrets.blot_result(&mut result);
-        if let (Some(ledger), Some(tool)) = (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent)) {
+        if let (Some(ledger), Some(tool)) =
+            (&self.ledger, tool.filter(|tool| tool.spec.flags.persistent || facts.asked))
+        {
             let took_us = self.ports.clock.now().mono_us.saturating_sub(began.mono_us);
             ledger.record(Record {
                 wall_ms: began.wall_ms,
@@ -175,6 +181,7 @@ impl Executor {
                 took_ms: took_us / 1_000,
                 error: result.error.as_ref().map(|error| error.code),
                 asked: facts.asked,
+                approval: facts.approval,
                 bytes_in: facts.bytes_in,
                 bytes_out: bytes_of(&result),
             });
@@ -267,7 +274,12 @@ impl Executor {
         }
         if tool.spec.flags.requires_approval {
             facts.asked = true;
-            if let Some(refused) = self.ask(&context, tool, &call).await {
+            let began_us = self.ports.clock.now().mono_us;
+            let Decision { outcome, by, device } = self.ask(&context, tool, &call).await;
+            let now = self.ports.clock.now();
+            let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
+            facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
+            if let Some(refused) = consent::refusal(outcome) {
                 return refused;
             }
         }
@@ -341,9 +353,9 @@ impl Executor {
         Arc::new(offered.only(sees))
     }
 
-    /// Asks the wearer; a refusal where there was no yes.
-    async fn ask(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<ToolResult> {
-        let request = ConsentRequest {
+    /// Asks the wearer.
+    async fn ask(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Decision {
+        let mut request = ConsentRequest {
             user: context.user.clone(),
             device: context.device.clone(),
             turn: context.turn,
@@ -358,22 +370,24 @@ impl Executor {
             if let Some(caller) = &context.caller
                 && let Some(outcome) = caller.consent(&request, &context.cancel).await
             {
-                return outcome;
+                return Decision { outcome, by: AnsweredBy::Client, device: String::new() };
+            }
+            if request.turn == Turn::default() {
+                request.question = consent::from_outside(&request.question, context.caller.is_some());
             }
             self.ports.consent.ask(request, context.cancel.clone()).await
         };
         let limit = Duration::from_millis(CONSENT_MS_MAX);
-        let outcome = tokio::select! {
+        tokio::select! {
             biased;
-            () = context.cancel.cancelled() => ApprovalOutcome::Cancelled,
-            outcome = timeout(limit, AssertUnwindSafe(asking).catch_unwind()) => {
+            () = context.cancel.cancelled() => ApprovalOutcome::Cancelled.into(),
+            decision = timeout(limit, AssertUnwindSafe(asking).catch_unwind()) => match decision {
+                Ok(Ok(decision)) => decision,
                 // A question that broke counts as a refusal: nothing runs without a yes.
-                outcome.map_or(ApprovalOutcome::Expired, |settled| {
-                    settled.unwrap_or(ApprovalOutcome::Denied)
-                })
-            }
-        };
-        consent::refusal(outcome)
+                Ok(Err(_panic)) => ApprovalOutcome::Denied.into(),
+                Err(_elapsed) => ApprovalOutcome::Expired.into(),
+            },
+        }
     }
 
     /// Makes sure that the tool's app runs. Whether it had to be started for this call.
@@ -450,42 +464,6 @@ fn bytes_of(result: &ToolResult) -> u64 {
     });
     let data = result.data.as_ref().map_or(0, |data| data.to_string().len());
     (result.content.len() + data + attached.sum::<usize>()) as u64
-}
-
-/// Binds a consent to a tool and exactly these arguments: the first eight bytes of SHA-256 over
-/// the name, a zero byte, and the arguments with sorted keys.
-pub fn arguments_hash(tool: &str, arguments: &Value) -> u64 {
-    let mut canonical = String::new();
-    write_canonical(arguments, &mut canonical);
-    let digest = Sha256::new().chain_update(tool).chain_update([0]).chain_update(canonical).finalize();
-    digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
-}
-
-/// Sorted keys whatever the map behind `Value` is. Depth was limited before.
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Array(items) => {
-            out.push('[');
-            for item in items {
-                write_canonical(item, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields.iter().collect();
-            sorted.sort_by_key(|(key, _)| *key);
-            out.push('{');
-            for (key, item) in sorted {
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write_canonical(item, out);
-                out.push(',');
-            }
-            out.push('}');
-        }
-        scalar => out.push_str(&scalar.to_string()),
-    }
 }
 
 #[cfg(test)]

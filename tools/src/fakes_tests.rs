@@ -18,8 +18,8 @@ use crate::{
     executor::{CallContext, Executor},
     matching,
     ports::{
-        Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Ports,
-        Schedule, Style,
+        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes,
+        PortError, Ports, Schedule, Style,
     },
     registry::Registry,
 };
@@ -219,11 +219,11 @@ impl DeviceCall for World {
 
 #[async_trait]
 impl Consent for World {
-    async fn ask(&self, request: ConsentRequest, _cancel: CancellationToken) -> ApprovalOutcome {
+    async fn ask(&self, request: ConsentRequest, _cancel: CancellationToken) -> Decision {
         self.asked.lock().unwrap().push(request);
         let after = *self.consent_after.lock().unwrap();
         tokio::time::sleep(after).await;
-        *self.consent.lock().unwrap()
+        (*self.consent.lock().unwrap()).into()
     }
 }
 

@@ -10,6 +10,7 @@ pub mod arguments;
 mod attempt;
 pub mod builtin;
 pub mod caller;
+mod canonical;
 pub mod catalogue;
 mod consent;
 pub mod definition;

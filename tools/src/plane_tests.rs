@@ -11,7 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use gateway_core::vocab::{
-    ApprovalOutcome, Attachment, ClientClass, ErrorCode, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec,
+    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, RateLimit, ToolCall, ToolFlags, ToolResult,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -452,10 +453,15 @@ async fn every_persistent_call_is_recorded_and_no_other() {
     let failed = cut(ToolFlags { requires_approval: true, ..CHANGING }, Act::Panic).await;
     assert_eq!(failed[0].error, Some(ErrorCode::ExecutionError));
     assert!(failed[0].asked);
+    let approval = failed[0].approval.as_ref().expect("a decision");
+    assert_eq!((approval.outcome, approval.by), (ApprovalOutcome::Approved, AnsweredBy::Nobody));
+    // A decision is recorded whatever it was about.
+    let read = cut(ToolFlags { requires_approval: true, persistent: false, ..READING }, done()).await;
+    assert_eq!(read.len(), 1);
 
     let usage = ledger::usage(records.iter().cloned().chain(failed.iter().cloned()));
     let [usage] = usage.as_slice() else { panic!("{usage:?}") };
-    assert_eq!((usage.calls, usage.failed), (2, 1));
+    assert_eq!((usage.calls, usage.failed, usage.asked, usage.approved), (2, 1, 1, 1));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ApprovalOutcome, DisplaySize, Timestamp, ToolResult, Turn};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Timestamp, ToolResult, Turn};
 use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -184,7 +184,7 @@ pub struct ConsentRequest {
     pub user: String,
     /// The device on which the call was wished for; only there it can be agreed to.
     pub device: String,
-    /// The turn that the call belongs to.
+    /// The turn that the call belongs to; [`Turn::default`]: none, and any device of the user may be asked.
     pub turn: Turn,
     /// The call.
     pub call_id: String,
@@ -198,12 +198,30 @@ pub struct ConsentRequest {
     pub arguments_hash: u64,
 }
 
+/// How a question was settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Yes, no, or neither.
+    pub outcome: ApprovalOutcome,
+    /// By whom, and how.
+    pub by: AnsweredBy,
+    /// The device that was asked; empty: none.
+    pub device: String,
+}
+
+impl From<ApprovalOutcome> for Decision {
+    /// An outcome that nobody brought about.
+    fn from(outcome: ApprovalOutcome) -> Self {
+        Self { outcome, by: AnsweredBy::Nobody, device: String::new() }
+    }
+}
+
 /// Questions to the wearer.
 #[async_trait]
 pub trait Consent: Send + Sync {
     /// Asks, and waits until the question is settled. When `cancel` fires, the question is taken
     /// back and the outcome is `Cancelled`.
-    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome;
+    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> Decision;
 }
 
 /// The life of mini-apps.

@@ -21,6 +21,7 @@ use crate::{
     permissions, phrases,
     runner::Runner,
     schema::Schema,
+    secret::Secrets,
 };
 
 /// Who provides tools.
@@ -187,6 +188,9 @@ pub struct Registry {
     snapshots: Mutex<BTreeMap<(String, String), Arc<Snapshot>>>,
     changes: watch::Sender<u64>,
     store: OnceLock<Arc<dyn CatalogueStore>>,
+    secrets: Secrets,
+    /// What could not be carried over, by source.
+    reports: Mutex<BTreeMap<Source, Vec<String>>>,
 }
 
 impl Default for Registry {
@@ -204,7 +208,28 @@ impl Registry {
             snapshots: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
             store: OnceLock::new(),
+            secrets: Secrets::default(),
+            reports: Mutex::default(),
         }
+    }
+
+    /// The secrets that are blotted out of all definitions on the way in, and by the executor out of all results.
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// Keeps what could not be carried over from the definitions of a source, in place of what was kept before.
+    pub fn report(&self, source: &Source, notes: Vec<String>) {
+        let mut reports = lock(&self.reports);
+        match notes.is_empty() {
+            true => drop(reports.remove(source)),
+            false => drop(reports.insert(source.clone(), notes)),
+        }
+    }
+
+    /// What could not be carried over, by source; sources without losses are left out.
+    pub fn reports(&self) -> Vec<(Source, Vec<String>)> {
+        lock(&self.reports).iter().map(|(source, notes)| (source.clone(), notes.clone())).collect()
     }
 
     /// A catalogue of everything that is compiled in.
@@ -242,6 +267,9 @@ impl Registry {
         }
         let mut tools = BTreeMap::new();
         for (spec, local_name) in named {
+            let Some(spec) = self.secrets.blotted(spec) else {
+                continue;
+            };
             let schema = check(&spec)?;
             let tool = Arc::new(Registered {
                 local_name,
@@ -311,6 +339,7 @@ impl Registry {
     /// Takes back what a source has offered in a scope, for good: what only does not answer at the
     /// moment stays registered. `None` when there was nothing.
     pub fn unregister(&self, source: &Source, scope: &Scope) -> Option<u64> {
+        lock(&self.reports).remove(source);
         let _writer = lock(&self.writer);
         let old = self.catalogue();
         let mut sets = old.sets.clone();

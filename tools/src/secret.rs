@@ -6,7 +6,7 @@ use std::{
 };
 
 use gateway_core::vocab::{Content, ToolResult};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::limits::{SECRET_BYTES_MIN, SECRETS_MAX};
@@ -68,6 +68,26 @@ impl Secrets {
     /// The text without any of the secrets.
     pub fn blot(&self, text: &mut String) {
         blot(&self.0.read().unwrap_or_else(PoisonError::into_inner), text);
+    }
+
+    /// The value without any of the secrets, keys of objects included.
+    pub fn blot_value(&self, value: &mut Value) {
+        let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if !kept.is_empty() {
+            blot_value(&kept, value);
+        }
+    }
+
+    /// The same for anything that has a JSON form. What would be no such thing any more without its secret is given
+    /// back as `None`.
+    pub(crate) fn blotted<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
+        if self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return Some(value);
+        }
+        let before = serde_json::to_value(&value).ok()?;
+        let mut after = before.clone();
+        self.blot_value(&mut after);
+        if after == before { Some(value) } else { serde_json::from_value(after).ok() }
     }
 
     /// The result without any of the secrets.

@@ -2,6 +2,9 @@
 //!
 //! A question is bound to its turn and to the hash of the arguments that were asked about. Silence
 //! is a no. A yes that was begun before the question was put is not an answer to it.
+//!
+//! A call from outside of any turn has no place in an answer: its question waits until nobody
+//! speaks, and is the only one while it stands.
 
 use alloc::collections::VecDeque;
 
@@ -10,13 +13,15 @@ use crate::{
     floor::commands,
     limits::QUESTIONS_MAX,
     output::Output,
-    vocab::{Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
+    vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
 /// The machine of this module. The first question is the one that stands.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     questions: VecDeque<Question>,
+    /// From outside, until nobody speaks. For how long they wait, whoever asked decides.
+    outside: VecDeque<Approval>,
 }
 
 #[derive(Debug)]
@@ -35,6 +40,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) started_us: u64,
     /// Whether it may be the assistant's own voice, and so the words of a tool.
     pub(crate) echo: bool,
+    /// Said or typed.
+    pub(crate) by: AnsweredBy,
 }
 
 impl Approvals {
@@ -45,10 +52,9 @@ impl Approvals {
 
     /// Takes a question; returns whether it is to be put now.
     pub(crate) fn handle_asked(&mut self, cx: &mut Context, approval: Approval) -> bool {
-        let known = self.questions.iter().any(|question| question.approval.id == approval.id);
         // An id that stands for other arguments already would make the answer ambiguous.
-        if known || self.questions.len() >= QUESTIONS_MAX {
-            settle(cx, &approval, ApprovalOutcome::Denied);
+        if self.knows(approval.id) || self.questions.len() >= QUESTIONS_MAX {
+            settle(cx, &approval, ApprovalOutcome::Denied, AnsweredBy::Nobody);
             return false;
         }
         self.questions.push_back(Question { approval, put_us: None });
@@ -57,6 +63,30 @@ impl Approvals {
             self.put(cx);
         }
         first
+    }
+
+    /// Takes a question from outside, which waits for [`Self::put_outside`].
+    pub(crate) fn handle_outside(&mut self, cx: &mut Context, approval: Approval) {
+        if self.knows(approval.id) || self.outside.len() >= QUESTIONS_MAX {
+            return settle(cx, &approval, ApprovalOutcome::Denied, AnsweredBy::Nobody);
+        }
+        self.outside.push_back(approval);
+    }
+
+    /// Nobody speaks: puts the next question from outside, where there is one and none stands.
+    pub(crate) fn put_outside(&mut self, cx: &mut Context) -> Option<&Approval> {
+        if !self.questions.is_empty() {
+            return None;
+        }
+        let approval = self.outside.pop_front()?;
+        self.questions.push_back(Question { approval, put_us: None });
+        self.put(cx);
+        self.standing()
+    }
+
+    fn knows(&self, id: u64) -> bool {
+        let mut asked = self.questions.iter().map(|question| &question.approval).chain(&self.outside);
+        asked.any(|approval| approval.id == id)
     }
 
     /// Whether the question that stands has not reached the wearer.
@@ -83,31 +113,62 @@ impl Approvals {
             true => ApprovalOutcome::Approved,
             false => ApprovalOutcome::Denied,
         };
-        self.settle_first(cx, outcome)
+        self.settle_first(cx, outcome, answer.by)
     }
 
     /// Answered by tap or by an operator.
-    pub(crate) fn handle_answered(&mut self, cx: &mut Context, id: u64, choice: ApprovalChoice) -> Option<Approval> {
-        let index = self.questions.iter().position(|question| question.approval.id == id)?;
+    pub(crate) fn handle_answered(
+        &mut self,
+        cx: &mut Context,
+        id: u64,
+        choice: ApprovalChoice,
+        by: AnsweredBy,
+    ) -> Option<Approval> {
         // Only what was put to the wearer can be answered.
-        if index != 0 {
-            return None;
+        self.standing().filter(|approval| approval.id == id)?;
+        self.settle_first(cx, choice.into(), by)
+    }
+
+    /// Nobody waits for the answer any more. Returns the question where it stood.
+    pub(crate) fn handle_withdrawn(&mut self, cx: &mut Context, id: u64) -> Option<Approval> {
+        if self.standing().is_some_and(|approval| approval.id == id) {
+            return self.settle_first(cx, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }
-        let outcome = match choice {
-            ApprovalChoice::Yes => ApprovalOutcome::Approved,
-            ApprovalChoice::No => ApprovalOutcome::Denied,
-        };
-        self.settle_first(cx, outcome)
+        if let Some(index) = self.questions.iter().position(|question| question.approval.id == id)
+            && let Some(question) = self.questions.remove(index)
+        {
+            settle(cx, &question.approval, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+        }
+        if let Some(index) = self.outside.iter().position(|approval| approval.id == id)
+            && let Some(approval) = self.outside.remove(index)
+        {
+            settle(cx, &approval, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+        }
+        None
     }
 
     pub(crate) fn handle_expired(&mut self, cx: &mut Context) -> Option<Approval> {
-        self.settle_first(cx, ApprovalOutcome::Expired)
+        self.settle_first(cx, ApprovalOutcome::Expired, AnsweredBy::Nobody)
     }
 
-    /// The turn has ended: nothing of it may be consented to any more.
+    /// The turn has ended, or the wearer turned to something else: nothing that was put may be
+    /// consented to any more.
     pub(crate) fn cancel_all(&mut self, cx: &mut Context) {
-        for question in self.questions.drain(..) {
-            settle(cx, &question.approval, ApprovalOutcome::Cancelled);
+        self.end_all(cx, ApprovalOutcome::Cancelled);
+    }
+
+    /// The wearer is gone: questions from outside stay without an answer.
+    pub(crate) fn give_up(&mut self, cx: &mut Context) {
+        self.end_all(cx, ApprovalOutcome::Expired);
+        for approval in self.outside.drain(..) {
+            settle(cx, &approval, ApprovalOutcome::Expired, AnsweredBy::Nobody);
+        }
+    }
+
+    fn end_all(&mut self, cx: &mut Context, from_outside: ApprovalOutcome) {
+        for Question { approval, .. } in self.questions.drain(..) {
+            let outcome = if approval.is_from_outside() { from_outside } else { ApprovalOutcome::Cancelled };
+            settle(cx, &approval, outcome, AnsweredBy::Nobody);
         }
         cx.release(Priority::Approval);
         cx.disarm(Timer::ApprovalExpired);
@@ -116,8 +177,10 @@ impl Approvals {
     /// Puts the first question to the wearer; its time begins now.
     fn put(&mut self, cx: &mut Context) {
         if let Some(question) = self.questions.front_mut() {
-            // Who has a display sees it at once. Who has none, hears it in its turn.
-            question.put_us = (cx.display.is_some() || !cx.speaker).then(|| cx.now_us());
+            // Who has a display sees it at once. Who has none, hears it in its turn; and what comes out of the blue
+            // counts once it was heard, since a yes of that moment may be meant for somebody else.
+            let seen = cx.display.is_some() && !question.approval.is_from_outside();
+            question.put_us = (seen || !cx.speaker).then(|| cx.now_us());
             let Approval { tool, question: text, expires_ms, .. } = &question.approval;
             cx.arm(Timer::ApprovalExpired, *expires_ms);
             let card = Content::Card { title: tool.clone(), text: text.clone() };
@@ -126,17 +189,23 @@ impl Approvals {
         }
     }
 
-    fn settle_first(&mut self, cx: &mut Context, outcome: ApprovalOutcome) -> Option<Approval> {
+    fn settle_first(&mut self, cx: &mut Context, outcome: ApprovalOutcome, by: AnsweredBy) -> Option<Approval> {
         let question = self.questions.pop_front()?;
         cx.disarm(Timer::ApprovalExpired);
         cx.release(Priority::Approval);
-        settle(cx, &question.approval, outcome);
+        settle(cx, &question.approval, outcome, by);
         self.put(cx);
         Some(question.approval)
     }
 }
 
 /// Tells the executor how a question ended.
-pub(crate) fn settle(cx: &mut Context, approval: &Approval, outcome: ApprovalOutcome) {
-    cx.push(Output::ApprovalSettled { id: approval.id, outcome, arguments_hash: approval.arguments_hash });
+pub(crate) fn settle(cx: &mut Context, approval: &Approval, outcome: ApprovalOutcome, by: AnsweredBy) {
+    cx.push(Output::ApprovalSettled(approval.settled(outcome, by)));
+}
+
+/// A question that reached nobody is settled.
+pub(crate) fn refuse(cx: &mut Context, approval: &Approval) {
+    let outcome = if approval.is_from_outside() { ApprovalOutcome::Expired } else { ApprovalOutcome::Cancelled };
+    settle(cx, approval, outcome, AnsweredBy::Nobody);
 }

@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceFacts, DeviceInfo, Means, Message, ModelEvent,
-    ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
+    AnsweredBy, AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceFacts, DeviceInfo, Means, Message,
+    ModelEvent, ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -111,10 +111,17 @@ pub enum Input {
     ApprovalAsked(Approval),
     /// Answered by tap or by an operator; spoken answers arrive as transcripts.
     ApprovalAnswered {
-        /// Number of the entry or the question.
+        /// Number of the question.
         id: u64,
         /// The answer.
         choice: ApprovalChoice,
+        /// By which of the two ways.
+        by: AnsweredBy,
+    },
+    /// Whoever wished for the call does not wait for it any more.
+    ApprovalWithdrawn {
+        /// Number of the question.
+        id: u64,
     },
     /// How the glasses are, as far as they have told.
     Status(DeviceFacts),
@@ -264,6 +271,25 @@ pub enum UserInput {
     NewConversation,
     /// The store has erased the conversation: it is not told to a model any more.
     HistoryErased,
+    /// A call from outside needs the wearer's consent.
+    ApprovalAsked {
+        /// The question.
+        approval: Approval,
+        /// Whether an operator is there who can answer where no device is.
+        watched: bool,
+    },
+    /// An operator answers a question that no device has.
+    ApprovalAnswered {
+        /// Number of the question.
+        id: u64,
+        /// The answer.
+        choice: ApprovalChoice,
+    },
+    /// Whoever wished for the call does not wait for it any more.
+    ApprovalWithdrawn {
+        /// Number of the question.
+        id: u64,
+    },
 }
 
 /// What a user's models took on one day.

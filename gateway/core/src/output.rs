@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     input::{Announcement, ScheduleEntry, Spending},
     vocab::{
-        Approval, ApprovalOutcome, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Service, Shortage,
+        Approval, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Service, Settlement, Shortage,
         ToolCall, TranscriptKind, Turn, Usage,
     },
 };
@@ -173,14 +173,7 @@ pub enum Output {
     /// Put the question to the wearer's display.
     AskApproval(Approval),
     /// The question is settled; the executor goes on.
-    ApprovalSettled {
-        /// Number of the entry or the question.
-        id: u64,
-        /// How it ended.
-        outcome: ApprovalOutcome,
-        /// The arguments that the decision is bound to: the executor compares before it runs.
-        arguments_hash: u64,
-    },
+    ApprovalSettled(Settlement),
     /// The turn is over; `messages` hold what was said and what was heard.
     TurnDone {
         /// The turn that it belongs to.
@@ -329,6 +322,15 @@ pub enum UserOutput {
         /// What to tell.
         announcement: Announcement,
     },
+    /// Put the question to the wearer on this device; `None`: to an operator, since no device is there.
+    Ask {
+        /// The device.
+        device: Option<String>,
+        /// The question.
+        approval: Approval,
+    },
+    /// A question that no device has is settled.
+    ApprovalSettled(Settlement),
 }
 
 /// What is kept of a user.

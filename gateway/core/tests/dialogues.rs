@@ -76,6 +76,11 @@ fn approvals() {
 }
 
 #[test]
+fn outside() {
+    run("outside.txt");
+}
+
+#[test]
 fn links() {
     run("links.txt");
 }

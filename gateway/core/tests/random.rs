@@ -8,9 +8,9 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize, ErrorCode,
-        FailureKind, Means, ModelEvent, ModelOutcome, Service, Shortage, StopReason, Timestamp, ToolCall, ToolResult,
-        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize,
+        ErrorCode, FailureKind, Means, ModelEvent, ModelOutcome, Service, Shortage, StopReason, Timestamp, ToolCall,
+        ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -153,6 +153,7 @@ fn input() -> impl Strategy<Value = Input> {
         2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
+            reference: 1,
             tool: "tool".into(),
             question: "Really?".into(),
             arguments_hash: 1,
@@ -160,7 +161,8 @@ fn input() -> impl Strategy<Value = Input> {
         })),
         12 => app().prop_map(Input::App),
         1 => any::<bool>().prop_map(|up| Input::Look { up }),
-        1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No } }),
+        1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No }, by: AnsweredBy::Tap }),
+        1 => (0_u64..3).prop_map(|id| Input::ApprovalWithdrawn { id }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| {
             let sound_ms = say.is_empty().then_some(25_000);
             Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say, sound_ms })
@@ -216,7 +218,7 @@ impl Debts {
                 Output::RunTool { turn, call } => {
                     *self.calls.entry((Turn { revision: 0, ..turn }, call.id)).or_default() += 1;
                 }
-                Output::ApprovalSettled { .. } => self.settled += 1,
+                Output::ApprovalSettled(_) => self.settled += 1,
                 Output::Announced { .. } => self.announced += 1,
                 Output::TurnDone { turn, messages, .. } => {
                     let turn = Turn { revision: 0, ..turn };
@@ -404,6 +406,20 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         Just(UserInput::ClearHistory),
         Just(UserInput::NewConversation),
         Just(UserInput::HistoryErased),
+        (0_u64..6, any::<bool>(), any::<u32>()).prop_map(|(id, watched, ms)| UserInput::ApprovalAsked {
+            approval: Approval {
+                id,
+                turn: Turn::default(),
+                reference: 1,
+                tool: "tool".into(),
+                question: "Really?".into(),
+                arguments_hash: 1,
+                expires_ms: ms % 60_000,
+            },
+            watched,
+        }),
+        (0_u64..6).prop_map(|id| UserInput::ApprovalAnswered { id, choice: ApprovalChoice::Yes }),
+        (0_u64..6).prop_map(|id| UserInput::ApprovalWithdrawn { id }),
     ]
 }
 

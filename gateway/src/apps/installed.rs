@@ -153,7 +153,10 @@ impl Installed {
     fn offer(&self, app: &Arc<App>) -> Result<u64, RegisterError> {
         let named = app.tools.iter().map(|tool| (tool.spec.clone(), tool.local_name.clone())).collect();
         let runner = Arc::new(AppRunner::new(app.clone(), self.client.clone()));
-        self.registry.register_named(Source::App(app.package.clone()), Scope::Global, named, runner)
+        let source = Source::App(app.package.clone());
+        let revision = self.registry.register_named(source.clone(), Scope::Global, named, runner)?;
+        self.registry.report(&source, app.lost.clone());
+        Ok(revision)
     }
 
     fn withdraw(&self, package: &str) {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
+use super::usage::{Since, parse_since};
 use crate::{
     config::Checked,
     control::{
@@ -35,6 +36,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Show what was decided, newest first: who answered, how, and when.
+    History {
+        /// Whose; default: everybody's.
+        #[arg(long)]
+        user: Option<String>,
+        /// How far back: a number and `m`, `h` or `d`, or `all`.
+        #[arg(long, default_value = "30d", value_parser = parse_since)]
+        since: Since,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
     /// Agree in the wearer's place: the call goes ahead with exactly these arguments.
     Approve {
         /// Number of the question.
@@ -48,13 +61,17 @@ enum Command {
 }
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
-    let request = match arguments.command {
-        Command::Watch { json } => {
+    let request = match &arguments.command {
+        Command::History { user, since, json } => {
+            let request = Request::Decisions { user: user.clone(), since_wall_ms: since.wall_ms() };
+            return history(ask(&config.data_dir, &request)?, *json);
+        }
+        &Command::Watch { json } => {
             return follow(&config.data_dir, &Request::WatchApprovals, |answer| show(answer, json));
         }
         Command::List { .. } => Request::Approvals,
-        Command::Approve { id } => Request::AnswerApproval { id, yes: true },
-        Command::Deny { id } => Request::AnswerApproval { id, yes: false },
+        &Command::Approve { id } => Request::AnswerApproval { id, yes: true },
+        &Command::Deny { id } => Request::AnswerApproval { id, yes: false },
     };
     match ask(&config.data_dir, &request)? {
         Answer::Done { message } => println!("{message}"),
@@ -65,6 +82,36 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
         answer => bail!("unexpected answer: {answer:?}"),
     }
     Ok(())
+}
+
+fn history(answer: Answer, json: bool) -> Result<()> {
+    let Answer::Decisions { decisions } = answer else {
+        bail!("unexpected answer: {answer:?}");
+    };
+    if decisions.is_empty() && !json {
+        println!("no recorded decisions");
+    }
+    let mut out = std::io::stdout().lock();
+    for record in decisions {
+        let Some(approval) = &record.approval else { continue };
+        if json {
+            writeln!(out, "{}", serde_json::to_string(&record)?)?;
+            continue;
+        }
+        let time = jiff::Timestamp::from_millisecond(approval.wall_ms).unwrap_or_default();
+        let (outcome, by) = (word(&approval.outcome), word(&approval.by));
+        let device = if approval.device.is_empty() { "none" } else { &approval.device };
+        let seconds = approval.took_ms as f64 / 1_000.0;
+        writeln!(out, "{time:.0}  {outcome} by {by} after {seconds:.1} s  {}", record.tool)?;
+        writeln!(out, "    user {}, glasses {device}, source {}", record.user, record.source)?;
+    }
+    Ok(())
+}
+
+/// A word of the vocabulary as it is written.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 /// False where nobody reads any more.
@@ -82,9 +129,10 @@ fn line(event: &Event, json: bool) -> String {
     }
     let Event { id, time, user, device, source, capability, function, parameters, message, .. } = event;
     match &event.outcome {
-        Some(outcome) => format!("{id}  {time}  {outcome}"),
+        Some(outcome) => format!("{id}  {time}  {outcome} by {}", event.by.as_deref().unwrap_or("nobody")),
         None => format!(
-            "{id}  {time}  {message}\n    {source} {capability}: {function} {parameters}\n    user {user}, glasses {device}"
+            "{id}  {time}  {message}\n    {source} {capability}: {function} {parameters}\n    user {user}, glasses {}",
+            if device.is_empty() { "none: only an operator can answer" } else { device }
         ),
     }
 }

@@ -33,6 +33,9 @@ enum Command {
         /// Everything, one JSON object a line.
         #[arg(long)]
         json: bool,
+        /// Instead of the tools: what could not be carried over from the definitions of apps and MCP servers.
+        #[arg(long)]
+        reports: bool,
     },
     /// Call a tool, with everything that surrounds a call: limits, questions, the ledger.
     Call {
@@ -75,7 +78,11 @@ enum Command {
 pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
     let data_dir = &config.data_dir;
     match arguments.command {
-        Command::List { user, json } => match client::ask(data_dir, &Request::Tools { user })? {
+        Command::List { json, reports: true, .. } => match client::ask(data_dir, &Request::ToolReports)? {
+            Answer::ToolReports { reports } => report(&reports, json),
+            answer => bail!("unexpected answer: {answer:?}"),
+        },
+        Command::List { user, json, .. } => match client::ask(data_dir, &Request::Tools { user })? {
             Answer::Tools { tools } => list(&tools, json),
             answer => bail!("unexpected answer: {answer:?}"),
         },
@@ -107,6 +114,21 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         Command::Allow { name, user } => switch(config, Request::SwitchTool { user, name, on: true }),
         Command::Deny { name, user } => switch(config, Request::SwitchTool { user, name, on: false }),
     }
+}
+
+fn report(reports: &[(String, Vec<String>)], json: bool) -> Result<()> {
+    for (source, notes) in reports {
+        if json {
+            println!("{}", json!({"source": source, "notes": notes}));
+        } else {
+            println!("{source}");
+            notes.iter().for_each(|note| println!("  {note}"));
+        }
+    }
+    if reports.is_empty() && !json {
+        println!("every definition was carried over whole");
+    }
+    Ok(())
 }
 
 fn switch(config: &Checked, request: Request) -> Result<()> {

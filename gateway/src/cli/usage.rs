@@ -24,9 +24,16 @@ pub(super) struct Arguments {
 
 /// How far back, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Since(Option<i64>);
+pub(super) struct Since(Option<i64>);
 
-fn parse_since(text: &str) -> Result<Since, String> {
+impl Since {
+    /// The moment, in milliseconds since the Unix epoch.
+    pub(super) fn wall_ms(self) -> i64 {
+        self.0.map_or(i64::MIN, |ms| clock::wall_ms().saturating_sub(ms))
+    }
+}
+
+pub(super) fn parse_since(text: &str) -> Result<Since, String> {
     if text == "all" {
         return Ok(Since(None));
     }
@@ -42,8 +49,7 @@ fn parse_since(text: &str) -> Result<Since, String> {
 }
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
-    let since_wall_ms = arguments.since.0.map_or(i64::MIN, |ms| clock::wall_ms().saturating_sub(ms));
-    let request = Request::Usage { user: arguments.user.clone(), since_wall_ms };
+    let request = Request::Usage { user: arguments.user.clone(), since_wall_ms: arguments.since.wall_ms() };
     let Answer::Usage { users } = ask(&config.data_dir, &request)? else {
         bail!("unexpected answer");
     };
@@ -54,7 +60,10 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     for (user, tools) in users {
         if !arguments.json {
             println!("{user}");
-            println!("  {:>6} {:>6} {:>9} {:>9}  tool", "calls", "failed", "mean ms", "KiB");
+            println!(
+                "  {:>6} {:>6} {:>6} {:>6} {:>9} {:>9}  tool",
+                "calls", "failed", "asked", "agreed", "mean ms", "KiB"
+            );
         }
         for tool in tools {
             if arguments.json {
@@ -63,7 +72,8 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
             }
             let mean_ms = tool.took_ms as f64 / tool.calls.max(1) as f64;
             let kib = tool.bytes as f64 / 1024.0;
-            println!("  {:>6} {:>6} {mean_ms:>9.1} {kib:>9.1}  {}", tool.calls, tool.failed, tool.tool);
+            let (calls, failed, asked, agreed) = (tool.calls, tool.failed, tool.asked, tool.approved);
+            println!("  {calls:>6} {failed:>6} {asked:>6} {agreed:>6} {mean_ms:>9.1} {kib:>9.1}  {}", tool.tool);
         }
     }
     Ok(())

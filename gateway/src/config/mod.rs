@@ -1,6 +1,7 @@
 //! The configuration: raw TOML, checked once, no doubts afterwards.
 
 mod budgets;
+mod display;
 mod mcp;
 mod raw;
 
@@ -349,7 +350,10 @@ impl Problems<'_> {
         if instructions.is_empty() && *raw.model.kind.get_ref() != ModelKind::Offline {
             INSTRUCTIONS.clone_into(&mut instructions);
         }
+        let (display, display_interval_ms) = self.display(&raw.display);
         conversation::Config {
+            display,
+            display_interval_ms,
             wake_phrases: phrases.iter().map(|phrase| phrase.to_lowercase()).collect(),
             always_listening: hearing.always_listening,
             follow_up_ms: self.between(&hearing.follow_up_ms, "hearing.follow_up_ms", 0..=300_000),
@@ -444,6 +448,25 @@ mod tests {
             assert_eq!(problems(&of(bad))[0].0, 2, "{bad}");
         }
         assert_eq!(check("", "x.toml").unwrap().apps_location, None);
+    }
+
+    #[test]
+    fn the_display_has_its_figures_within_bounds() {
+        let text = "[display]\ninterval_ms = 1000\nboot_ms = 0\ncaptions = true\ncaption_ms = 5000\n";
+        let conversation = check(text, "x.toml").unwrap().conversation;
+        let display = conversation.display;
+        assert_eq!((conversation.display_interval_ms, display.boot_ms, display.caption_ms), (1_000, 0, 5_000));
+        assert!(display.captions);
+        for (line, words) in [
+            ("interval_ms = 10", "between 50 and 10000"),
+            ("caption_ms = 1", "between 500 and 60000"),
+            ("lock_idle_ms = 20000", "at most `display.lock_ms_max`"),
+            ("captons = true", "captons"),
+        ] {
+            let found = problems(&format!("[display]\n{line}\n"));
+            assert_eq!((found.len(), found[0].0), (1, 2), "{found:?}");
+            assert!(found[0].1.contains(words), "{found:?}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub struct Raw {
     pub(super) skills: Skills,
     pub(super) hearing: Hearing,
     pub(super) voice: Voice,
+    pub(super) display: Display,
     pub(super) store: Store,
     pub(super) limits: Limits,
     pub(super) apps: Apps,
@@ -109,6 +110,19 @@ pub(super) struct Voice {
 
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+pub(super) struct Display {
+    pub(super) interval_ms: Spanned<u32>,
+    pub(super) app_interval_ms: Spanned<u32>,
+    pub(super) boot_ms: Spanned<u32>,
+    pub(super) lock_ms_max: Spanned<u32>,
+    pub(super) lock_idle_ms: Spanned<u32>,
+    pub(super) consumed_ms: Spanned<u32>,
+    pub(super) captions: bool,
+    pub(super) caption_ms: Spanned<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Store {
     pub(super) size_max_mib: Spanned<usize>,
 }
@@ -152,6 +166,7 @@ impl Default for Raw {
             skills: Skills::default(),
             hearing: Hearing::default(),
             voice: Voice::default(),
+            display: Display::default(),
             store: Store::default(),
             limits: Limits::default(),
             apps: Apps::default(),
@@ -227,6 +242,23 @@ impl Default for Hearing {
 impl Default for Voice {
     fn default() -> Self {
         Self { speed: unwritten(1.0) }
+    }
+}
+
+impl Default for Display {
+    fn default() -> Self {
+        let conversation = gateway_core::conversation::Config::default();
+        let display = conversation.display;
+        Self {
+            interval_ms: unwritten(conversation.display_interval_ms),
+            app_interval_ms: unwritten(display.app_interval_ms),
+            boot_ms: unwritten(display.boot_ms),
+            lock_ms_max: unwritten(display.lock_ms_max),
+            lock_idle_ms: unwritten(display.lock_idle_ms),
+            consumed_ms: unwritten(display.consumed_ms),
+            captions: display.captions,
+            caption_ms: unwritten(display.caption_ms),
+        }
     }
 }
 

@@ -25,12 +25,13 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Apps { wish } => apps::name(wish),
         Request::Memory { wish } => memory::name(wish),
         Request::Export { .. } => "users export",
-        Request::Tools { .. } => "tools list",
+        Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
         Request::ApplyTools { .. } => "tools apply",
         Request::Usage { .. } => "usage",
         Request::Approvals | Request::WatchApprovals => "approvals",
+        Request::Decisions { .. } => "decisions",
         Request::AnswerApproval { yes: true, .. } => "approve",
         Request::AnswerApproval { yes: false, .. } => "deny",
         Request::Ask { .. } => "ask",
@@ -87,6 +88,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         // The server of the socket writes it after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(gate, &user),
+        Request::ToolReports => Ok(tools::reports(gate)),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
         Request::ApplyTools { user } => {
@@ -96,6 +98,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             )))
         }
         Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
+        Request::Decisions { user, since_wall_ms } => tools::decisions(gate, user.as_deref(), since_wall_ms).await,
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };

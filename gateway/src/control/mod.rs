@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::tools::ledger::Usage;
+use ::tools::ledger::{Record, Usage};
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub enum Request {
     Export { user: String },
     /// The tools that a user is offered.
     Tools { user: String },
+    /// What could not be carried over from the definitions of apps and MCP servers.
+    ToolReports,
     /// Call a tool as a user.
     CallTool { user: String, name: String, arguments: serde_json::Value },
     /// Switch a tool on or off for a user.
@@ -56,6 +58,8 @@ pub enum Request {
     ApplyTools { user: Option<String> },
     /// What tools were used for, by one user or by all, since a moment.
     Usage { user: Option<String>, since_wall_ms: i64 },
+    /// Decisions about calls, by one user or by all, since a moment.
+    Decisions { user: Option<String>, since_wall_ms: i64 },
     /// Questions that wait for a wearer's answer.
     Approvals,
     /// The same, then every question and every answer as it comes: one answer a line, until the client leaves.
@@ -87,10 +91,14 @@ pub enum Answer {
     Tried { tried: apps::Tried },
     /// Tools, in the order of their names.
     Tools { tools: Vec<Offered> },
+    /// What could not be carried over, by source.
+    ToolReports { reports: Vec<(String, Vec<String>)> },
     /// What a tool answered; attachments are described, not given.
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// What tools were used for, by user.
     Usage { users: BTreeMap<String, Vec<Usage>> },
+    /// Calls that were asked about and what was decided, newest first.
+    Decisions { decisions: Vec<Record> },
     /// Questions to wearers, oldest first.
     Approvals { approvals: Vec<Event> },
     /// What becomes of a request to the assistant.

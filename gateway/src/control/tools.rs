@@ -21,6 +21,9 @@ use crate::{clock, effects::books::StoredLedger, gate::Gate, store::Kind};
 /// For tools that set no time of their own.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
+/// Decisions that are told at once: nobody reads more, and an answer of the socket has an end.
+const DECISIONS_MAX: usize = 500;
+
 /// The user's glasses, where some are connected: their tools, their display for questions.
 fn device_of(gate: &Gate, user: &str) -> String {
     let mut present = gate.roster.all().into_iter().filter(|(_, present)| present.user == user);
@@ -37,6 +40,11 @@ pub(super) fn list(gate: &Gate, user: &str) -> Result<Answer, String> {
         spec: (*tool.spec).clone(),
     };
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
+}
+
+pub(super) fn reports(gate: &Gate) -> Answer {
+    let reports = gate.registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes)).collect();
+    Answer::ToolReports { reports }
 }
 
 pub(super) async fn call(gate: &Gate, user: String, name: String, arguments: Value) -> Result<Answer, String> {
@@ -85,7 +93,12 @@ pub(super) async fn switch(gate: &Gate, user: &str, name: &str, on: bool) -> Res
     Ok(done(format!("{name} is {before} {state} for {user}{unknown}")))
 }
 
-pub(super) async fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+/// Recorded calls by user, newest first.
+async fn records(
+    gate: &Gate,
+    user: Option<&str>,
+    since_wall_ms: i64,
+) -> Result<Vec<(String, Vec<ledger::Record>)>, String> {
     gate.store.settled().await.map_err(|error| error.to_string())?;
     let users = match user {
         Some(user) => {
@@ -95,12 +108,24 @@ pub(super) async fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -
         None => gate.store.disk().owners(Kind::Ledger).map_err(|error| error.to_string())?,
     };
     let book = StoredLedger(gate.store.clone());
-    let mut all = std::collections::BTreeMap::new();
-    for user in users {
+    let of = |user: String| {
         let records = book.records(&user, since_wall_ms).map_err(|error| error.to_string())?;
-        if !records.is_empty() {
-            all.insert(user, ledger::usage(records));
-        }
-    }
-    Ok(Answer::Usage { users: all })
+        Ok((user, records))
+    };
+    users.into_iter().map(of).collect()
+}
+
+pub(super) async fn usage(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(gate, user, since_wall_ms).await?;
+    let used = all.into_iter().filter(|(_, records)| !records.is_empty());
+    Ok(Answer::Usage { users: used.map(|(user, records)| (user, ledger::usage(records))).collect() })
+}
+
+pub(super) async fn decisions(gate: &Gate, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(gate, user, since_wall_ms).await?;
+    let mut decisions: Vec<_> = all.into_iter().flat_map(|(_, records)| records).collect();
+    decisions.retain(|record| record.approval.is_some());
+    decisions.sort_by_key(|record| std::cmp::Reverse(record.wall_ms));
+    decisions.truncate(DECISIONS_MAX);
+    Ok(Answer::Decisions { decisions })
 }

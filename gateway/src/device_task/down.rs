@@ -122,15 +122,15 @@ impl Session {
                 };
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
-            Output::ApprovalSettled { id, outcome, arguments_hash } => {
-                self.gate.questions.settle(id, &self.id, arguments_hash, outcome);
-                let choice = match outcome {
+            Output::ApprovalSettled(settled) => {
+                self.gate.questions.settle(&self.id, settled);
+                let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
                     ApprovalOutcome::Expired => Choice::Expired,
                     ApprovalOutcome::Cancelled => Choice::Dismissed,
                 };
-                let approval = u32::try_from(id).unwrap_or(u32::MAX);
+                let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
                 self.send(down, 0, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {

@@ -8,7 +8,7 @@ use device_protocol::{
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolFlags, ToolResult},
+    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolFlags, ToolResult},
 };
 use tools::device::Offer;
 
@@ -118,7 +118,7 @@ impl Session {
             Up::Mute(mute) => self.input(Input::Mute(mute.muted)),
             Up::ApprovalAnswer(answer) => {
                 let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
-                self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice });
+                self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice, by: AnsweredBy::Tap });
             }
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),

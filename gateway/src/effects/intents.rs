@@ -86,6 +86,7 @@ impl StoredIntents {
                     took_ms: 0,
                     error: Some(ErrorCode::ExecutionError),
                     asked: false,
+                    approval: None,
                     bytes_in: 0,
                     bytes_out: 0,
                 });

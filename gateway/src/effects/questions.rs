@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -13,19 +13,24 @@ use std::{
 
 use async_trait::async_trait;
 use gateway_core::{
-    input::Input,
-    vocab::{Approval, ApprovalChoice, ApprovalOutcome},
+    input::{Input, UserInput},
+    vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement, Turn},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::{
-    ports::{Consent, ConsentRequest},
+    ports::{Consent, ConsentRequest, Decision},
     registry::{Registry, Source},
 };
 
-use crate::{clock, mail::Mail, roster::Roster};
+use crate::{
+    clock,
+    mail::Mail,
+    roster::Roster,
+    users::{UserMail, Users},
+};
 
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
 /// say it twice.
@@ -51,7 +56,7 @@ pub struct Event {
     pub id: u64,
     /// Whose consent.
     pub user: String,
-    /// The glasses that are asked.
+    /// The glasses that are asked; empty: none are there, and only an operator can answer.
     pub device: String,
     /// Who provides the tool: `built_in`, `device`, `app` or `mcp`.
     pub source: String,
@@ -66,6 +71,9 @@ pub struct Event {
     /// How it ended, where it has: `approved`, `denied`, `expired` or `cancelled`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outcome: Option<String>,
+    /// Who settled it: `voice`, `text`, `tap`, `operator` or `nobody`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by: Option<String>,
 }
 
 /// What happened to a question.
@@ -95,6 +103,8 @@ pub enum AnswerError {
 pub struct Questions {
     roster: Arc<Roster>,
     registry: Arc<Registry>,
+    /// Weak: users' tasks hold the questions.
+    users: OnceLock<Weak<Users>>,
     next: AtomicU32,
     open: Mutex<BTreeMap<u64, Open>>,
     events: broadcast::Sender<Event>,
@@ -103,8 +113,9 @@ pub struct Questions {
 /// A question that somebody waits for.
 struct Open {
     arguments_hash: u64,
+    reference: u64,
     event: Event,
-    reply: oneshot::Sender<ApprovalOutcome>,
+    reply: oneshot::Sender<Decision>,
 }
 
 /// Takes the question back when whoever asked it goes away.
@@ -121,24 +132,62 @@ impl Questions {
         Self {
             roster,
             registry,
+            users: OnceLock::new(),
             next: AtomicU32::new(first.max(1)),
             open: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_WAITING_MAX),
         }
     }
 
-    /// The core of `device` has decided. A decision is taken only from the glasses that were asked, and only about the
-    /// very arguments that were asked about: anything else is a no.
-    pub fn settle(&self, id: u64, device: &str, arguments_hash: u64, outcome: ApprovalOutcome) {
+    /// Names the users' machines, which choose the glasses for calls from outside of any turn. Once, at the start.
+    pub fn set_users(&self, users: &Arc<Users>) {
+        drop(self.users.set(Arc::downgrade(users)));
+    }
+
+    /// The core of `device` has decided; empty: the user's, about a question that no glasses have. A decision is taken
+    /// only from where it was asked for, and only about the very call and arguments: anything else is a no.
+    pub fn settle(&self, device: &str, settled: Settlement) {
+        let Settlement { id, outcome, by, arguments_hash, reference } = settled;
         let Some(open) = self.open().remove(&id) else {
             return;
         };
-        let bound = open.event.device == device && open.arguments_hash == arguments_hash;
+        let bound = open.event.device == device && open.arguments_hash == arguments_hash && open.reference == reference;
         let outcome = if bound { outcome } else { ApprovalOutcome::Denied };
         if !bound {
             tracing::warn!(id, device, "a decision does not belong to its question: denied");
         }
-        self.tell(open, outcome);
+        self.tell(open, outcome, by);
+    }
+
+    /// The user's machine has chosen the glasses for a question from outside; `None`: only an operator can answer it.
+    pub fn put(&self, device: Option<&str>, approval: Approval) {
+        let id = approval.id;
+        let refused = approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody);
+        {
+            // Under the lock, so that a question that is taken back meanwhile is taken back behind this.
+            let mut open = self.open();
+            let Some(open) = open.get_mut(&id) else {
+                return;
+            };
+            open.event.device = device.unwrap_or_default().to_owned();
+            let told = device.is_none_or(|device| self.tell_device(device, Input::ApprovalAsked(approval)));
+            if told {
+                let _ = self.events.send(open.event.clone());
+                return;
+            }
+        }
+        self.settle(device.unwrap_or_default(), refused);
+    }
+
+    /// Whether the glasses are there to be told.
+    fn tell_device(&self, device: &str, input: Input) -> bool {
+        self.roster.get(device).is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok())
+    }
+
+    /// Whether the user's machine is there to be told.
+    fn tell_user(&self, user: &str, input: UserInput) -> bool {
+        let address = self.users.get().and_then(Weak::upgrade).and_then(|users| users.address(user).ok());
+        address.is_some_and(|address| address.try_send(UserMail::Input(input)).is_ok())
     }
 
     /// What is open, oldest first.
@@ -156,11 +205,16 @@ impl Questions {
     /// # Errors
     /// The question is not open, or another one comes first.
     pub async fn answer(&self, id: u64, choice: ApprovalChoice) -> Result<String, AnswerError> {
-        let device = self.open().get(&id).map(|open| open.event.device.clone()).ok_or(AnswerError::NotOpen(id))?;
+        let asked = self.open().get(&id).map(|open| (open.event.user.clone(), open.event.device.clone()));
+        let (user, device) = asked.ok_or(AnswerError::NotOpen(id))?;
         let mut events = self.events.subscribe();
-        let present = self.roster.get(&device).ok_or(AnswerError::NotPut(id))?;
-        let letter = Mail::Input(Input::ApprovalAnswered { id, choice });
-        present.mail.try_send(letter).map_err(|_| AnswerError::NotPut(id))?;
+        let told = match device.as_str() {
+            "" => self.tell_user(&user, UserInput::ApprovalAnswered { id, choice }),
+            device => self.tell_device(device, Input::ApprovalAnswered { id, choice, by: AnsweredBy::Operator }),
+        };
+        if !told {
+            return Err(AnswerError::NotPut(id));
+        }
         let settled = async {
             loop {
                 match events.recv().await {
@@ -180,24 +234,28 @@ impl Questions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, open: Open, outcome: ApprovalOutcome) {
+    fn tell(&self, open: Open, outcome: ApprovalOutcome, by: AnsweredBy) {
         let Open { event, reply, .. } = open;
         let word = outcome_word(outcome);
+        let by_word = answered_by_word(by);
         tracing::info!(
             id = event.id,
             user = event.user,
             device = event.device,
             tool = event.function,
             word,
+            by = by_word,
             "approval"
         );
+        let decision = Decision { outcome, by, device: event.device.clone() };
         let _ = self.events.send(Event {
             kind: EventKind::ApprovalSettled,
             time: now(),
             outcome: Some(word.to_owned()),
+            by: Some(by_word.to_owned()),
             ..event
         });
-        let _ = reply.send(outcome);
+        let _ = reply.send(decision);
     }
 
     fn describe(&self, id: u64, request: &ConsentRequest) -> Event {
@@ -221,45 +279,57 @@ impl Questions {
             parameters: request.arguments.clone(),
             message: request.question.clone(),
             outcome: None,
+            by: None,
         }
     }
 }
 
 #[async_trait]
 impl Consent for Questions {
-    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> ApprovalOutcome {
+    async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> Decision {
         // Wraps after two thousand million questions; 0 is never used.
         let id = u64::from(self.next.fetch_add(1, Ordering::Relaxed).max(1));
         let event = self.describe(id, &request);
-        let Some(present) = self.roster.get(&request.device) else {
-            // Nobody can be asked: that is a question that nobody answers, without the wait.
-            tracing::info!(id, user = request.user, device = request.device, "approval: the glasses are not connected");
-            return ApprovalOutcome::Expired;
-        };
+        let from_outside = request.turn == Turn::default();
+        // Tells this call from any other one, whatever numbers both have.
+        let reference = RandomState::new().hash_one(&request.call_id);
         let (reply, answer) = oneshot::channel();
         {
             let mut open = self.open();
             if open.len() >= OPEN_MAX || open.contains_key(&id) {
-                return ApprovalOutcome::Denied;
+                return ApprovalOutcome::Denied.into();
             }
-            open.insert(id, Open { arguments_hash: request.arguments_hash, event: event.clone(), reply });
+            open.insert(id, Open { arguments_hash: request.arguments_hash, reference, event: event.clone(), reply });
         }
         let _asked = Asked { questions: self, id };
         let approval = Approval {
             id,
             turn: request.turn,
+            reference,
             tool: request.tool,
             question: request.question,
             arguments_hash: request.arguments_hash,
             expires_ms: ANSWER_MS_MAX,
         };
-        let _ = self.events.send(event);
-        if present.mail.try_send(Mail::Input(Input::ApprovalAsked(approval))).is_err() {
-            return ApprovalOutcome::Expired;
+        let told = if from_outside {
+            let watched = self.events.receiver_count() > 0;
+            self.tell_user(&request.user, UserInput::ApprovalAsked { approval, watched })
+        } else {
+            let _ = self.events.send(event);
+            self.tell_device(&request.device, Input::ApprovalAsked(approval))
+        };
+        if !told {
+            // Nobody can be asked: that is a question that nobody answers, without the wait.
+            tracing::info!(id, user = request.user, device = request.device, "approval: nobody is there to be asked");
+            let left = self.open().remove(&id);
+            if let Some(open) = left {
+                self.tell(open, ApprovalOutcome::Expired, AnsweredBy::Nobody);
+            }
+            return ApprovalOutcome::Expired.into();
         }
         tokio::select! {
-            outcome = answer => outcome.unwrap_or(ApprovalOutcome::Cancelled),
-            () = cancel.cancelled() => ApprovalOutcome::Cancelled,
+            decision = answer => decision.unwrap_or_else(|_| ApprovalOutcome::Cancelled.into()),
+            () = cancel.cancelled() => ApprovalOutcome::Cancelled.into(),
         }
     }
 }
@@ -268,7 +338,11 @@ impl Drop for Asked<'_> {
     fn drop(&mut self) {
         let left = self.questions.open().remove(&self.id);
         if let Some(open) = left {
-            self.questions.tell(open, ApprovalOutcome::Cancelled);
+            // Whoever was asked need not think about it any more. The core has no word in this: the call is over.
+            let (id, user, device) = (self.id, open.event.user.clone(), open.event.device.clone());
+            self.questions.tell_device(&device, Input::ApprovalWithdrawn { id });
+            self.questions.tell_user(&user, UserInput::ApprovalWithdrawn { id });
+            self.questions.tell(open, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }
     }
 }
@@ -283,6 +357,17 @@ fn outcome_word(outcome: ApprovalOutcome) -> &'static str {
         ApprovalOutcome::Denied => "denied",
         ApprovalOutcome::Expired => "expired",
         ApprovalOutcome::Cancelled => "cancelled",
+    }
+}
+
+fn answered_by_word(by: AnsweredBy) -> &'static str {
+    match by {
+        AnsweredBy::Voice => "voice",
+        AnsweredBy::Text => "text",
+        AnsweredBy::Tap => "tap",
+        AnsweredBy::Operator => "operator",
+        AnsweredBy::Client => "client",
+        AnsweredBy::Nobody => "nobody",
     }
 }
 

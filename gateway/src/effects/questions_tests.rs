@@ -33,6 +33,11 @@ impl House {
         self.ask_until(device, CancellationToken::new())
     }
 
+    /// The core of `device` decides about exactly this question.
+    fn settle(&self, approval: &Approval, device: &str, outcome: ApprovalOutcome) {
+        self.questions.settle(device, approval.settled(outcome, AnsweredBy::Voice));
+    }
+
     #[allow(clippy::disallowed_methods, reason = "a test stands in for the work of a turn")]
     fn ask_until(&self, device: &str, cancel: CancellationToken) -> tokio::task::JoinHandle<ApprovalOutcome> {
         let questions = self.questions.clone();
@@ -47,7 +52,7 @@ impl House {
             arguments_hash: arguments_hash("note.delete", &arguments),
             arguments,
         };
-        tokio::spawn(async move { questions.ask(request, cancel).await })
+        tokio::spawn(async move { questions.ask(request, cancel).await.outcome })
     }
 }
 
@@ -63,18 +68,21 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
     let hash = arguments_hash("note.delete", &json!({"text": "shopping"}));
     let other = arguments_hash("note.delete", &json!({"text": "everything"}));
     let renamed = arguments_hash("note.remove", &json!({"text": "shopping"}));
-    for (device, hash, expected) in [
-        ("glasses", hash, ApprovalOutcome::Approved),
-        ("glasses", other, ApprovalOutcome::Denied),
-        ("glasses", renamed, ApprovalOutcome::Denied),
-        ("phone", hash, ApprovalOutcome::Denied),
+    for (device, arguments_hash, another_call, expected) in [
+        ("glasses", hash, 0, ApprovalOutcome::Approved),
+        ("glasses", other, 0, ApprovalOutcome::Denied),
+        ("glasses", renamed, 0, ApprovalOutcome::Denied),
+        ("phone", hash, 0, ApprovalOutcome::Denied),
+        ("", hash, 0, ApprovalOutcome::Denied),
+        ("glasses", hash, 1, ApprovalOutcome::Denied),
     ] {
         let house = House::new();
         let mut letters = house.connect("glasses");
         let outcome = house.ask("glasses");
-        let id = asked(&mut letters).await.id;
-        house.questions.settle(id, device, hash, ApprovalOutcome::Approved);
-        assert_eq!(outcome.await.unwrap(), expected, "{device} {hash}");
+        let asked = asked(&mut letters).await;
+        let reference = asked.reference ^ another_call;
+        house.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
+        assert_eq!(outcome.await.unwrap(), expected, "{device} {arguments_hash} {another_call}");
         assert!(house.questions.list().is_empty());
     }
 }
@@ -85,17 +93,18 @@ async fn a_decision_about_a_question_that_is_settled_or_of_no_one_changes_nothin
     let mut letters = house.connect("glasses");
     let first = house.ask("glasses");
     let approval = asked(&mut letters).await;
-    let (id, hash) = (approval.id, approval.arguments_hash);
-    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Denied);
-    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Approved);
+    let id = approval.id;
+    house.settle(&approval, "glasses", ApprovalOutcome::Denied);
+    house.settle(&approval, "glasses", ApprovalOutcome::Approved);
     assert_eq!(first.await.unwrap(), ApprovalOutcome::Denied);
     // A second question of the same kind is another one: the replayed yes has its number no more.
     let second = house.ask("glasses");
     let again = asked(&mut letters).await;
     assert_ne!(again.id, id);
-    house.questions.settle(id, "glasses", hash, ApprovalOutcome::Approved);
-    house.questions.settle(id.wrapping_sub(1), "glasses", hash, ApprovalOutcome::Approved);
-    house.questions.settle(again.id, "glasses", hash, ApprovalOutcome::Expired);
+    assert_ne!(again.reference, approval.reference);
+    house.settle(&approval, "glasses", ApprovalOutcome::Approved);
+    house.settle(&Approval { id: id.wrapping_sub(1), ..approval.clone() }, "glasses", ApprovalOutcome::Approved);
+    house.settle(&again, "glasses", ApprovalOutcome::Expired);
     assert_eq!(second.await.unwrap(), ApprovalOutcome::Expired);
 }
 
@@ -133,6 +142,8 @@ async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Cancelled);
     assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
     assert!(house.questions.list().is_empty());
+    // The glasses need not ask any longer.
+    assert!(matches!(letters.recv().await, Some(Mail::Input(Input::ApprovalWithdrawn { .. }))));
     // A task whose letter box is gone can ask nobody.
     drop(letters);
     assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Expired);
@@ -159,9 +170,10 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
         })
     );
     assert_eq!(house.questions.list(), [event]);
-    house.questions.settle(approval.id, "glasses", approval.arguments_hash, ApprovalOutcome::Denied);
+    house.settle(&approval, "glasses", ApprovalOutcome::Denied);
     let settled = events.recv().await.unwrap();
     assert_eq!((settled.kind, settled.outcome.as_deref()), (EventKind::ApprovalSettled, Some("denied")));
+    assert_eq!(settled.by.as_deref(), Some("voice"));
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Denied);
 }
 
@@ -172,11 +184,11 @@ async fn an_operators_answer_goes_to_the_core_which_decides() {
     let outcome = house.ask("glasses");
     let approval = asked(&mut letters).await;
     let core = async {
-        let Some(Mail::Input(Input::ApprovalAnswered { id, choice })) = letters.recv().await else {
+        let Some(Mail::Input(Input::ApprovalAnswered { id, choice, by })) = letters.recv().await else {
             panic!("no answer came");
         };
-        assert_eq!((id, choice), (approval.id, ApprovalChoice::Yes));
-        house.questions.settle(id, "glasses", approval.arguments_hash, ApprovalOutcome::Approved);
+        assert_eq!((id, choice, by), (approval.id, ApprovalChoice::Yes, AnsweredBy::Operator));
+        house.settle(&approval, "glasses", ApprovalOutcome::Approved);
     };
     let (answered, ()) = tokio::join!(house.questions.answer(approval.id, ApprovalChoice::Yes), core);
     assert_eq!(answered, Ok("approved".to_owned()));

@@ -16,7 +16,7 @@ use tools::{
     caller::{Caller, Exact, NotAsked},
     mcp::{client::Pool, config},
     ports::{
-        Clock, Consent, ConsentRequest, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
+        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
         PortError, Ports, Schedule, Style,
     },
     registry::Registry,
@@ -260,8 +260,8 @@ impl DeviceCall for Nothing {
 
 #[async_trait]
 impl Consent for Nothing {
-    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> ApprovalOutcome {
-        ApprovalOutcome::Denied
+    async fn ask(&self, _: ConsentRequest, _: CancellationToken) -> Decision {
+        ApprovalOutcome::Denied.into()
     }
 }
 

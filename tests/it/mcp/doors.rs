@@ -1,6 +1,6 @@
 //! Who gets in: keys, classes, Host and Origin; and the command that carries standard input.
 
-use std::process::Stdio;
+use std::{net::SocketAddr, process::Stdio};
 
 use serde_json::{Value, json};
 use tokio::{
@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    process::{binary, fails},
+    process::{binary, configure, fails},
     world::{WAIT, World, basics},
 };
 
@@ -69,6 +69,62 @@ async fn only_the_right_key_on_the_right_path_gets_in() {
 async fn switched_off_it_is_not_there() {
     let world = World::with("[mcp]\nhttp = false\n").await;
     assert_eq!(knock(&world, "/mcp", "localhost", "").await, 404);
+}
+
+/// Status line of a request over a connection of its own.
+async fn status(address: SocketAddr, request: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = request.replace("HOST", &address.to_string()).replace('\n', "\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    String::from_utf8_lossy(&status).split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_named_ways_in_are_there() {
+    const GLASSES: &str = "GET /glasses HTTP/1.1\nHost: HOST\nConnection: close\n\n";
+    const PAGE: &str = "GET /try HTTP/1.1\nHost: HOST\nConnection: close\n\n";
+    const MCP: &str = "POST /mcp HTTP/1.1\nHost: HOST\nConnection: close\nContent-Length: 0\n\n";
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let file = configure(&data, "");
+    let mut seen = Vec::new();
+    for only in ["websocket", "quic", "page", "mcp", "websocket,quic,page,mcp"] {
+        let mut child = Command::new(binary())
+            .args(["serve", "--only", only, "--config"])
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("the gateway runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let ready = tokio::time::timeout(WAIT, lines.next_line()).await.expect("in time").unwrap().expect("a line");
+        let after = |word: &str| {
+            let mut words = ready.split_whitespace().skip_while(move |other| *other != word);
+            words.nth(1).unwrap_or_default().to_owned()
+        };
+        let web = after("web").parse().expect("an address");
+        let there = |status: u16| status != 404;
+        seen.push((
+            only,
+            there(status(web, GLASSES).await),
+            after("quic") != "off",
+            there(status(web, PAGE).await),
+            there(status(web, MCP).await),
+        ));
+        child.kill().await.expect("killed");
+    }
+    let wanted = [
+        ("websocket", true, false, false, false),
+        ("quic", false, true, false, false),
+        ("page", false, false, true, false),
+        ("mcp", false, false, false, true),
+        ("websocket,quic,page,mcp", true, true, true, true),
+    ];
+    assert_eq!(seen, wanted);
+    let error = fails(&["serve", "--only", "telepathy"]).await;
+    assert!(error.contains("websocket") && error.contains("mcp"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,13 +3,20 @@
 
 use std::{path::Path, sync::Arc};
 
+use gateway::{
+    control::{Answer, Request},
+    store::{NoteRecord, Write},
+};
 use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::mcp::client::State;
 
 use super::{call, cancellable, client_judge::Willing, state, up};
-use crate::world::{WAIT, World};
+use crate::{
+    process::Process,
+    world::{USER, WAIT, World, answered, ask, text},
+};
 
 const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
 
@@ -123,6 +130,94 @@ async fn questions_reach_whoever_called_and_nothing_destructive_runs_without_a_y
     let erased = call(&world, "faulty.erase", None).await;
     assert!(erased.is_error(), "{erased:?}");
     assert_eq!(noted(&notes, "erased"), 0);
+}
+
+/// Bytes of a note that fills.
+const FILLER_BYTES: usize = 64 * 1024;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_full_store_nothing_is_changed_and_the_wearer_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    let faulty = notes.display().to_string();
+    let world = World::with(&format!(
+        "[store]\nsize_max_mib = 4\n[mcp]\nservers.faulty = {{ command = \"python3\", \
+         args = [{FAULTY:?}, \"\", {faulty:?}], phrases = {{ before = [\"do the usual\"] }} }}\n"
+    ))
+    .await;
+    up(&world, "faulty").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    let filler = |bytes: usize| Write::AddNote {
+        user: "filler".to_owned(),
+        note: NoteRecord { text: "x".repeat(bytes), created_wall_ms: 0 },
+    };
+    // Ever smaller pieces, so that not even an intent fits at the end.
+    let mut bytes = FILLER_BYTES;
+    while bytes > 0 {
+        if world.gateway().gate().store.write(filler(bytes)).await.is_err() {
+            bytes /= 4;
+        }
+    }
+    let result = call(&world, "faulty.before", None).await;
+    assert_eq!(result.error.as_ref().map(|error| error.code), Some(ErrorCode::ExecutionError), "{result:?}");
+    assert_eq!(result.say.as_deref(), Some("I can't do that: the storage is full."));
+    text(&mut glasses, "do the usual").await;
+    let answer = answered(&mut glasses).await;
+    assert!(answer.contains("the storage is full"), "{answer}");
+    // What only reads still works.
+    assert!(!call(&world, "clock.time", None).await.is_error());
+    assert_eq!(noted(&notes, "did before"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_cut_off_by_kill_9_is_told_as_unknown_and_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, notes) = (folder.path().join("data"), folder.path().join("notes"));
+    let settings = format!(
+        "[mcp]\nservers.faulty = {{ command = \"python3\", args = [{FAULTY:?}, \"\", {:?}] }}\n",
+        notes.display().to_string()
+    );
+    let gateway = Process::start(&data, &settings, &[]).await;
+    // A call waits for its server's first answer.
+    let asking = tokio::spawn({
+        let data = data.clone();
+        async move {
+            let name = "faulty.stall".to_owned();
+            ask(&data, Request::CallTool { user: USER.to_owned(), name, arguments: json!({}) }).await
+        }
+    });
+    let begun = async {
+        while noted(&notes, "stalled") == 0 {
+            assert!(!asking.is_finished(), "{asking:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, begun).await.expect("the call begins");
+    gateway.kill().await;
+    assert!(asking.await.expect("the client").is_err(), "nobody can know what came of it");
+
+    let gateway = Process::start(&data, &settings, &[]).await;
+    let usage = Request::Usage { user: Some(USER.to_owned()), since_wall_ms: i64::MIN };
+    let Answer::Usage { users } = ask(&data, usage).await.expect("usage") else { panic!("no usage") };
+    let [usage] = users[USER].as_slice() else { panic!("{users:?}") };
+    assert_eq!((usage.tool.as_str(), usage.calls, usage.failed), ("faulty.stall", 1, 1));
+    // The server is there again, and was asked for nothing.
+    let again = async {
+        while noted(&notes, "started") < 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        let name = "faulty.before".to_owned();
+        ask(&data, Request::CallTool { user: USER.to_owned(), name, arguments: json!({}) }).await
+    };
+    let after = tokio::time::timeout(WAIT, again).await.expect("it is started again").expect("an answer");
+    assert!(matches!(&after, Answer::ToolResult { result, .. } if !result.is_error()), "{after:?}");
+    assert_eq!(noted(&notes, "stalled"), 1, "it was repeated");
+    let (_, log) = gateway.terminate().await;
+    let told = log.iter().filter(|line| line.contains("outcome is unknown") && line.contains("faulty.stall"));
+    assert_eq!(told.count(), 1, "{log:#?}");
+    // It is told once, not at every start.
+    let (_, log) = Process::start(&data, &settings, &[]).await.terminate().await;
+    assert!(!log.iter().any(|line| line.contains("outcome is unknown")), "{log:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,6 @@
 //! Tests in which real speech is heard and made. The runner lets one of them run at a time.
 
-mod ear;
+pub mod ear;
 mod privacy;
 mod python_client;
 mod turns;

@@ -89,8 +89,9 @@ pub fn read(text: &str, given: &Given) -> Result<(App, Vec<Problem>), Vec<Proble
         return Err(one("manifest", "must be an object with the app's name, tools and address".to_owned()));
     };
     let mut reader = Reader { map: &map, taken: BTreeSet::new(), problems: Vec::new(), notes: Vec::new() };
-    let app = reader.app(given);
+    let mut app = reader.app(given);
     reader.left_over();
+    app.lost = reader.notes.iter().map(ToString::to_string).collect();
     if reader.problems.is_empty() { Ok((app, reader.notes)) } else { Err(reader.problems) }
 }
 
@@ -118,6 +119,7 @@ impl<'a> Reader<'a> {
             hardware_required: self.hardware(),
             tools: self.tools(&package),
             shape: self.shape(),
+            lost: Vec::new(),
             package,
         }
     }

@@ -33,6 +33,9 @@ pub struct App {
     pub tools: Vec<AppTool>,
     /// How its tools are called.
     pub shape: CallShape,
+    /// What of its manifest could not be carried over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
 }
 
 /// A tool of an app.

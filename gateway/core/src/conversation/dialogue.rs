@@ -5,7 +5,7 @@ use alloc::string::String;
 use super::Conversation;
 use crate::{
     agent::{self, Spoken, phrases},
-    approval::{self, Answer},
+    approval::Answer,
     floor::{
         self, Activity, Said,
         commands::{self, Command},
@@ -14,13 +14,15 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{Approval, ApprovalOutcome, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{
+        AnsweredBy, Approval, ApprovalOutcome, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact,
+    },
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
 const NOTICE_HEARD_PART: f32 = 0.5;
 /// What belongs to no turn.
-const NO_TURN: Turn = Turn { id: 0, revision: 0 };
+pub(super) const NO_TURN: Turn = Turn { id: 0, revision: 0 };
 
 /// What the wearer hears.
 impl Conversation {
@@ -111,7 +113,7 @@ impl Conversation {
         self.settle_notice(said.cancels);
         if self.approvals.standing().is_some() {
             let text = said.request.as_deref().unwrap_or(&said.text);
-            let answer = Answer { text, started_us: said.started_us, echo: said.echo };
+            let answer = Answer { text, started_us: said.started_us, echo: said.echo, by: AnsweredBy::Voice };
             let settled = self.approvals.handle_said(&mut self.cx, answer);
             if settled.is_some() {
                 self.approval_settled(settled);
@@ -162,7 +164,7 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
-        let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false };
+        let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false, by: AnsweredBy::Text };
         let settled = self.approvals.handle_said(&mut self.cx, answer);
         if settled.is_some() {
             return self.approval_settled(settled);
@@ -257,7 +259,7 @@ impl Conversation {
                 self.floor.expect_follow_up(&mut self.cx);
             }
             Purpose::Notice { id } => self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART }),
-            Purpose::Aside => {}
+            Purpose::Question | Purpose::Aside => {}
         }
     }
 
@@ -278,7 +280,7 @@ impl Conversation {
             Purpose::Notice { id } => {
                 self.cx.push(Output::Announced { id, heard: on_purpose || ended.part >= NOTICE_HEARD_PART })
             }
-            Purpose::Aside => {}
+            Purpose::Question | Purpose::Aside => {}
         }
     }
 
@@ -312,61 +314,13 @@ impl Conversation {
                 self.approvals.cancel_all(&mut self.cx);
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Failed);
             }
-            Purpose::Notice { .. } | Purpose::Aside => self.ended(Some(ended)),
+            Purpose::Notice { .. } | Purpose::Question | Purpose::Aside => self.ended(Some(ended)),
         }
     }
 }
 
-/// Consent and announcements.
+/// Announcements.
 impl Conversation {
-    pub(super) fn approval_asked(&mut self, asked: Approval) {
-        if self.agent.turn() != Some(asked.turn) || !self.agent.is_thinking() {
-            approval::settle(&mut self.cx, &asked, ApprovalOutcome::Cancelled);
-            return;
-        }
-        let (id, question) = (asked.id, asked.question.clone());
-        if self.approvals.handle_asked(&mut self.cx, asked) {
-            self.agent.pause(&mut self.cx);
-            self.reply.push_question(&mut self.cx, id, &question);
-        }
-    }
-
-    /// Sound was played: a question may have been heard with it.
-    pub(super) fn question_played(&mut self) {
-        if self.approvals.is_unheard()
-            && let Some(asked) = self.approvals.standing()
-            && self.reply.heard_question(asked.id)
-        {
-            self.approvals.handle_heard(&self.cx);
-        }
-    }
-
-    /// A question that was cut off before the wearer heard any of it is said after all.
-    fn put_again(&mut self) {
-        if self.approvals.is_unheard()
-            && let Some(asked) = self.approvals.standing()
-            && !self.reply.is_speaking()
-        {
-            let (id, question) = (asked.id, asked.question.clone());
-            self.reply.push_question(&mut self.cx, id, &question);
-        }
-    }
-
-    pub(super) fn approval_settled(&mut self, settled: Option<Approval>) {
-        let Some(settled) = settled else {
-            return;
-        };
-        let ended = self.reply.drop_question(&mut self.cx, settled.id);
-        self.ended(ended);
-        match self.approvals.standing() {
-            Some(next) => {
-                let (id, question) = (next.id, next.question.clone());
-                self.reply.push_question(&mut self.cx, id, &question);
-            }
-            None => self.agent.resume(&mut self.cx),
-        }
-    }
-
     pub(super) fn announce(&mut self, announcement: Announcement) {
         let saying = self.cut_notice == Some(announcement.id)
             || self.reply.purpose() == Some(&Purpose::Notice { id: announcement.id });
@@ -423,7 +377,7 @@ impl Conversation {
 
 /// What the machines need to know of one another.
 impl Conversation {
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.agent.turn().is_some() || self.reply.is_active()
     }
 
@@ -443,6 +397,7 @@ impl Conversation {
             self.settle_notice(false);
         }
         self.announce_next();
+        self.ask_next();
         if self.reply.take_began() {
             self.floor.speech_began(&self.cx);
         }

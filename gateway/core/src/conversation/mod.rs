@@ -2,6 +2,7 @@
 //! in `dialogue` and `presence`; here every input and every timer has one line.
 
 mod config;
+mod consent;
 mod context;
 mod dialogue;
 mod presence;
@@ -101,6 +102,7 @@ impl Conversation {
             }
             Input::SpeechFailed { speech, clause } => {
                 let ended = self.reply.handle_failed(&mut self.cx, speech, clause);
+                self.question_played();
                 self.ended(ended);
             }
             Input::Played { speech, clauses_done, clause_part, finished } => {
@@ -111,8 +113,12 @@ impl Conversation {
             Input::Button(button) => self.button(button),
             Input::Mute(muted) => self.mute(muted),
             Input::ApprovalAsked(approval) => self.approval_asked(approval),
-            Input::ApprovalAnswered { id, choice } => {
-                let settled = self.approvals.handle_answered(&mut self.cx, id, choice);
+            Input::ApprovalAnswered { id, choice, by } => {
+                let settled = self.approvals.handle_answered(&mut self.cx, id, choice, by);
+                self.approval_settled(settled);
+            }
+            Input::ApprovalWithdrawn { id } => {
+                let settled = self.approvals.handle_withdrawn(&mut self.cx, id);
                 self.approval_settled(settled);
             }
             Input::Status(facts) => self.cx.learn(facts),

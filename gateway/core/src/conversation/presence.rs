@@ -10,7 +10,7 @@ use crate::{
     link::Link,
     output::{CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{ApprovalOutcome, DeviceInfo, ListeningState},
+    vocab::{DeviceInfo, ListeningState},
 };
 
 impl Conversation {
@@ -67,7 +67,7 @@ impl Conversation {
         match input {
             Input::Announce(announcement) => self.cx.push(Output::Announced { id: announcement.id, heard: false }),
             Input::ApprovalAsked(asked) => {
-                approval::settle(&mut self.cx, &asked, ApprovalOutcome::Cancelled);
+                approval::refuse(&mut self.cx, &asked);
             }
             _ => {}
         }
@@ -75,7 +75,7 @@ impl Conversation {
 
     /// Ends everything that belongs to the session.
     fn reset(&mut self) {
-        self.approvals.cancel_all(&mut self.cx);
+        self.approvals.give_up(&mut self.cx);
         self.notices.give_back(&mut self.cx);
         self.settle_notice(false);
         self.floor.discard(&mut self.cx);

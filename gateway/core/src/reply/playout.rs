@@ -26,6 +26,8 @@ pub(crate) enum Purpose {
         /// Its entry.
         id: u64,
     },
+    /// A question for consent to a call from outside, and nothing else until it is settled.
+    Question,
     /// A repetition, or a word about a failure outside of any turn.
     Aside,
 }
@@ -327,13 +329,14 @@ impl Job {
         cx.disarm(Timer::SpeechStalled);
     }
 
-    /// Whether any of a question has been played.
+    /// Whether any of a question has been played, or can only be read.
     pub(super) fn heard_question(&self, id: u64) -> bool {
         let mut own = self.clauses.iter().filter(|clause| clause.kind == Kind::Question(id));
         own.any(|clause| match clause.state {
             State::Played => true,
             State::Partly(part) | State::Cut(part) => part > 0.0,
-            State::Waiting | State::Failed => false,
+            State::Failed => self.readable,
+            State::Waiting => false,
         })
     }
 

@@ -3,6 +3,7 @@
 
 mod history;
 mod means;
+mod questions;
 mod schedule;
 mod turns;
 mod wording;
@@ -17,6 +18,7 @@ pub use self::means::{Model, Price};
 use self::{
     history::History,
     means::Models,
+    questions::Questions,
     schedule::{Schedule, State},
     turns::Turns,
 };
@@ -24,7 +26,7 @@ use crate::{
     input::{Due, ScheduleEntry, ScheduleKind, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
-    vocab::{Message, Timestamp, Turn},
+    vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, Timestamp, Turn},
 };
 
 /// Settings of a user. Times are in milliseconds.
@@ -64,6 +66,8 @@ pub enum Timer {
     TurnHeld,
     /// A timer or reminder is due, or is to be told or dropped again.
     Schedule,
+    /// No operator answered a question.
+    ApprovalExpired,
 }
 
 /// The machine of one user. The contract is that of
@@ -80,6 +84,7 @@ pub struct User {
     models: Models,
     schedule: Schedule,
     turns: Turns,
+    questions: Questions,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
 }
@@ -98,6 +103,7 @@ impl User {
             history: History::default(),
             schedule: Schedule::default(),
             turns: Turns::default(),
+            questions: Questions::default(),
             devices: Vec::new(),
         }
     }
@@ -140,6 +146,15 @@ impl User {
             UserInput::NewConversation if self.turns.deadline().is_some() => self.history.end(),
             UserInput::NewConversation => self.history.begin(),
             UserInput::HistoryErased => self.history.clear(),
+            UserInput::ApprovalAsked { approval, watched } => self.approval_asked(approval, watched),
+            UserInput::ApprovalAnswered { id, choice } => {
+                let settled = self.questions.settle(id, choice.into(), AnsweredBy::Operator);
+                self.out.extend(settled.map(UserOutput::ApprovalSettled));
+            }
+            UserInput::ApprovalWithdrawn { id } => {
+                let settled = self.questions.settle(id, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+                self.out.extend(settled.map(UserOutput::ApprovalSettled));
+            }
         }
         self.go_on();
     }
@@ -158,14 +173,10 @@ impl User {
     /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
     /// clock, and why.
     pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
-        let schedule = self.schedule.deadline(self.now);
-        let turn = self.turns.deadline();
-        match (schedule, turn) {
-            (Some(at_us), Some(held_us)) if held_us < at_us => Some((held_us, Timer::TurnHeld)),
-            (Some(at_us), _) => Some((at_us, Timer::Schedule)),
-            (None, Some(held_us)) => Some((held_us, Timer::TurnHeld)),
-            (None, None) => None,
-        }
+        let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, Timer::Schedule));
+        let turn = self.turns.deadline().map(|at_us| (at_us, Timer::TurnHeld));
+        let question = self.questions.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
+        [schedule, turn, question].into_iter().flatten().min_by_key(|(at_us, _)| *at_us)
     }
 
     /// Time has passed.
@@ -180,6 +191,8 @@ impl User {
             self.persist(Record::Entry(entry));
         }
         self.turns.expire(self.now.mono_us);
+        let expired = self.questions.expire(self.now.mono_us);
+        self.out.extend(expired.into_iter().map(UserOutput::ApprovalSettled));
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
             self.history.pause(self.now.wall_ms, self.config.pause_ms);
@@ -200,6 +213,9 @@ impl User {
         }
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device.clone());
+            for approval in self.questions.take_all() {
+                self.out.push_back(UserOutput::Ask { device: Some(device.clone()), approval });
+            }
         }
         for item in &mut self.schedule.items {
             if let State::Ringing(ringing) = &mut item.state {
@@ -234,6 +250,24 @@ impl User {
                 self.persist(Record::ConversationBegan);
             }
             self.persist(Record::Messages(messages));
+        }
+    }
+}
+
+/// Consent to calls from outside.
+impl User {
+    fn approval_asked(&mut self, approval: Approval, watched: bool) {
+        if let Some(device) = self.devices.first().cloned() {
+            self.out.push_back(UserOutput::Ask { device: Some(device), approval });
+        } else if !watched {
+            let settled = approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody);
+            self.out.push_back(UserOutput::ApprovalSettled(settled));
+        } else {
+            let asked = match self.questions.keep(self.now, approval.clone()) {
+                Ok(()) => UserOutput::Ask { device: None, approval },
+                Err(settled) => UserOutput::ApprovalSettled(settled),
+            };
+            self.out.push_back(asked);
         }
     }
 }

@@ -14,7 +14,7 @@ mod turn;
 mod voice;
 
 pub use app::{AppEvent, AppKind};
-pub use approval::{Approval, ApprovalChoice, ApprovalOutcome};
+pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement};
 pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Bitmap, Content, DisplayCommand, Priority, View};

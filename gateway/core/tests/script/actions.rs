@@ -5,8 +5,8 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, Price, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DisplaySize, ErrorCode,
-        FailureKind, ToolResult, Turn, Usage, View, VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DisplaySize,
+        ErrorCode, FailureKind, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -128,9 +128,21 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "look" => input(world, device, Input::Look { up: words.has("up") }),
         "approval" => approval(world, device, &words),
         "tap" => {
-            let choice = if words.has("yes") { ApprovalChoice::Yes } else { ApprovalChoice::No };
+            let (choice, id) = answer(&words)?;
+            input(world, device, Input::ApprovalAnswered { id, choice, by: AnsweredBy::Tap })
+        }
+        "operator" => {
+            let (choice, id) = answer(&words)?;
+            match world.asked_on.get(&id).copied() {
+                Some(device) => world.input(device, Input::ApprovalAnswered { id, choice, by: AnsweredBy::Operator }),
+                None => world.user_input(UserInput::ApprovalAnswered { id, choice }),
+            }
+            Ok(())
+        }
+        "take" => {
             let id = words.get(2).parse().map_err(|_| "which question?")?;
-            input(world, device, Input::ApprovalAnswered { id, choice })
+            world.user_input(UserInput::ApprovalWithdrawn { id });
+            input(world, device, Input::ApprovalWithdrawn { id })
         }
         "announce" => {
             let id = words.get(1).parse().map_err(|_| "which entry?")?;
@@ -439,19 +451,31 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     input(world, device, Input::App(event))
 }
 
+fn answer(words: &Words) -> Result<(ApprovalChoice, u64), String> {
+    let choice = if words.has("yes") { ApprovalChoice::Yes } else { ApprovalChoice::No };
+    Ok((choice, words.get(2).parse().map_err(|_| "which question?")?))
+}
+
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
+    let outside = words.has("outside");
     let turn = match words.after("turn") {
+        None if outside => Turn::default(),
         Some(id) => Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 },
         None => world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?,
     };
     let approval = Approval {
         id: words.get(1).parse().map_err(|_| "which question?")?,
         turn,
+        reference: 1,
         tool: "notes.delete".into(),
         question: words.quoted().unwrap_or_default().into(),
         arguments_hash: words.after("hash").and_then(|word| word.parse().ok()).unwrap_or(42),
         expires_ms: u32::try_from(words.number_after("for")?.unwrap_or(15_000)).unwrap_or(u32::MAX),
     };
-    world.input(device, Input::ApprovalAsked(approval));
+    if outside {
+        world.user_input(UserInput::ApprovalAsked { approval, watched: words.has("watched") });
+    } else {
+        world.input(device, Input::ApprovalAsked(approval));
+    }
     Ok(())
 }

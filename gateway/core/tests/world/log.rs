@@ -2,7 +2,7 @@
 
 use gateway_core::{
     output::{Output, Record, UserOutput},
-    vocab::{Content, DisplayCommand, Message, Part, Role, View},
+    vocab::{Content, DisplayCommand, Message, Part, Role, Settlement, View},
 };
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
@@ -52,9 +52,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::AskApproval(approval) => {
             format!("ask-approval {} \"{}\"", approval.id, approval.question)
         }
-        Output::ApprovalSettled { id, outcome, arguments_hash } => {
-            format!("approval {id} {} #{arguments_hash}", lower(outcome))
-        }
+        Output::ApprovalSettled(settled) => settled_line(settled),
         Output::TurnDone { turn, messages, outcome } => {
             format!("done {} {} [{}]", turn.id, lower(outcome), messages_line(messages))
         }
@@ -95,8 +93,17 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::Announce { device, announcement } => {
             format!("announce {device} {} \"{}\"", announcement.id, announcement.say)
         }
+        UserOutput::Ask { device, approval } => {
+            format!("ask-on {} {}", device.as_deref().unwrap_or("nobody"), approval.id)
+        }
+        UserOutput::ApprovalSettled(settled) => settled_line(settled),
     };
     Some(format!("user: {text}"))
+}
+
+fn settled_line(settled: &Settlement) -> String {
+    let Settlement { id, outcome, by, arguments_hash, .. } = settled;
+    format!("approval {id} {} by {} #{arguments_hash}", lower(outcome), lower(by))
 }
 
 /// Messages in one line: `user "..." | assistant "..." | call c1 | result c1 ok`.

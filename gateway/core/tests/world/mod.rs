@@ -165,6 +165,8 @@ pub struct World {
     pub stored: BTreeMap<u64, ScheduleEntry>,
     pub stored_messages: Vec<Message>,
     pub results_given: BTreeSet<String>,
+    /// The devices that questions from outside were put to.
+    pub asked_on: BTreeMap<u64, usize>,
     /// Every result in a finished turn, by call.
     pub results_kept: BTreeMap<String, usize>,
     /// Lengths of recorded sounds, by announcement.
@@ -207,6 +209,7 @@ impl World {
             stored: BTreeMap::new(),
             stored_messages: Vec::new(),
             results_given: BTreeSet::new(),
+            asked_on: BTreeMap::new(),
             results_kept: BTreeMap::new(),
             sounds: BTreeMap::new(),
         }

@@ -214,6 +214,11 @@ impl World {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
             }
+            UserOutput::Ask { device: Some(device), approval } => {
+                let index = self.device(&device);
+                self.asked_on.insert(approval.id, index);
+                self.after(0, Event::To(index, Input::ApprovalAsked(approval)));
+            }
             _ => {}
         }
     }

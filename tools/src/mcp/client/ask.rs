@@ -75,7 +75,7 @@ impl OnBehalf {
         // Whose words these are is told: they are the server's, not the assistant's.
         call.question =
             cut(&format!("{} asks: {}", wearer.server, crate::arguments::clean(message)), MESSAGE_BYTES_MAX);
-        match wearer.consent.ask(call, wearer.cancel.clone()).await {
+        match wearer.consent.ask(call, wearer.cancel.clone()).await.outcome {
             ApprovalOutcome::Approved => json!({ "action": "accept", "content": content }),
             ApprovalOutcome::Denied => decline,
             ApprovalOutcome::Expired | ApprovalOutcome::Cancelled => json!({ "action": "cancel" }),

@@ -17,11 +17,17 @@ const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Language of the templates that a configuration gives to a tool.
 const LANGUAGE: &str = "en";
 
-/// A definition under its full name.
-pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
+/// A definition under its full name. What could not be carried over is added to `lost`.
+pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> ToolSpec {
     let title = tool.title.as_deref().or_else(|| tool.annotations.as_ref()?.title.as_deref());
     let described = tool.description.as_deref().filter(|text| !text.trim().is_empty());
     let description = described.or(title).unwrap_or(&tool.name);
+    if described.is_some() && title.is_some() {
+        lost.push(format!("tool '{}' at '/title': titles are not kept", tool.name));
+    }
+    if description.len() > DESCRIPTION_BYTES_MAX {
+        lost.push(format!("tool '{}' at '/description': was cut to {DESCRIPTION_BYTES_MAX} bytes", tool.name));
+    }
     let hint = |pick: fn(&rmcp::model::ToolAnnotations) -> Option<bool>| tool.annotations.as_ref().and_then(pick);
     let read_only = hint(|hints| hints.read_only_hint) == Some(true);
     // The protocol's default is "destructive"; a question before every call of every server that
@@ -32,7 +38,7 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
         Approval::Changes => !read_only,
         Approval::Never => false,
     };
-    let mut said = extensions(server, tool);
+    let mut said = extensions(server, tool, lost);
     if let Some(templates) = server.phrases.get(tool.name.as_ref()) {
         said.phrases.push(Phrases { language: LANGUAGE.to_owned(), templates: templates.clone() });
     }
@@ -59,7 +65,7 @@ pub(super) fn spec(server: &Server, tool: &Tool) -> ToolSpec {
 }
 
 /// What only our own extensions say, under `_meta.mentraExtensions`: phrases, guidance, limits.
-fn extensions(server: &Server, tool: &Tool) -> ToolSpec {
+fn extensions(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> ToolSpec {
     let Some(said) = tool.meta.as_ref().and_then(|meta| meta.0.get("mentraExtensions")) else {
         return ToolSpec::default();
     };
@@ -71,13 +77,13 @@ fn extensions(server: &Server, tool: &Tool) -> ToolSpec {
     });
     match definition::read(&definition, Naming::Server(&server.name)) {
         Ok((spec, _, report)) => {
-            if !report.is_empty() {
-                tracing::info!(server = server.name, tool = %tool.name, %report, "extensions that were not taken");
-            }
+            let note = |note: definition::Note| format!("tool '{}' at '{}': {}", tool.name, note.pointer, note.reason);
+            lost.extend(report.notes.into_iter().map(note));
             spec
         }
         Err(error) => {
             tracing::warn!(server = server.name, %error, "the extensions of a tool were not taken");
+            lost.push(format!("extensions were not taken: {error}"));
             ToolSpec::default()
         }
     }

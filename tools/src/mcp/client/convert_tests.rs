@@ -30,7 +30,7 @@ fn annotations_become_flags() {
         (json!({ "readOnlyHint": true }), Approval::Changes, [true, false, true, false]),
     ];
     for (annotations, approval, wanted) in table {
-        let spec = spec(&server(approval), &tool(annotations.clone()));
+        let spec = spec(&server(approval), &tool(annotations.clone()), &mut Vec::new());
         let flags = spec.flags;
         let found = [flags.read_only, flags.destructive, flags.idempotent, flags.requires_approval];
         assert_eq!(found, wanted, "{annotations} {approval:?}");
@@ -41,7 +41,9 @@ fn annotations_become_flags() {
 #[test]
 fn a_tool_without_a_description_has_its_title_or_name() {
     let bare = json!({ "name": "x", "inputSchema": { "type": "object" } });
-    let described = |json: Value| spec(&server(Approval::Never), &serde_json::from_value(json).unwrap()).description;
+    let described = |json: Value| {
+        spec(&server(Approval::Never), &serde_json::from_value(json).unwrap(), &mut Vec::new()).description
+    };
     assert_eq!(described(bare.clone()), "x");
     let mut titled = bare;
     titled["title"] = "Crosses".into();

@@ -197,11 +197,14 @@ async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceE
     } else {
         Default::default()
     };
+    // A server that quotes its key in a description must not bring it into prompts, nor to clients.
+    let secrets = &server.secrets;
+    let wanted = wanted.filter_map(|tool| secrets.blotted(tool));
     Ok(Offers {
         tools: Arc::new(wanted.map(|tool| (tool.name.to_string(), tool)).collect()),
-        prompts: Arc::new(prompts),
-        resources: Arc::new(resources),
-        templates: Arc::new(templates),
+        prompts: Arc::new(prompts.into_iter().filter_map(|prompt| secrets.blotted(prompt)).collect()),
+        resources: Arc::new(resources.into_iter().filter_map(|resource| secrets.blotted(resource)).collect()),
+        templates: Arc::new(templates.into_iter().filter_map(|template| secrets.blotted(template)).collect()),
     })
 }
 
@@ -230,15 +233,22 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
     }
 }
 
+/// Losses of one server that are kept for people: nobody reads more.
+const LOST_MAX: usize = 100;
+
 /// Offers the tools; what is wrong with one does not keep the others out.
 fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>, registry: &Registry) {
     let name = &server.config.name;
     let mut named: Vec<(ToolSpec, String)> = Vec::new();
+    let mut lost = Vec::new();
     for tool in tools {
-        let spec = convert::spec(&server.config, tool);
+        let spec = convert::spec(&server.config, tool, &mut lost);
         match registry::check(&spec) {
             Ok(_) => named.push((spec, tool.name.to_string())),
-            Err(error) => tracing::warn!(server = name, %error, "a tool of an MCP server was left out"),
+            Err(error) => {
+                tracing::warn!(server = name, %error, "a tool of an MCP server was left out");
+                lost.push(format!("left out: {error}"));
+            }
         }
     }
     loop {
@@ -246,10 +256,13 @@ fn register<'a>(server: &Arc<Downstream>, tools: impl Iterator<Item = &'a Tool>,
         match registry.register_named(Source::Mcp(name.clone()), Scope::Global, named.clone(), runner) {
             Ok(revision) => {
                 tracing::info!(server = name, tools = named.len(), revision, "tools of an MCP server");
+                lost.truncate(LOST_MAX);
+                registry.report(&Source::Mcp(name.clone()), lost);
                 return;
             }
             Err(RegisterError::NameTaken { tool, by }) if named.iter().any(|(spec, _)| spec.name == tool) => {
                 tracing::warn!(server = name, tool, ?by, "a tool of an MCP server was left out: its name is taken");
+                lost.push(format!("left out: '{tool}': its name is taken by {by}"));
                 named.retain(|(spec, _)| spec.name != tool);
             }
             Err(error) => {

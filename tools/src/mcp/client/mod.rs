@@ -24,7 +24,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::link::Link;
 pub(crate) use self::{ask::OnBehalf, call::Failure};
 use super::{config::Server, uris::Prefixes};
-use crate::registry::Registry;
+use crate::{registry::Registry, secret::Secrets};
 
 /// News that wait for a slow reader; one that falls behind lists everything again.
 const NEWS_MAX: usize = 256;
@@ -75,6 +75,7 @@ pub(crate) struct Downstream {
     watched: Mutex<BTreeMap<String, watch::Watched>>,
     tracker: TaskTracker,
     news: broadcast::Sender<News>,
+    secrets: Secrets,
 }
 
 struct Now {
@@ -120,6 +121,7 @@ impl Pool {
                 watched: Mutex::default(),
                 tracker: tracker.clone(),
                 news: news.clone(),
+                secrets: registry.secrets().clone(),
                 config,
             });
             servers.insert(server.config.name.clone(), server.clone());

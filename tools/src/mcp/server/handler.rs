@@ -212,7 +212,8 @@ impl ServerHandler for Session {
                 Source::Mcp(server) => Some(server.as_str()),
                 _ => None,
             };
-            results::tool(result, line.exact(), server, endpoint.hub.pool.prefixes()).map(Outcome::Tool)
+            let exact = line.exact().map(|exact| results::without_secrets(exact, endpoint.hub.executor.secrets()));
+            results::tool(result, exact, server, endpoint.hub.pool.prefixes()).map(Outcome::Tool)
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Tool(result)) => Ok(CallToolResponse::Complete(result)),
@@ -244,18 +245,20 @@ impl ServerHandler for Session {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         let what = arguments_hash(&format!("prompt {}", request.name), &arguments);
         let prefixes = prefixes.clone();
+        let secrets = self.endpoint.hub.executor.secrets().clone();
         let work = |line: Arc<Line>, _cancel| async move {
             let behalf = Self::on_behalf(line);
             let got = server.get_prompt(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = got.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
+            secrets.blot_value(&mut json);
             for message in json.get_mut("messages").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(block) = message.get_mut("content") {
                     results::rename(block, name, &prefixes);
                 }
             }
-            Ok(Outcome::Prompt(results::complete_prompt(serde_json::from_value(json).unwrap_or(result))))
+            Ok(Outcome::Prompt(results::complete_prompt(serde_json::from_value(json).map_err(|_| unexpected())?)))
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Prompt(result)) => Ok(GetPromptResponse::Complete(result)),
@@ -295,12 +298,14 @@ impl ServerHandler for Session {
         let params = ReadResourceRequestParams::new(uri);
         let what = arguments_hash(&format!("resource {}", request.uri), &Value::Null);
         let prefixes = prefixes.clone();
+        let secrets = self.endpoint.hub.executor.secrets().clone();
         let work = |line: Arc<Line>, _cancel| async move {
             let behalf = Self::on_behalf(line);
             let read = server.read_resource(params, &behalf, Duration::from_millis(REQUEST_MS_MAX)).await;
             let name = &server.config.name;
             let result = read.map_err(|failure| results::error(name, failure))?;
             let mut json = serde_json::to_value(&result).unwrap_or_default();
+            secrets.blot_value(&mut json);
             for part in json.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(uri) = part.get_mut("uri")
                     && let Some(inner) = uri.as_str()
@@ -308,7 +313,7 @@ impl ServerHandler for Session {
                     *uri = prefixes.uri_out(name, inner).into();
                 }
             }
-            Ok(Outcome::Resource(results::complete_resource(serde_json::from_value(json).unwrap_or(result))))
+            Ok(Outcome::Resource(results::complete_resource(serde_json::from_value(json).map_err(|_| unexpected())?)))
         };
         match self.converse(&context, what, request.input_responses, request.request_state, work).await? {
             Ok(Outcome::Resource(result)) => Ok(ReadResourceResponse::Complete(result)),

@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
-use hyper::{Request, Response, body::Incoming};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -54,7 +54,13 @@ impl Http {
     /// Answers a request of a client whose key has been checked.
     pub async fn answer(&self, who: Who, request: Request<Incoming>) -> HttpReply {
         let service = self.service(who);
-        service.handle(request).await
+        let ends_session = request.method() == Method::DELETE;
+        let mut reply = service.handle(request).await;
+        // The library accepts the end of a session for later; it has ended, and older clients take no 202 for that.
+        if ends_session && reply.status() == StatusCode::ACCEPTED {
+            *reply.status_mut() = StatusCode::NO_CONTENT;
+        }
+        reply
     }
 
     fn service(&self, who: Who) -> Service {

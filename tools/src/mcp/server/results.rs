@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     caller::Exact,
     mcp::{client::Failure, uris::Prefixes},
+    secret::Secrets,
 };
 
 /// What a request comes to.
@@ -48,6 +49,21 @@ pub(super) fn tool(
         return Err(ErrorData::invalid_params(error.message.clone(), None));
     }
     Ok(own(result))
+}
+
+/// What a downstream server said, without the keys that it was sent.
+pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
+    match exact {
+        Exact::Result(mut value) => {
+            secrets.blot_value(&mut value);
+            Exact::Result(value)
+        }
+        Exact::Error { code, mut message, mut data } => {
+            secrets.blot(&mut message);
+            data.iter_mut().for_each(|data| secrets.blot_value(data));
+            Exact::Error { code, message, data }
+        }
+    }
 }
 
 /// A result of the house's own: of a built-in, a device, an app, or a failure before the call.

@@ -1,0 +1,59 @@
+//! Questions for consent to calls from outside: which device is asked, and what becomes of one while no
+//! device is there.
+
+use alloc::vec::Vec;
+
+use crate::{
+    limits::QUESTIONS_MAX,
+    vocab::{AnsweredBy, Approval, ApprovalOutcome, Settlement, Timestamp},
+};
+
+/// Questions that only an operator can answer, since no device is there.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    approval: Approval,
+    until_us: u64,
+}
+
+impl Questions {
+    /// Keeps a question until an operator answers, or a device comes.
+    ///
+    /// # Errors
+    /// It is refused: one too many, or its number stands for another question.
+    pub(super) fn keep(&mut self, now: Timestamp, approval: Approval) -> Result<(), Settlement> {
+        let known = self.open.iter().any(|open| open.approval.id == approval.id);
+        if known || self.open.len() >= QUESTIONS_MAX {
+            return Err(approval.settled(ApprovalOutcome::Denied, AnsweredBy::Nobody));
+        }
+        let until_us = now.mono_us.saturating_add(u64::from(approval.expires_ms).saturating_mul(1_000));
+        self.open.push(Open { approval, until_us });
+        Ok(())
+    }
+
+    /// A question is answered, or nobody waits for it any more.
+    pub(super) fn settle(&mut self, id: u64, outcome: ApprovalOutcome, by: AnsweredBy) -> Option<Settlement> {
+        let index = self.open.iter().position(|open| open.approval.id == id)?;
+        Some(self.open.remove(index).approval.settled(outcome, by))
+    }
+
+    /// A device is there: it is asked from now on.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Approval> {
+        self.open.drain(..).map(|open| open.approval)
+    }
+
+    /// When the first of them expires.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.open.iter().map(|open| open.until_us).min()
+    }
+
+    /// Those whose time is over.
+    pub(super) fn expire(&mut self, now_us: u64) -> Vec<Settlement> {
+        let over = self.open.extract_if(.., |open| open.until_us <= now_us);
+        over.map(|open| open.approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody)).collect()
+    }
+}
