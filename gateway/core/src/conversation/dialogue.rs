@@ -14,9 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{
-        AnsweredBy, Approval, ApprovalOutcome, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact,
-    },
+    vocab::{AnsweredBy, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
