@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript, Turn,
-    VoiceFact,
+    AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceInfo, Message, ModelEvent, ToolResult, Transcript,
+    Turn, VoiceFact,
 };
 
 /// What happens to one device's conversation.

@@ -8,8 +8,8 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
-        Clarity, ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
+        AppEvent, AppKind, Approval, ApprovalChoice, Clarity, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
+        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
         VoiceFact,
     },
 };

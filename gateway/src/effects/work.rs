@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chat_models::{ChatModel, Request};
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, Message, ToolCall, Turn},
+    vocab::{Clarity, ClientClass, Message, Role, ToolCall, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tools::executor::{CallContext, Executor};
 use super::spawn;
 use crate::{
     clock,
-    mail::{Address, Mail},
+    mail::{Address, Mail, Weighed},
 };
 
 /// Events of a model that may wait for the device's task.
@@ -75,6 +75,26 @@ impl Work {
                     return;
                 }
             }
+        });
+    }
+
+    /// Has a text weighed: whether it is a command to a tool, where the model has commands at all.
+    pub fn weigh(&self, utterance: u32, revision: u16, text: &str) {
+        let (_, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let request = Request {
+            system: String::new(),
+            messages: vec![Message::text(Role::User, text)],
+            tools,
+            now: clock::now(),
+            language: self.language.clone(),
+            max_tokens: None,
+        };
+        let (model, mail) = (self.model.clone(), self.mail.clone());
+        spawn("weigh", async move {
+            let considered = model.consider(&request);
+            let clarity = considered.as_ref().map_or(Clarity::Clear, |considered| considered.clarity);
+            let vocabulary = considered.map(|considered| considered.vocabulary).unwrap_or_default().into();
+            drop(mail.send(Mail::Weighed(Weighed { utterance, revision, clarity, vocabulary })).await);
         });
     }
 

@@ -3,9 +3,9 @@
 use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
-    vocab::{Clarity, 
-        AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Content, DisplaySize, ErrorCode, FailureKind, ToolResult,
-        Turn, View, VoiceFact,
+    vocab::{
+        AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Clarity, Content, DisplaySize, ErrorCode, FailureKind,
+        ToolResult, Turn, View, VoiceFact,
     },
 };
 
@@ -72,6 +72,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.again = words.quoted().map(str::to_owned);
             world.again_fails = words.has("fails");
             world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
+            Ok(())
+        }
+        "hasty" => {
+            world.hasty_works = words.has("works");
+            world.hasty_ms = words.number_after("takes")?.unwrap_or(120);
             Ok(())
         }
         "unclear" | "guessed" => {
