@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use audio::{
-    asr::{Job, Options, Priority, Scheduler, Ticket},
+    asr::{Context, Job, Options, Priority, Scheduler, Ticket},
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
@@ -22,6 +22,9 @@ use crate::{
 
 /// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
+
+/// How long the sound of a closed utterance is kept: as long as its text is waited for, and a little.
+const KEPT_US: u64 = 12_000_000;
 
 /// Judges pauses beside the device's task.
 #[derive(Clone)]
@@ -70,9 +73,18 @@ pub struct Ear {
     end_score: Option<f32>,
     facts: Vec<Fact>,
     tickets: Vec<(u32, u16, Ticket)>,
+    kept: Option<Kept>,
+    vocabulary: Arc<[String]>,
     offset: Option<ClockOffset>,
     transit_us: u64,
     busy_us: u64,
+}
+
+/// The sound of the utterance that was closed last: it may have to be decoded once more.
+struct Kept {
+    utterance: u32,
+    pcm: Arc<[i16]>,
+    until_us: u64,
 }
 
 /// The device's clock as seen from here: gateway time minus capture time of the packet that
@@ -106,6 +118,8 @@ impl Ear {
             end_score: None,
             facts: Vec::new(),
             tickets: Vec::new(),
+            kept: None,
+            vocabulary: Arc::new([]),
             offset: None,
             transit_us: 0,
             busy_us: 0,
@@ -153,12 +167,14 @@ impl Ear {
 
     /// Lets time pass.
     pub fn tick(&mut self, now_us: u64) {
+        self.kept.take_if(|kept| kept.until_us <= now_us);
         self.listener.tick(now_us, &mut self.facts);
     }
 
     /// When `tick` is due.
     pub fn next_wake_us(&self) -> Option<u64> {
-        self.listener.next_wake_us()
+        let kept = self.kept.as_ref().map(|kept| kept.until_us);
+        self.listener.next_wake_us().into_iter().chain(kept).min()
     }
 
     /// The next fact, in the core's words.
@@ -227,26 +243,52 @@ impl Ear {
     /// Switches the microphone.
     pub fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
+        self.kept = None;
+    }
+
+    /// What a second hearing listens for.
+    pub fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
+        self.vocabulary = vocabulary;
     }
 
     /// The next voice opens a new utterance.
-    pub fn close_utterance(&mut self, utterance: u32) {
+    pub fn close_utterance(&mut self, utterance: u32, now_us: u64) {
+        if let Some(pcm) = self.listener.utterance_pcm(utterance) {
+            self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
+        }
         self.listener.close_utterance(utterance);
+    }
+
+    /// The sound of an utterance: of the open one as far as it goes, or of the one that was closed last.
+    fn sound_of(&self, utterance: u32) -> Option<Arc<[i16]>> {
+        let open = self.listener.utterance_pcm(utterance).map(Arc::from);
+        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
+        open.or_else(kept)
     }
 
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
     pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind) -> bool {
-        let Some(pcm) = self.listener.utterance_pcm(utterance) else {
+        let Some(pcm) = self.sound_of(utterance) else {
             return false;
         };
         let mail = self.address.clone();
+        let mut options = Options { wake_phrases: self.organs.wake_phrases.clone(), ..Options::default() };
+        match kind {
+            TranscriptKind::Again => options.vocabulary = self.vocabulary.clone(),
+            TranscriptKind::Hasty => {
+                options.hasty = true;
+                options.context = Context::Tight;
+            }
+            TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
+        }
         let job = Job {
-            pcm: Arc::from(pcm),
-            options: Options { wake_phrases: self.organs.wake_phrases.clone(), ..Options::default() },
+            pcm,
+            options,
             priority: match kind {
                 TranscriptKind::Partial => Priority::Partial,
-                TranscriptKind::Speculative => Priority::Speculative,
-                TranscriptKind::Final | TranscriptKind::Again => Priority::Final,
+                // A second hearing betters a text that is there: others go first.
+                TranscriptKind::Speculative | TranscriptKind::Again => Priority::Speculative,
+                TranscriptKind::Final | TranscriptKind::Hasty => Priority::Final,
             },
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };

@@ -1,10 +1,13 @@
 //! What reaches a device's task from beside it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use audio::asr::Report;
 use device_protocol::GoodbyeReason;
-use gateway_core::{input::Input, vocab::ToolResult};
+use gateway_core::{
+    input::Input,
+    vocab::{Clarity, ToolResult},
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,6 +24,8 @@ pub enum Mail {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
+    /// A text was weighed.
+    Weighed(Weighed),
     /// A clause was synthesised.
     Synthesised(Synthesised),
     /// A pause was judged.
@@ -43,6 +48,18 @@ pub struct Transcribed {
     pub kind: gateway_core::vocab::TranscriptKind,
     /// What came of it.
     pub report: Report,
+}
+
+/// A text was weighed.
+pub struct Weighed {
+    /// The utterance that it is of.
+    pub utterance: u32,
+    /// Number of the question.
+    pub revision: u16,
+    /// How well it is understood as a command.
+    pub clarity: Clarity,
+    /// What a second hearing is to listen for.
+    pub vocabulary: Arc<[String]>,
 }
 
 /// A pause was judged.

@@ -15,6 +15,9 @@ const FULL: i32 = 1_500;
 /// Longest sound in milliseconds and the context it gets.
 const TIERS: [(u64, i32); 3] = [(5_000, 512), (9_000, 768), (14_000, 1_024)];
 
+/// One more tier for those who cannot wait.
+const TIGHT: (u64, i32) = (21_000, 1_280);
+
 /// Text of English speech has at most about 5 tokens a second; a loop has hundreds.
 const TOKENS_PER_SECOND_MAX: u64 = 6;
 /// For short sound, whose tokens are mostly punctuation.
@@ -26,6 +29,8 @@ pub enum Context {
     /// The smallest tier that holds the sound with its margin; the full one when that loops.
     #[default]
     Tiered,
+    /// What holds the sound with a fifth to spare, also beyond the last tier: a sixth cheaper for 15 to 20 s.
+    Tight,
     /// All of it: about four times the cost, for measurements.
     Full,
 }
@@ -35,7 +40,8 @@ impl Context {
     pub(super) fn positions(self, duration_ms: u64) -> i32 {
         let tier = TIERS.iter().find(|(longest, _)| duration_ms <= *longest);
         match (self, tier) {
-            (Self::Tiered, Some((_, positions))) => *positions,
+            (Self::Tiered | Self::Tight, Some((_, positions))) => *positions,
+            (Self::Tight, None) if duration_ms <= TIGHT.0 => TIGHT.1,
             _ => FULL,
         }
     }

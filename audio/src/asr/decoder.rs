@@ -64,6 +64,8 @@ pub struct Options {
     pub without_prompt: bool,
     /// How much of the encoder to compute.
     pub context: Context,
+    /// One pass and no more: where its text loops there is an error instead of a second, costly try.
+    pub hasty: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }
@@ -179,6 +181,9 @@ impl Decoder {
         let mut positions = options.context.positions(duration_ms);
         let mut pass = self.pass(samples, positions, duration_ms, options)?;
         let looped = pass.capped || filter::is_repetition(&pass.text);
+        if looped && options.hasty {
+            return Err(Error::Looped);
+        }
         let retried = looped && !context::is_full(positions);
         if retried {
             positions = context::full();
@@ -207,6 +212,9 @@ impl Decoder {
         let mut parameters: FullParams<'_, '_> = self.parameters.clone();
         parameters.set_audio_ctx(positions);
         parameters.set_max_tokens(tokens_max);
+        if options.hasty {
+            parameters.set_temperature_inc(0.0);
+        }
         if !options.without_prompt && !self.prompt.tokens.is_empty() {
             parameters.set_tokens(&self.prompt.tokens);
         }

@@ -37,6 +37,7 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
+            Output::Consider { utterance, revision, text } => self.work.weigh(utterance, revision, &text),
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(ear) = &mut self.ear {
                     ear.cancel_transcribe(utterance, revision);
@@ -44,7 +45,7 @@ impl Session {
             }
             Output::CloseUtterance { utterance } => {
                 if let Some(ear) = &mut self.ear {
-                    ear.close_utterance(utterance);
+                    ear.close_utterance(utterance, clock::mono_us());
                 }
             }
             Output::SetMuted(muted) => {
@@ -358,7 +359,7 @@ impl Session {
         let Transcribed { utterance, revision, kind, report } = transcribed;
         match report.result {
             Ok(result) => {
-                if kind != TranscriptKind::Partial {
+                if !matches!(kind, TranscriptKind::Partial | TranscriptKind::Again) {
                     self.last_decode = Some((report.queue_us, result.decode_us));
                 }
                 let confidence = result.confidence();

@@ -16,7 +16,12 @@ use super::{
     formats::wire,
     session::{Session, end_of},
 };
-use crate::{clock, effects::compute::Urgency, mail::Mail, transport::Sender};
+use crate::{
+    clock,
+    effects::compute::Urgency,
+    mail::{Mail, Weighed},
+    transport::Sender,
+};
 
 impl Session {
     /// Takes one envelope in.
@@ -268,6 +273,13 @@ impl Session {
                     self.work.tool_done(call_id);
                 }
                 self.input(input);
+            }
+            Mail::Weighed(weighed) => {
+                let Weighed { utterance, revision, clarity, vocabulary } = weighed;
+                if let Some(ear) = &mut self.ear {
+                    ear.note_vocabulary(vocabulary);
+                }
+                self.input(Input::Considered { utterance, revision, clarity });
             }
             Mail::Transcribed(transcribed) => self.transcribed(transcribed),
             Mail::Synthesised(clause) => {

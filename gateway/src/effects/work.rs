@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chat_models::{Request, Tools};
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, ErrorCode, Message, ToolCall, Turn},
+    vocab::{Clarity, ClientClass, ErrorCode, Message, Role, ToolCall, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tools::executor::{CallContext, Executor};
 use super::{context::Remembered, spawn};
 use crate::{
     clock,
-    mail::{Address, Mail},
+    mail::{Address, Mail, Weighed},
     ranks::Ranks,
 };
 
@@ -108,6 +108,26 @@ impl Work {
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         self.offered.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &now) && *before != now)
+    }
+
+    /// Has a text weighed: whether it is a command to a tool, where the model has commands at all.
+    pub fn weigh(&self, utterance: u32, revision: u16, text: &str) {
+        let (_, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        let request = Request {
+            system: String::new(),
+            messages: vec![Message::text(Role::User, text)],
+            tools,
+            now: clock::now(),
+            language: self.language.clone(),
+            max_tokens: None,
+        };
+        let (model, mail) = (self.models.first().cloned(), self.mail.clone());
+        spawn("weigh", async move {
+            let considered = model.and_then(|model| model.consider(&request));
+            let clarity = considered.as_ref().map_or(Clarity::Clear, |considered| considered.clarity);
+            let vocabulary = considered.map(|considered| considered.vocabulary).unwrap_or_default().into();
+            drop(mail.send(Mail::Weighed(Weighed { utterance, revision, clarity, vocabulary })).await);
+        });
     }
 
     /// Whatever the model still says in this turn is not wanted.

@@ -215,8 +215,9 @@ impl<'a> Run<'a> {
         } else {
             view.end
         };
-        // A name between fixed words does not begin with "of": that was an article once.
-        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up") {
+        // A name between fixed words does not begin with "of": that was an article once. Nor does it begin with
+        // "it", which stands for a name: "set it past a timer" was a pasta timer.
+        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up" | "it" | "them") {
             return;
         }
         for end in at + 1..=longest {

@@ -16,6 +16,9 @@ use crate::{
 
 /// Time that facts about a pause may be late before its end is decided without them.
 const FACTS_LATE_MS: u32 = 400;
+/// An utterance of this length is decoded quickly as well when its text is late: decoding a shorter one
+/// thoroughly costs little, so that its text is late only because others are in front of it.
+const LONG_US_MIN: u64 = 9_000_000;
 /// Longest time without any fact about an open utterance. The listener's own limit is below it.
 const UTTERANCE_STALLED_MS: u32 = 40_000;
 
@@ -117,12 +120,16 @@ impl Floor {
         if transcript.kind == TranscriptKind::Again {
             return self.heard_again(cx, activity, &transcript, text);
         }
-        if let Some(index) = self
-            .closed
-            .iter()
-            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision && closed.look.is_none())
-        {
+        if let Some(index) = self.closed.iter().position(|closed| {
+            closed.id == transcript.utterance
+                && (closed.awaited == revision || closed.hasty == Some(revision))
+                && closed.look.is_none()
+        }) {
             let mut closed = self.closed.remove(index)?;
+            if closed.hasty.is_some() {
+                // The other decode is not needed any more.
+                cancel_all(cx, closed.id);
+            }
             let began = (closed.origin, closed.started_us);
             closed.look = self.weigh(cx, activity, (closed.id, revision), &text, began);
             if closed.look.is_none() {
@@ -193,12 +200,23 @@ impl Floor {
         if let event @ Some(_) = self.again_failed(cx, activity, (utterance, revision)) {
             return event;
         }
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance)
+            && closed.hasty.take_if(|hasty| *hasty == revision).is_some()
+        {
+            return None;
+        }
         if let Some(index) = self
             .closed
             .iter()
             .position(|closed| closed.id == utterance && closed.awaited == revision && closed.look.is_none())
         {
             let mut closed = self.closed.remove(index)?;
+            if let Some(hasty) = closed.hasty.take() {
+                // The quick decode is still under way.
+                closed.awaited = hasty;
+                self.closed.push_back(closed);
+                return None;
+            }
             if closed.final_asked {
                 self.watch_transcripts(cx);
                 return Some(lost(cx, &closed));
@@ -219,7 +237,11 @@ impl Floor {
     }
 
     pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        let index = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us())?;
+        self.hasten(cx);
+        let Some(index) = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us()) else {
+            self.watch_transcripts(cx);
+            return None;
+        };
         let mut closed = self.closed.remove(index)?;
         cancel_all(cx, closed.id);
         self.watch_transcripts(cx);
@@ -228,6 +250,19 @@ impl Floor {
             return Some(self.said(cx, activity, closed, text));
         }
         Some(lost(cx, &closed))
+    }
+
+    /// Has long utterances whose text is late decoded quickly, beside the thorough decode: whichever comes
+    /// first counts.
+    fn hasten(&mut self, cx: &mut Context) {
+        let now_us = cx.now_us();
+        for closed in &mut self.closed {
+            if closed.hasty_due_us.take_if(|due_us| *due_us <= now_us).is_some() && closed.look.is_none() {
+                let revision = closed.awaited.saturating_add(1);
+                closed.hasty = Some(revision);
+                cx.push(Output::Transcribe { utterance: closed.id, revision, kind: TranscriptKind::Hasty });
+            }
+        }
     }
 
     /// Whether the pause is the end.
@@ -278,6 +313,9 @@ impl Floor {
             decided_us: cx.now_us(),
             text: String::new(),
             look: None,
+            hasty_due_us: (cx.now_us().saturating_sub(open.started_us) >= LONG_US_MIN)
+                .then(|| cx.after_ms(cx.config.transcript_ms_max / 2)),
+            hasty: None,
             final_asked: false,
         };
         match speculative {
@@ -323,7 +361,7 @@ impl Floor {
     }
 
     pub(super) fn watch_transcripts(&self, cx: &mut Context) {
-        match self.closed.iter().map(|closed| closed.deadline_us).min() {
+        match self.closed.iter().map(|closed| closed.deadline_us.min(closed.hasty_due_us.unwrap_or(u64::MAX))).min() {
             Some(deadline_us) => cx.arm_at(Timer::TranscriptMissing, deadline_us),
             None => cx.disarm(Timer::TranscriptMissing),
         }

@@ -56,6 +56,8 @@ pub enum TranscriptKind {
     Speculative,
     /// The turn has ended.
     Final,
+    /// The turn has ended some time ago and there is no text yet: quickly, at the cost of accuracy.
+    Hasty,
     /// Once more, with the words of commands in mind, because the first text made no clear one.
     Again,
 }

@@ -75,6 +75,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
+        "hasty" => {
+            world.hasty_works = words.has("works");
+            world.hasty_ms = words.number_after("takes")?.unwrap_or(120);
+            Ok(())
+        }
         "unclear" | "guessed" => {
             let clarity = if words.has("unclear") { Clarity::Unclear } else { Clarity::Guessed };
             world.clarity.insert(words.quoted().ok_or("which text?")?.to_owned(), clarity);

@@ -151,6 +151,9 @@ pub struct World {
     pub again: Option<String>,
     pub again_ms: Option<Ms>,
     pub again_fails: bool,
+    /// Whether a quick decode ends, whatever the recogniser does otherwise, and after how long.
+    pub hasty_works: bool,
+    pub hasty_ms: Ms,
     /// Texts that are no clear commands.
     pub clarity: BTreeMap<String, Clarity>,
     pub partials: bool,
@@ -197,6 +200,8 @@ impl World {
             again: None,
             again_ms: Some(120),
             again_fails: false,
+            hasty_works: false,
+            hasty_ms: 120,
             clarity: BTreeMap::new(),
             partials: true,
             store_ms: Some(5),

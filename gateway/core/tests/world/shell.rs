@@ -5,7 +5,7 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         Clarity, DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, View, VoiceFact,
+        TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -247,6 +247,11 @@ impl World {
         }
         if kind == TranscriptKind::Again {
             return self.decode_again(device, utterance, revision);
+        }
+        if kind == TranscriptKind::Hasty && self.hasty_works {
+            let text = self.devices[device].utterances.get(&utterance).map(|said| heard_by(&said.parts, self.now_ms));
+            let transcript = Transcript { utterance, revision, kind, text: text.unwrap_or_default(), confidence: 0.9 };
+            return self.after(self.hasty_ms, Event::Decoded(device, transcript));
         }
         match self.recogniser {
             Recogniser::Dead => return,
