@@ -3,8 +3,10 @@
 
 #![expect(deprecated, reason = "the suite of 2025-11-25 has sampling, roots and logging")]
 
+mod asking;
+mod definitions;
+
 use std::{
-    collections::BTreeMap,
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -16,13 +18,11 @@ use hyper_util::rt::TokioIo;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientResult,
-        CompleteRequestParams, CompleteResult, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
-        InputRequest, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
-        ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec,
-        ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, SubscribeRequestParams,
-        SubscriptionFilter, UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+        GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequiredResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, RequestStateCodec, ServerCapabilities, ServerConfig,
+        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
     transport::streamable_http_server::{
@@ -31,6 +31,11 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
+
+use self::{
+    asking::{content, elicit, text},
+    definitions::tools,
+};
 
 /// A PNG of one red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -79,285 +84,6 @@ pub async fn serve() -> SocketAddr {
         }
     });
     address
-}
-
-/// A question that a tool needs an answer to, under its key.
-type Asked = BTreeMap<String, InputRequest>;
-
-fn asked(questions: Value) -> Asked {
-    serde_json::from_value(questions).expect("requests")
-}
-
-fn elicit(message: &str, properties: Value, required: Value) -> Value {
-    json!({ "method": "elicitation/create", "params": { "mode": "form", "message": message, "requestedSchema": {
-        "type": "object", "properties": properties, "required": required } } })
-}
-
-fn sample(text: &str, tokens: u32) -> Value {
-    json!({ "method": "sampling/createMessage", "params": { "maxTokens": tokens, "messages": [
-        { "role": "user", "content": { "type": "text", "text": text } }] } })
-}
-
-fn text(text: impl Into<String>) -> CallToolResponse {
-    content(json!([{ "type": "text", "text": text.into() }]))
-}
-
-fn content(blocks: Value) -> CallToolResponse {
-    CallToolResponse::Complete(serde_json::from_value(json!({ "content": blocks })).expect("a result"))
-}
-
-fn is_modern(context: &RequestContext<RoleServer>) -> bool {
-    context.protocol_version().is_some_and(|version| !version.has_initialize())
-}
-
-/// A name as accepted by an elicitation; anything else is no answer.
-fn accepted(answer: &Value, field: &str) -> Option<Value> {
-    (answer.get("action")? == "accept").then(|| answer.pointer(&format!("/content/{field}")).cloned()).flatten()
-}
-
-impl Fixture {
-    /// Answers to questions: those that came along, else by asking back the way of the revision.
-    async fn ask(
-        &self,
-        questions: Value,
-        given: &Option<BTreeMap<String, Value>>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Result<BTreeMap<String, Value>, Asked>, ErrorData> {
-        let questions = asked(questions);
-        if is_modern(context) {
-            let given = given.clone().unwrap_or_default();
-            let answered = questions.keys().all(|key| given.get(key).is_some_and(Value::is_object));
-            return Ok(if answered { Ok(given) } else { Err(questions) });
-        }
-        let mut answers = BTreeMap::new();
-        for (key, question) in questions {
-            let request = match question {
-                InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
-                InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
-                InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
-                _ => return Err(ErrorData::internal_error("an unknown question", None)),
-            };
-            let answer = context.peer.send_request(request).await;
-            let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-            let answer = match answer {
-                ClientResult::ElicitResult(result) => serde_json::to_value(result),
-                ClientResult::CreateMessageResult(result) => serde_json::to_value(result),
-                ClientResult::ListRootsResult(result) => serde_json::to_value(result),
-                _ => return Err(ErrorData::internal_error("an unknown answer", None)),
-            };
-            answers.insert(key, answer.expect("JSON"));
-        }
-        Ok(Ok(answers))
-    }
-
-    async fn log(&self, message: &str, context: &RequestContext<RoleServer>) {
-        if is_modern(context) && context.meta.log_level().is_none() {
-            return;
-        }
-        let params = LoggingMessageNotificationParam::new(LoggingLevel::Info, message.into());
-        drop(context.peer.notify_logging_message(params).await);
-    }
-
-    async fn progress(&self, done: f64, context: &RequestContext<RoleServer>) {
-        if let Some(token) = context.meta.get_progress_token() {
-            let params = ProgressNotificationParam::new(token, done).with_total(100.0);
-            drop(context.peer.notify_progress(params).await);
-        }
-    }
-
-    /// The tools that ask something back.
-    async fn asking_tool(
-        &self,
-        request: &CallToolRequestParams,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Option<CallToolResponse>, ErrorData> {
-        let argument = |name: &str| {
-            let arguments = request.arguments.as_ref();
-            arguments.and_then(|all| all.get(name)).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let name_form = || elicit("What is your name?", json!({ "name": { "type": "string" } }), json!(["name"]));
-        let confirm = || elicit("Please confirm", json!({ "ok": { "type": "boolean" } }), json!(["ok"]));
-        let capabilities = context.client_capabilities().unwrap_or_default();
-        let mut state = None;
-        let questions = match &*request.name {
-            "test_sampling" => json!({ "sample": sample(&argument("prompt"), 100) }),
-            "test_elicitation" => json!({ "user": elicit(&argument("message"), json!({
-                "username": { "type": "string", "description": "User's response" },
-                "email": { "type": "string", "description": "User's email address" } }),
-                json!(["username", "email"])) }),
-            "test_elicitation_sep1034_defaults" => json!({ "user": elicit("Your data", json!({
-                "name": { "type": "string", "default": "John Doe" },
-                "age": { "type": "integer", "default": 30 },
-                "score": { "type": "number", "default": 95.5 },
-                "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
-                "verified": { "type": "boolean", "default": true } }), json!([])) }),
-            "test_elicitation_sep1330_enums" => json!({ "user": elicit("Your choice", enums(), json!([])) }),
-            "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
-                json!({ "user_name": name_form() })
-            }
-            "test_input_required_result_sampling" => {
-                json!({ "capital_question": sample("What is the capital of France?", 100) })
-            }
-            "test_input_required_result_list_roots" => json!({ "client_roots": { "method": "roots/list" } }),
-            "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
-                state = Some("confirmed");
-                json!({ "confirm": confirm() })
-            }
-            "test_input_required_result_multiple_inputs" => {
-                state = Some("three");
-                json!({ "user_name": name_form(), "greeting": sample("Generate a greeting", 50),
-                        "client_roots": { "method": "roots/list" } })
-            }
-            "test_input_required_result_capabilities" => {
-                let mut questions = json!({});
-                if capabilities.sampling.is_some() {
-                    questions["sample"] = sample("Say something", 50);
-                }
-                if capabilities.elicitation.is_some() {
-                    questions["user_name"] = name_form();
-                }
-                questions
-            }
-            "test_missing_capability" => {
-                if capabilities.sampling.is_none() {
-                    let needed = ClientCapabilities::builder().enable_sampling().build();
-                    return Err(ErrorData::missing_required_client_capability(needed));
-                }
-                return Ok(Some(text("sampling is there")));
-            }
-            "test_input_required_result_multi_round" => {
-                return self.rounds(request).map(Some);
-            }
-            _ => return Ok(None),
-        };
-        if let Some(sealed) = &request.request_state {
-            let opened = self.0.states.open(sealed);
-            if opened.ok().as_deref() != state.map(str::as_bytes) {
-                return Err(ErrorData::invalid_params("requestState fails its integrity check", None));
-            }
-        }
-        let answers = match self.ask(questions, &request.input_responses, context).await? {
-            Ok(answers) => answers,
-            Err(questions) => {
-                let state = state.map(|state| self.0.states.seal(state.as_bytes()));
-                return Ok(Some(CallToolResponse::InputRequired(InputRequiredResult::new(Some(questions), state))));
-            }
-        };
-        let all = serde_json::to_string(&answers).expect("JSON");
-        Ok(Some(match &*request.name {
-            "test_sampling" => {
-                let said = answers.get("sample").and_then(|answer| answer.pointer("/content/text")).cloned();
-                text(format!("LLM response: {}", said.unwrap_or_default()))
-            }
-            "test_elicitation" => text(format!("User response: {all}")),
-            "test_input_required_result_elicitation" => {
-                match answers.get("user_name").and_then(|answer| accepted(answer, "name")) {
-                    Some(Value::String(name)) => text(format!("Hello, {name}!")),
-                    _ => text("Hello, whoever you are!"),
-                }
-            }
-            "test_input_required_result_request_state" => text("state-ok"),
-            _ => text(format!("Elicitation completed: {all}")),
-        }))
-    }
-
-    /// Two questions, one after the other, with a state that tells how far it is.
-    fn rounds(&self, request: &CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
-        let state = match &request.request_state {
-            None => None,
-            Some(sealed) => Some(
-                self.0
-                    .states
-                    .open(sealed)
-                    .map_err(|_| ErrorData::invalid_params("requestState fails its integrity check", None))?,
-            ),
-        };
-        let given = |key: &str, field: &str| {
-            let answer = request.input_responses.as_ref().and_then(|given| given.get(key));
-            answer.and_then(|answer| accepted(answer, field)).is_some()
-        };
-        let (key, message, field, next) = match state.as_deref() {
-            Some(b"one") if given("step1", "name") => ("step2", "Step 2: What is your favorite color?", "color", "two"),
-            Some(b"two") if given("step2", "color") => return Ok(text("both steps are done")),
-            _ => ("step1", "Step 1: What is your name?", "name", "one"),
-        };
-        let questions = json!({ key: elicit(message, json!({ field: { "type": "string" } }), json!([field])) });
-        let sealed = self.0.states.seal(next.as_bytes());
-        Ok(CallToolResponse::InputRequired(InputRequiredResult::new(Some(asked(questions)), Some(sealed))))
-    }
-}
-
-/// The five kinds of choices of SEP-1330.
-fn enums() -> Value {
-    let plain = json!(["option1", "option2", "option3"]);
-    let titled = |one: &str, two: &str, three: &str| json!([{ "const": "value1", "title": one }, { "const": "value2", "title": two }, { "const": "value3", "title": three }]);
-    json!({
-        "untitledSingle": { "type": "string", "enum": plain },
-        "titledSingle": { "type": "string", "oneOf": titled("First Option", "Second Option", "Third Option") },
-        "legacyEnum": { "type": "string", "enum": ["opt1", "opt2", "opt3"],
-                        "enumNames": ["Option One", "Option Two", "Option Three"] },
-        "untitledMulti": { "type": "array", "items": { "type": "string", "enum": plain } },
-        "titledMulti": { "type": "array", "items": { "anyOf": titled("First Choice", "Second Choice", "Third Choice") } }
-    })
-}
-
-/// The schema of the suite's scenario `json-schema-2020-12`, with every keyword that it looks for.
-fn schema_2020_12() -> Value {
-    json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
-        "$defs": { "address": { "$anchor": "addressDef", "type": "object",
-            "properties": { "street": { "type": "string" }, "city": { "type": "string" } } } },
-        "properties": { "name": { "type": "string" }, "address": { "$ref": "#/$defs/address" },
-            "contactMethod": { "type": "string", "enum": ["phone", "email"] },
-            "phone": { "type": "string" }, "email": { "type": "string" } },
-        "allOf": [{ "anyOf": [{ "required": ["phone"] }, { "required": ["email"] }] }],
-        "if": { "properties": { "contactMethod": { "const": "phone" } }, "required": ["contactMethod"] },
-        "then": { "required": ["phone"] }, "else": { "required": ["email"] }, "additionalProperties": false })
-}
-
-fn tools(changes: u32) -> Value {
-    let simple = [
-        "test_simple_text",
-        "test_image_content",
-        "test_audio_content",
-        "test_embedded_resource",
-        "test_multiple_content_types",
-        "test_tool_with_logging",
-        "test_logging_tool",
-        "test_error_handling",
-        "test_tool_with_progress",
-        "test_elicitation_sep1034_defaults",
-        "test_elicitation_sep1330_enums",
-        "test_input_required_result_elicitation",
-        "test_input_required_result_sampling",
-        "test_input_required_result_list_roots",
-        "test_input_required_result_request_state",
-        "test_input_required_result_multiple_inputs",
-        "test_input_required_result_multi_round",
-        "test_input_required_result_tampered_state",
-        "test_input_required_result_capabilities",
-        "test_missing_capability",
-        "test_streaming_elicitation",
-        "test_trigger_tool_change",
-        "test_trigger_prompt_change",
-    ];
-    let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
-    let mut tools: Vec<Value> = simple
-        .iter()
-        .map(|name| json!({ "name": name, "description": format!("The suite's {name}."), "inputSchema": { "type": "object" } }))
-        .collect();
-    let word = json!({ "type": "string" });
-    tools.extend([
-        json!({ "name": "test_sampling", "description": "Samples.", "inputSchema": object(json!({ "prompt": word }), json!(["prompt"])) }),
-        json!({ "name": "test_elicitation", "description": "Elicits.", "inputSchema": object(json!({ "message": word }), json!(["message"])) }),
-        json!({ "name": "test_headers", "description": "Has a header.", "inputSchema": object(
-            json!({ "region": { "type": "string", "x-mcp-header": "Region" } }), json!(["region"])) }),
-        json!({ "name": "json_schema_2020_12_tool", "description": "Has a schema.", "inputSchema": schema_2020_12() }),
-    ]);
-    if changes > 0 {
-        let name = format!("test_changed_{changes}");
-        tools.push(json!({ "name": name, "description": "Came later.", "inputSchema": { "type": "object" } }));
-    }
-    json!({ "tools": tools })
 }
 
 impl ServerHandler for Fixture {
