@@ -69,6 +69,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert_eq!(told.trim(), r#"com.example.reminders.keep {"text":"the dentist at noon"}"#);
     let told = operator.does(&["try", "paint the town"]).await;
     assert!(told.starts_with("no tool"), "{told}");
+    assert!(told.contains("\"keep in mind [that|to] {text}\" would call com.example.reminders.keep"), "{told}");
 
     // Done, it is drawn and kept.
     let glasses = world::connect(&data, gateway.options()).await;

@@ -161,7 +161,13 @@ fn show_faults(faults: &[Fault]) {
 
 fn show(tried: Tried) {
     let calls = match tried {
-        Tried::Said(said) => return println!("no tool; the answer would be: {said}"),
+        Tried::Said { said, phrases } => {
+            println!("no tool; the answer would be: {said}");
+            for (tool, template) in phrases {
+                println!("  {template:?} would call {tool}");
+            }
+            return;
+        }
         Tried::Calls(calls) => calls,
     };
     for call in calls {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use chat_models::intents::{Decision, Engine};
 use gateway_core::{
     app_life::StopReason,
-    vocab::{ClientClass, Message, Role, ToolCall, Turn},
+    vocab::{ClientClass, Message, Phrases, Role, ToolCall, Turn},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +31,8 @@ const SENTENCE_BYTES_MAX: usize = 2_000;
 const TRY_MS: u64 = 30_000;
 /// How long an app may take to start: as long as the host gives it, and a little more.
 const START_MS_MAX: u64 = 12_000;
+/// Templates that are shown where a sentence fits none: a screen of them.
+const PHRASES_MAX: usize = 24;
 /// The device of calls that come from no glasses.
 const NO_DEVICE: &str = "operator";
 
@@ -78,8 +80,13 @@ pub struct Listed {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tried {
-    /// No tool: this would be said.
-    Said(String),
+    /// No tool.
+    Said {
+        /// This would be said.
+        said: String,
+        /// What would have led to a tool of an app: its full name and a template.
+        phrases: Vec<(String, String)>,
+    },
     /// These calls.
     Calls(Vec<TriedCall>),
 }
@@ -243,7 +250,9 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
         max_tokens: None,
     };
     let calls = match Engine::new().decide(&request) {
-        Decision::Say(said) => return Ok(Answer::Tried { tried: Tried::Said(said) }),
+        Decision::Say(said) => {
+            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(gate) } });
+        }
         Decision::Calls(calls) => calls,
     };
     let mut tried = Vec::new();
@@ -253,6 +262,18 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
+}
+
+/// Templates of the apps' tools in the language that is heard.
+fn phrases(gate: &Gate) -> Vec<(String, String)> {
+    let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
+    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&gate.config.language);
+    let apps = gate.installed.list();
+    let all = apps.iter().flat_map(|app| &app.tools).flat_map(|tool| {
+        let templates = tool.spec.phrases.iter().filter(heard).flat_map(|spoken| &spoken.templates);
+        templates.map(|template| (tool.spec.name.clone(), template.clone()))
+    });
+    all.take(PHRASES_MAX).collect()
 }
 
 async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {

@@ -1,6 +1,7 @@
 //! A mini-app that speaks the wire and does nothing by itself: each test plays its part by hand.
 
 use std::{
+    collections::BTreeMap,
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -10,8 +11,9 @@ use std::{
 use bytes::Bytes;
 use firmware_sim::Glasses;
 use futures_util::{SinkExt as _, StreamExt as _};
+use gateway::control::{Answer, Request, apps::Wish};
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, body::Incoming, service::service_fn};
+use hyper::{Response, body::Incoming, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -21,9 +23,9 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{Message, protocol::CloseFrame},
+    tungstenite::{Message, client::IntoClientRequest as _, protocol::CloseFrame},
 };
-use tools::apps::manifest::App;
+use tools::apps::{faults::Fault, manifest::App};
 
 use crate::world::{USER, WAIT, World};
 
@@ -32,7 +34,7 @@ pub const KEY: &str = "0123456789abcdef";
 
 /// How its server answers webhooks.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum Reply {
     /// As the SDK does.
     Success,
     /// Not at all.
@@ -64,8 +66,22 @@ impl Got {
     }
 }
 
+/// What its server answers under a path of its own.
+#[derive(Clone, Debug)]
+pub enum File {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// This status.
+    Status(u16),
+    /// It is elsewhere.
+    Elsewhere(String),
+    /// It never ends.
+    Endless,
+}
+
 #[derive(Default)]
 struct Book {
+    files: Mutex<BTreeMap<String, File>>,
     requests: Mutex<Vec<Got>>,
     came: Notify,
 }
@@ -75,7 +91,7 @@ pub struct FakeApp {
     pub package: String,
     pub address: SocketAddr,
     book: Arc<Book>,
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<Reply>>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -83,7 +99,7 @@ impl FakeApp {
     pub async fn start(package: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Answer::Success)));
+        let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Reply::Success)));
         let (noted, told) = (book.clone(), answer.clone());
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -98,8 +114,14 @@ impl FakeApp {
         Self { package: package.into(), address, book, answer, task }
     }
 
-    pub fn answers(&self, answer: Answer) {
+    pub fn answers(&self, answer: Reply) {
         *self.answer.lock().unwrap() = answer;
+    }
+
+    /// Puts a file under a path; its address.
+    pub fn serves(&self, path: &str, file: File) -> String {
+        self.book.files.lock().unwrap().insert(path.to_owned(), file);
+        format!("http://{}{path}", self.address)
     }
 
     /// What the gateway knows of it.
@@ -156,9 +178,9 @@ impl Drop for FakeApp {
 type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
 async fn serve(
-    request: Request<Incoming>,
+    request: hyper::Request<Incoming>,
     book: Arc<Book>,
-    answer: Arc<Mutex<Answer>>,
+    answer: Arc<Mutex<Reply>>,
 ) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -168,19 +190,31 @@ async fn serve(
         let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed();
         Response::builder().status(status).header("content-type", "application/json").body(body).unwrap()
     };
-    let answer = if path == "/webhook" { answer.lock().unwrap().clone() } else { Answer::Success };
+    let file = book.files.lock().unwrap().get(&path).cloned();
+    match file {
+        Some(File::Bytes(bytes)) => return Ok(Response::new(Full::new(Bytes::from(bytes)).boxed())),
+        Some(File::Status(status)) => return Ok(text(status, r#"{"status":"error","message":"no"}"#)),
+        Some(File::Elsewhere(to)) => {
+            let mut reply = text(302, "");
+            reply.headers_mut().insert("location", to.parse().unwrap());
+            return Ok(reply);
+        }
+        Some(File::Endless) => return Ok(Response::new(BodyExt::boxed(Forever))),
+        None => {}
+    }
+    let answer = if path == "/webhook" { answer.lock().unwrap().clone() } else { Reply::Success };
     Ok(match answer {
-        Answer::Success if path == "/tool" => text(200, r#"{"status":"success","reply":"Done by the app."}"#),
-        Answer::Success => text(200, r#"{"status":"success"}"#),
-        Answer::Never => std::future::pending().await,
-        Answer::Status(status) => text(status, r#"{"status":"error","message":"no"}"#),
-        Answer::Redirect(to) => {
+        Reply::Success if path == "/tool" => text(200, r#"{"status":"success","reply":"Done by the app."}"#),
+        Reply::Success => text(200, r#"{"status":"success"}"#),
+        Reply::Never => std::future::pending().await,
+        Reply::Status(status) => text(status, r#"{"status":"error","message":"no"}"#),
+        Reply::Redirect(to) => {
             let mut reply = text(307, "");
             reply.headers_mut().insert("location", to.parse().unwrap());
             reply
         }
-        Answer::Endless => Response::new(BodyExt::boxed(Forever)),
-        Answer::Garbage => {
+        Reply::Endless => Response::new(BodyExt::boxed(Forever)),
+        Reply::Garbage => {
             let mut reply = text(200, "\u{0}<<<>>>");
             reply.headers_mut().insert("content-type", "image/png".parse().unwrap());
             reply
@@ -208,6 +242,8 @@ pub struct Socket {
     ws: WebSocketStream<TcpStream>,
     pub session: String,
     pub ack: Value,
+    /// Whether it plays 3.x, which knows more messages.
+    third: bool,
 }
 
 /// The address of a WebSocket URL.
@@ -240,12 +276,35 @@ impl Socket {
             (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
         let (ws, ack) = Self::init(url, session, package, KEY).await;
         assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
-        Self { ws, session: session.into(), ack }
+        Self { ws, session: session.into(), ack, third: false }
+    }
+
+    /// Dials as 3.x does: it names its session in the headers and not in its first frame.
+    pub async fn dial_third(request: &Value, package: &str, key: &str, first: Value) -> (Self, Value) {
+        let (url, session) =
+            (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
+        let stream = TcpStream::connect(host_of(url)).await.unwrap();
+        let mut upgrade = url.into_client_request().unwrap();
+        let user = request["userId"].as_str().unwrap();
+        for (name, value) in
+            [("x-session-id", session), ("x-package-name", package), ("x-api-key", key), ("x-user-id", user)]
+        {
+            upgrade.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let (mut ws, _) = tokio_tungstenite::client_async(upgrade, stream).await.unwrap();
+        ws.send(Message::text(first.to_string())).await.unwrap();
+        let Some(Ok(Message::Text(answer))) = ws.next().await else { panic!("no answer to the first frame") };
+        let ack: Value = serde_json::from_str(&answer).unwrap();
+        (Self { ws, session: session.into(), ack: ack.clone(), third: true }, ack)
+    }
+
+    pub async fn send_bytes(&mut self, bytes: Vec<u8>) {
+        self.ws.send(Message::binary(bytes)).await.unwrap();
     }
 
     /// A socket that was opened by hand.
     pub fn of(ws: WebSocketStream<TcpStream>) -> Self {
-        Self { ws, session: String::new(), ack: Value::Null }
+        Self { ws, session: String::new(), ack: Value::Null, third: false }
     }
 
     pub async fn send(&mut self, message: Value) {
@@ -278,7 +337,7 @@ impl Socket {
         while let Some(message) = self.next().await {
             let Message::Text(text) = message else { continue };
             let message: Value = serde_json::from_str(&text).unwrap();
-            known(&message);
+            known(&message, self.third);
             if wanted(&message) {
                 return message;
             }
@@ -329,8 +388,11 @@ impl Socket {
 }
 
 /// Rule 6: nothing but these may stand at the top; 2.x takes anything else for an error.
-fn known(message: &Value) {
-    const TYPES: [&str; 15] = [
+fn known(message: &Value, third: bool) {
+    const TYPES_THIRD: [&str; 5] =
+        ["reconnect_ack", "reconnect_rejected", "photo_response", "audio_stream_ready", "stream_status"];
+    const TYPES: [&str; 16] = [
+        "app_direct_message_response",
         "tpa_connection_ack",
         "tpa_connection_error",
         "data_stream",
@@ -348,7 +410,7 @@ fn known(message: &Value) {
         "pong",
     ];
     let kind = message["type"].as_str().unwrap_or_default();
-    assert!(TYPES.contains(&kind), "an SDK does not know this: {message}");
+    assert!(TYPES.contains(&kind) || (third && TYPES_THIRD.contains(&kind)), "an SDK does not know this: {message}");
 }
 
 /// A gateway with an app, and glasses.
@@ -366,7 +428,10 @@ impl Stage {
     }
 
     pub async fn with(change: impl FnOnce(App) -> App) -> Self {
-        let world = World::start().await;
+        Self::on(World::start().await, change).await
+    }
+
+    pub async fn on(world: World, change: impl FnOnce(App) -> App) -> Self {
         let glasses = world.glasses("ws", "glasses").await;
         let app = FakeApp::start(PACKAGE).await;
         world.gateway().gate().installed.add(change(app.manifest())).await.unwrap();
@@ -387,6 +452,15 @@ impl Stage {
         let socket = Socket::dial(&request, PACKAGE).await;
         assert_eq!(starting.await.unwrap(), Ok(true));
         socket
+    }
+
+    /// What `apps logs` shows, newest last.
+    pub async fn logs(&self) -> Vec<Fault> {
+        let wish = Wish::Logs { package: PACKAGE.into() };
+        match self.world.ask(Request::Apps { wish }).await {
+            Ok(Answer::Faults { faults }) => faults,
+            other => panic!("no log: {other:?}"),
+        }
     }
 
     pub fn base(&self) -> String {

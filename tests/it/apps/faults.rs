@@ -2,18 +2,18 @@
 
 use serde_json::json;
 
-use super::fake::{Answer, PACKAGE, Socket, Stage};
+use super::fake::{PACKAGE, Reply, Socket, Stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_webhook_answers_only_the_socket_counts() {
     let stage = Stage::new().await;
-    for (number, answer) in [Answer::Garbage, Answer::Endless, Answer::Never].into_iter().enumerate() {
+    for (number, answer) in [Reply::Garbage, Reply::Endless, Reply::Never].into_iter().enumerate() {
         stage.app.answers(answer);
         let starting = stage.starting(PACKAGE);
         let request = stage.app.got("session_request", number).await.json();
         let socket = Socket::dial(&request, PACKAGE).await;
         assert_eq!(starting.await.unwrap(), Ok(true));
-        stage.app.answers(Answer::Success);
+        stage.app.answers(Reply::Success);
         let apps = stage.world.gateway().gate().apps.clone();
         let stopping =
             tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tools::ports::AppHost as _;
 
-use super::fake::{Answer, FakeApp, KEY, PACKAGE, Socket, Stage};
+use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
 use crate::{
     process::Process,
     world::{USER, connect},
@@ -157,9 +157,9 @@ async fn what_does_not_start_says_why() {
     let stage = Stage::new().await;
     let elsewhere = FakeApp::start("com.example.elsewhere").await;
     let cases = [
-        (Answer::Status(500), "status 500"),
-        (Answer::Status(404), "status 404"),
-        (Answer::Redirect(format!("http://{}/webhook", elsewhere.address)), "elsewhere"),
+        (Reply::Status(500), "status 500"),
+        (Reply::Status(404), "status 404"),
+        (Reply::Redirect(format!("http://{}/webhook", elsewhere.address)), "elsewhere"),
     ];
     for (answer, wanted) in cases {
         stage.app.answers(answer);

@@ -3,10 +3,16 @@
 
 mod fake;
 mod faults;
+mod first;
+mod gaps;
 mod life;
+mod logs;
 mod rest;
 mod rules;
 mod sdk;
+mod sdk_third;
+mod sound;
+mod third;
 
 use std::{path::Path, time::Duration};
 

@@ -23,7 +23,7 @@ fn with_settings(mut app: App) -> App {
 async fn rules_1_to_4_and_10_an_app_is_started_by_its_webhook_and_runs_by_its_socket() {
     let stage = Stage::with(with_settings).await;
     // The SDK answers its webhook only when `onSession` is through, which may be never.
-    stage.app.answers(super::fake::Answer::Never);
+    stage.app.answers(super::fake::Reply::Never);
     let starting = stage.starting(PACKAGE);
     let request = stage.app.got("session_request", 0).await.json();
     let url = format!("ws://{}/app-ws", stage.world.web());

@@ -25,7 +25,7 @@ const SDK: &str = "@mentra/sdk@2.1.29";
 const PACKAGE: &str = "com.example.shopping";
 
 /// Node and how npm is run.
-fn node() -> (PathBuf, Vec<PathBuf>) {
+pub(super) fn node() -> (PathBuf, Vec<PathBuf>) {
     let works = |program: &str| {
         std::process::Command::new(program).arg("--version").output().is_ok_and(|it| it.status.success())
     };
@@ -56,27 +56,33 @@ fn sdk() -> (PathBuf, PathBuf) {
 }
 
 /// The app in a process of its own.
-struct NodeApp {
+pub(super) struct NodeApp {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    port: u16,
-    seen: Vec<Value>,
+    pub(super) port: u16,
+    pub(super) seen: Vec<Value>,
 }
 
 impl NodeApp {
     async fn start() -> Self {
         let (node, folder) = tokio::task::spawn_blocking(sdk).await.expect("the SDK");
+        Self::run(&node, "shopping.mjs", &folder, &[]).await
+    }
+
+    /// Runs a script of `tests/node` that takes the SDK's folder, a port and the app's key, and these words.
+    pub(super) async fn run(program: &Path, script: &str, folder: &Path, words: &[&str]) -> Self {
         let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
-        let mut child = Command::new(node)
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/node/shopping.mjs"))
+        let mut child = Command::new(program)
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("node").join(script))
             .arg(folder.canonicalize().expect("the SDK's folder"))
             .args([&port.to_string(), KEY])
+            .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()
-            .expect("node runs");
+            .expect("the program runs");
         let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let mut app = Self { _child: child, lines, port, seen: Vec::new() };
         app.told("serving").await;
@@ -84,7 +90,7 @@ impl NodeApp {
     }
 
     /// The next thing of this name that happens to the app.
-    async fn told(&mut self, what: &str) -> Value {
+    pub(super) async fn told(&mut self, what: &str) -> Value {
         loop {
             let line = tokio::time::timeout(WAIT, self.lines.next_line()).await;
             let line = match line {
@@ -101,7 +107,7 @@ impl NodeApp {
         }
     }
 
-    fn count(&self, what: &str) -> usize {
+    pub(super) fn count(&self, what: &str) -> usize {
         self.seen.iter().filter(|event| event[0] == what).count()
     }
 
@@ -134,12 +140,12 @@ impl NodeApp {
         .to_string()
     }
 
-    async fn install(&self, data: &Path) {
+    pub(super) async fn install(&self, data: &Path) {
         super::install(data, self.manifest(), format!("http://127.0.0.1:{}", self.port), KEY).await;
     }
 }
 
-async fn shown(glasses: &mut Glasses, wanted: &str) {
+pub(super) async fn shown(glasses: &mut Glasses, wanted: &str) {
     until(
         glasses,
         wanted,
@@ -234,7 +240,7 @@ async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
 
 /// The glasses are back, and the app hears them. What is pressed before the app has subscribed again is lost, so that it
 /// is pressed until it is heard.
-async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
+pub(super) async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
     let heard = async {
         loop {
             glasses

@@ -1,0 +1,100 @@
+//! `apps logs`: what an app was refused and what it refused, with the request that caused it.
+
+use gateway::control::{Request, apps::Wish};
+use gateway_core::vocab::ErrorCode;
+use serde_json::json;
+use tools::apps::manifest::App;
+
+use super::fake::{File, KEY, PACKAGE, Reply, Socket, Stage};
+use crate::world::USER;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets() {
+    let stage = Stage::with(|app| App { permissions: vec!["CAMERA".into()], ..app }).await;
+    // A server that does not start the app, and an author who mixed up his keys.
+    stage.app.answers(Reply::Status(503));
+    stage.starting(PACKAGE).await.unwrap().unwrap_err();
+    stage.app.answers(Reply::Success);
+    let starting = stage.starting(PACKAGE);
+    let request = stage.app.got("session_request", 1).await.json();
+    let (url, session) = (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
+    drop(Socket::init(url, session, PACKAGE, "wr0ng-key").await);
+    let mut socket = Socket::dial(&request, PACKAGE).await;
+    assert_eq!(starting.await.unwrap(), Ok(true));
+
+    socket.subscribe(&["audio_chunk", "translation:es-ES-to-en-US"]).await;
+    socket.of_type("permission_error").await;
+    socket.subscribe(&["audio_chunk", "translation:es-ES-to-en-US", "button_press"]).await;
+    socket.send(json!({"type": "display_event", "layout": {"layoutType": "hologram"}})).await;
+    socket.send(json!({"type": "rtmp_stream_request", "rtmpUrl": "rtmp://live.example/app/stream-s3cret"})).await;
+    let photo = json!({"type": "photo_request", "requestId": "p1", "authToken": "t0ken"});
+    let mut elsewhere = photo.clone();
+    elsewhere["customWebhookUrl"] = json!("http://127.0.0.1:9/steal?sig=sign4ture");
+    socket.send(elsewhere).await;
+    assert!(socket.send_text(format!("{{\"type\":\"display_event\",\"apiKey\":\"{KEY}\"")).await);
+    socket.settled().await;
+    // A photo that the app's own server does not take.
+    stage.app.serves("/photo-upload", File::Status(500));
+    socket.send(photo).await;
+    stage.app.got("/photo-upload", 0).await;
+    let logs = loop {
+        let logs = stage.logs().await;
+        if logs.last().is_some_and(|fault| fault.message.contains("status 500")) {
+            break logs;
+        }
+        tokio::task::yield_now().await;
+    };
+
+    let kinds: Vec<(&str, ErrorCode)> = logs.iter().map(|fault| (fault.what.as_str(), fault.code)).collect();
+    let wanted = [
+        ("webhook", ErrorCode::AppNotAvailable),
+        ("socket", ErrorCode::PermissionDenied),
+        ("subscription_update", ErrorCode::PermissionDenied),
+        ("subscription_update", ErrorCode::ExecutionError),
+        ("display_event", ErrorCode::ExecutionError),
+        ("rtmp_stream_request", ErrorCode::ExecutionError),
+        ("photo_request", ErrorCode::PermissionDenied),
+        ("frame", ErrorCode::InvalidArguments),
+        ("photo_request", ErrorCode::HttpError),
+    ];
+    assert_eq!(kinds, wanted, "{logs:#?}");
+    assert!(logs[0].request.contains("session_request") && logs[1].message.contains("INVALID_API_KEY"), "{logs:#?}");
+    assert!(logs[3].request.contains("translation:es-ES-to-en-US") && logs[4].request.contains("hologram"));
+    assert!(logs[6].request.contains("127.0.0.1:9/steal") && logs[8].request.contains("p1"), "{logs:#?}");
+    let all = format!("{logs:?}");
+    for secret in [KEY, "wr0ng-key", "stream-s3cret", "t0ken", "sign4ture"] {
+        assert!(!all.contains(secret), "{secret}: {all}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_never_dials_stands_in_the_log() {
+    let stage = Stage::new().await;
+    stage.starting(PACKAGE).await.unwrap().unwrap_err();
+    let logs = stage.logs().await;
+    assert_eq!((logs.len(), logs[0].what.as_str()), (1, "start"), "{logs:#?}");
+    assert!(logs[0].request.contains("session_request"), "{logs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_stops_the_app_in_order_and_starts_it_anew() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    let before = socket.session.clone();
+    let wish = Wish::Restart { package: PACKAGE.into(), user: USER.into() };
+    let played = async {
+        let stopped = stage.app.got("stop_request", 0).await.json();
+        assert_eq!((&stopped["reason"], &stopped["sessionId"]), (&json!("user_disabled"), &json!(before)));
+        socket.close().await;
+        let request = stage.app.got("session_request", 1).await.json();
+        Socket::dial(&request, PACKAGE).await
+    };
+    let (done, mut again) = tokio::join!(stage.world.ask(Request::Apps { wish }), played);
+    done.unwrap();
+    assert_ne!(again.session, before, "a session ends with its app");
+    again.settled().await;
+    assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
+    // What does not run is started by the same word.
+    let wish = Wish::Restart { package: "com.example.unknown".into(), user: USER.into() };
+    assert!(stage.world.ask(Request::Apps { wish }).await.unwrap_err().contains("com.example.unknown"));
+}
