@@ -6,7 +6,6 @@ use std::sync::{
 };
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
-use chat_models::ChatModel;
 use device_protocol::RejectCode;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
@@ -18,8 +17,10 @@ use crate::{
     ear::PauseJudge,
     effects::{books::StoredSwitches, compute::Compute, questions::Questions},
     identity::{self, GatewayKey, Pairings},
+    mail::Mail,
     mcp::Mcp,
-    roster::Roster,
+    ranks::Ranks,
+    roster::{Present, Roster},
     store::Store,
     telemetry::Turns,
     transport::Link,
@@ -71,8 +72,8 @@ pub struct Gate {
     pub mcp: Mcp,
     /// Open questions to wearers.
     pub questions: Arc<Questions>,
-    /// Who answers.
-    pub model: Arc<dyn ChatModel>,
+    /// Who answers, best first.
+    pub models: Ranks,
     /// Recognition.
     pub asr: Arc<Scheduler>,
     /// Voice activity.
@@ -93,6 +94,14 @@ impl Gate {
     /// Limits on connections.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
+    }
+
+    /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
+    pub fn apply_tools(&self, user: Option<&str>) -> usize {
+        let told = |(_, present): &(String, Present)| {
+            user.is_none_or(|user| present.user == user) && present.mail.try_send(Mail::ApplyTools).is_ok()
+        };
+        self.roster.all().iter().filter(|device| told(device)).count()
     }
 
     /// Admits a connection and runs its session to the end.

@@ -27,6 +27,8 @@ pub enum Mail {
     Scored(Scored),
     /// A tool of the glasses is to run.
     CallDevice(CallDevice),
+    /// Tools may have changed, and are to count at once.
+    ApplyTools,
     /// The session ends.
     Close(GoodbyeReason, &'static str),
 }

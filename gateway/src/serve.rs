@@ -16,6 +16,8 @@ use audio::{
     vad::silero,
 };
 use device_protocol::GoodbyeReason;
+use gateway_core::user;
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
@@ -42,7 +44,7 @@ use crate::{
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    models,
+    ranks,
     roster::Roster,
     store::Store,
     telemetry::Turns,
@@ -97,9 +99,9 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let model = models::chat_model(&config.model, &Arc::new(Router::new(config.router)))?;
+    let models = ranks::set_up(&config.ranks, &Arc::new(Router::new(config.router)))?;
     let roster = Arc::new(Roster::default());
-    let users = Arc::new(Users::new(store.clone(), roster.clone()));
+    let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config)));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
@@ -155,7 +157,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         apps: apps.clone(),
         switches,
         questions,
-        model,
+        models,
         asr: engines.asr,
         silero: engines.silero,
         judge: engines.judge,
@@ -166,8 +168,10 @@ pub async fn start(config: Checked) -> Result<Running> {
     });
     users.wake_all()?;
     apps.restore();
+    let changes = gate.config.apply_tools_now.then(|| gate.registry.changes());
     let tasks = vec![
         spawn("apps", apps.run()),
+        spawn("tool-changes", apply_changes(gate.clone(), changes, stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
@@ -195,6 +199,22 @@ impl Running {
         for task in self.tasks {
             drop(task.await);
         }
+    }
+}
+
+/// What the core is told of every user.
+fn user_config(config: &Checked) -> user::Config {
+    let ranks = &config.ranks;
+    user::Config { models: ranks.terms.clone(), nano_per_day: ranks.nano_per_day, ..user::Config::default() }
+}
+
+/// Tells all glasses when tools have changed, where that is to count at once.
+async fn apply_changes(gate: Arc<Gate>, changes: Option<watch::Receiver<u64>>, stop: CancellationToken) {
+    let Some(mut changes) = changes else {
+        return;
+    };
+    while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
+        gate.apply_tools(None);
     }
 }
 

@@ -5,9 +5,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use gateway_core::output::{Stage, TurnOutcome};
+use gateway_core::{
+    output::{Stage, TurnOutcome},
+    vocab::{Turn, Usage},
+};
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
+
+use crate::effects::work::Asked;
 
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;
@@ -27,6 +32,22 @@ pub struct TurnRecord {
     pub turn: u32,
     /// How it ended.
     pub outcome: &'static str,
+    /// Requests to models.
+    pub requests: u32,
+    /// Times that it was begun anew, with another model or with other tools.
+    pub restarts: u16,
+    /// Rank of the model that was asked last.
+    pub model_rank: Option<u8>,
+    /// Tools that the last request offered.
+    pub tools: Option<u32>,
+    /// The catalogue's revision at that moment.
+    pub tools_revision: Option<u64>,
+    /// Tokens of all requests.
+    pub input_tokens: u64,
+    /// Tokens of all answers.
+    pub output_tokens: u64,
+    /// Sentences that the display offered to say next.
+    pub follow_ups: u8,
     /// Capture time of the last voiced sample.
     pub last_voice_us: Option<u64>,
     /// How long the latest packet had travelled by then, beyond the fastest one of the session.
@@ -83,6 +104,21 @@ impl TurnRecord {
         place.get_or_insert(at_us);
     }
 
+    /// Notes a request to a model.
+    pub fn asked(&mut self, turn: Turn, rank: u8, asked: &Asked) {
+        self.requests += 1;
+        self.restarts = turn.revision;
+        self.model_rank = Some(rank);
+        self.tools = Some(asked.tools);
+        self.tools_revision = Some(asked.revision);
+    }
+
+    /// Notes what a request took.
+    pub fn used(&mut self, usage: Usage) {
+        self.input_tokens += u64::from(usage.input);
+        self.output_tokens += u64::from(usage.output);
+    }
+
     /// Ends the record and logs it.
     pub fn finish(&mut self, outcome: TurnOutcome) {
         self.outcome = match outcome {
@@ -97,6 +133,11 @@ impl TurnRecord {
             turn = self.turn,
             transport = self.transport,
             outcome = self.outcome,
+            model = self.model_rank,
+            requests = self.requests,
+            tools = self.tools,
+            tools_revision = self.tools_revision,
+            tokens = self.input_tokens + self.output_tokens,
             end_ms = since(self.end_decided_us, self.last_voice_us),
             final_ms = since(self.final_us, self.last_voice_us),
             display_ms = since(self.first_display_us, self.last_voice_us),

@@ -18,6 +18,7 @@ use crate::{
     effects::spawn,
     mail::Mail,
     roster::Roster,
+    spending,
     store::{self, EntryRecord, MessageRecord, Store, Write},
 };
 
@@ -44,13 +45,14 @@ pub enum UserMail {
 pub struct Users {
     store: Store,
     roster: Arc<Roster>,
+    config: user::Config,
     tasks: Mutex<BTreeMap<String, mpsc::Sender<UserMail>>>,
 }
 
 impl Users {
     /// No task runs yet.
-    pub fn new(store: Store, roster: Arc<Roster>) -> Self {
-        Self { store, roster, tasks: Mutex::default() }
+    pub fn new(store: Store, roster: Arc<Roster>, config: user::Config) -> Self {
+        Self { store, roster, config, tasks: Mutex::default() }
     }
 
     /// Starts the tasks of all users that have paired a device, so that what is due is told even
@@ -81,7 +83,7 @@ impl Users {
         let (address, mail) = mpsc::channel(WAITING_MAX);
         let task = Task {
             name: user.to_owned(),
-            machine: User::new(user::Config::default()),
+            machine: User::new(self.config.clone()),
             store: self.store.clone(),
             roster: self.roster.clone(),
             address: address.clone(),
@@ -115,7 +117,8 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
             duration_ms: entry.duration_ms,
         })
         .collect();
-    Ok(UserInput::Restored { history, schedule, next_id })
+    let spending = spending::last(store, user)?;
+    Ok(UserInput::Restored { history, schedule, next_id, spending })
 }
 
 struct Task {
@@ -180,7 +183,9 @@ impl Task {
 
     fn carry_out(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history } => self.tell(&device, Input::Granted { turn, history }),
+            UserOutput::Grant { device, turn, history, means } => {
+                self.tell(&device, Input::Granted { turn, history, means });
+            }
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
             UserOutput::Scheduled { request, entry } => {
                 if let Some(reply) = self.added.remove(&request) {
@@ -240,6 +245,7 @@ fn write_of(user: &str, record: Record) -> Write {
                 .collect();
             Write::AppendMessages { user, messages }
         }
+        Record::Spending(spending) => spending::write(user, spending),
         Record::HistoryCleared => Write::ClearMessages { user },
         Record::Entry(entry) => Write::PutEntry {
             user,

@@ -4,6 +4,7 @@
 //! result) and [`ports`] (what is needed from outside). A built-in tool is one file in [`builtin`]
 //! that declares everything about itself and registers itself.
 
+pub mod alike;
 pub mod apps;
 pub mod arguments;
 mod attempt;

@@ -29,8 +29,12 @@ impl ChatModel for CommandsFirst {
         self.model.name()
     }
 
+    fn is_on_box(&self, request: &Request) -> bool {
+        answers_own_call(request) || self.engine.understands(request)
+    }
+
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        if answers_own_call(&request) || self.engine.understands(&request) {
+        if self.is_on_box(&request) {
             self.engine.stream(request, events, cancel).await;
         } else {
             self.model.stream(request, events, cancel).await;

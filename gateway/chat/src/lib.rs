@@ -59,6 +59,11 @@ pub trait ChatModel: Send + Sync {
         TOOLS_MAX
     }
 
+    /// Whether this request is answered on the box, without asking anybody.
+    fn is_on_box(&self, _request: &Request) -> bool {
+        false
+    }
+
     /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless
     /// `cancel` fires or the receiver is dropped first: then the stream just ends.
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken);

@@ -3,8 +3,8 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AppEvent, Approval, ApprovalChoice, Content, DeviceFacts, DeviceInfo, Message, ModelEvent, ToolResult, Transcript,
-    Turn, VoiceFact,
+    AppEvent, Approval, ApprovalChoice, Content, DeviceFacts, DeviceInfo, Means, Message, ModelEvent, ModelOutcome,
+    Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
 };
 
 /// What happens to one device's conversation.
@@ -40,7 +40,16 @@ pub enum Input {
         turn: Turn,
         /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
+        /// Which models it may ask.
+        means: Means,
     },
+    /// The request that `AskModel` asked for is being answered on the box, in the model's place.
+    AnsweredOnBox {
+        /// The turn that it belongs to.
+        turn: Turn,
+    },
+    /// The tools of this device have changed since the model was asked, and are to count at once.
+    ApplyTools,
     /// The model streams.
     Model {
         /// The turn that it belongs to.
@@ -151,6 +160,8 @@ pub enum UserInput {
         schedule: Vec<ScheduleEntry>,
         /// First number that no entry ever had.
         next_id: u64,
+        /// What the last day took on which models were asked.
+        spending: Spending,
     },
     /// A device of this user connected.
     DeviceJoined {
@@ -218,8 +229,37 @@ pub enum UserInput {
         /// Whether the wearer got it.
         heard: bool,
     },
+    /// A model was asked and has answered or failed.
+    ModelUsed {
+        /// Its rank.
+        rank: u8,
+        /// What that took.
+        usage: Usage,
+        /// How it ended.
+        outcome: ModelOutcome,
+    },
+    /// A device has told the wearer of a shortage.
+    ShortageTold {
+        /// What is short.
+        shortage: Shortage,
+        /// What is left.
+        service: Service,
+    },
     /// Forget the conversation.
     ClearHistory,
+}
+
+/// What a user's models took on one day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// Days since the Unix epoch, in the user's time zone.
+    pub day: i64,
+    /// Money, in billionths.
+    pub nano: u64,
+    /// Tokens of requests.
+    pub input: u64,
+    /// Tokens of answers.
+    pub output: u64,
 }
 
 /// When an entry is due.

@@ -9,6 +9,18 @@ pub const UTTERANCE_CHARS_MAX: usize = 4_000;
 pub const CALLS_PER_TURN_MAX: usize = 16;
 /// Pieces of thinking that are kept of one answer: a provider sends one before each call at most.
 pub const THINKING_PARTS_MAX: usize = 32;
+/// Models that are asked one after another; each may keep the wearer waiting.
+pub const MODELS_MAX: usize = 8;
+/// Times that a turn begins anew with other tools; then they count in the next request.
+pub const RESTARTS_MAX: u8 = 4;
+/// Sentences that a turn's tools may suggest; a display has room for one or two.
+pub const FOLLOW_UPS_MAX: usize = 3;
+/// Characters of such a sentence.
+pub const FOLLOW_UP_CHARS_MAX: usize = 60;
+/// Pictures that a model is shown in one turn.
+pub const IMAGES_PER_TURN_MAX: usize = 4;
+/// Bytes of a picture in base64 that a model is shown: providers take 5 MB at most.
+pub const IMAGE_BYTES_MAX: usize = 4_000_000;
 /// Interrupted turns that still wait for results of cancelled calls.
 pub const SETTLING_TURNS_MAX: usize = 4;
 /// Characters that a model may answer in one turn: about ten minutes of speech.

@@ -3,8 +3,11 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    input::{Announcement, ScheduleEntry},
-    vocab::{Approval, ApprovalOutcome, DisplayCommand, ListeningState, Message, ToolCall, TranscriptKind, Turn},
+    input::{Announcement, ScheduleEntry, Spending},
+    vocab::{
+        Approval, ApprovalOutcome, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Service, Shortage,
+        ToolCall, TranscriptKind, Turn, Usage,
+    },
 };
 
 /// What a conversation wants from the shell.
@@ -56,10 +59,12 @@ pub enum Output {
         /// The turn that it belongs to.
         turn: Turn,
     },
-    /// Ask the model, with the tools of this moment.
+    /// Ask a model, with the tools of this moment.
     AskModel {
         /// The turn that it belongs to.
         turn: Turn,
+        /// Which model.
+        rank: u8,
         /// In order, oldest first.
         messages: Vec<Message>,
     },
@@ -67,6 +72,31 @@ pub enum Output {
     CancelModel {
         /// The turn that it belongs to.
         turn: Turn,
+    },
+    /// A request has come to its end: for the user's books.
+    ModelUsed {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// Which model.
+        rank: u8,
+        /// What it took.
+        usage: Usage,
+        /// How it ended.
+        outcome: ModelOutcome,
+    },
+    /// The wearer is being told that there is less than usual.
+    ShortageTold {
+        /// What is short.
+        shortage: Shortage,
+        /// What is left.
+        service: Service,
+    },
+    /// The display says what the wearer may say next.
+    FollowUpsOffered {
+        /// The turn that it belongs to.
+        turn: Turn,
+        /// How many sentences.
+        count: u8,
     },
     /// Run a tool. Ends in exactly one `Input::Tool`.
     RunTool {
@@ -239,6 +269,8 @@ pub enum UserOutput {
         turn: Turn,
         /// The conversation so far, oldest first, trimmed for the model.
         history: Vec<Message>,
+        /// Which models it may ask.
+        means: Means,
     },
     /// Keep this; ends in `Persisted` or `PersistFailed` with the same ticket.
     Persist {
@@ -284,6 +316,8 @@ pub enum Record {
     Messages(Vec<Message>),
     /// Forget the conversation.
     HistoryCleared,
+    /// What models took today; replaces what was kept before.
+    Spending(Spending),
     /// Keep an entry; replaces the one with the same id.
     Entry(ScheduleEntry),
     /// Drop an entry.

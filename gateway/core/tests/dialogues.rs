@@ -41,6 +41,26 @@ fn failures() {
 }
 
 #[test]
+fn models() {
+    run("models.txt");
+}
+
+#[test]
+fn apply_now() {
+    run("apply_now.txt");
+}
+
+#[test]
+fn budgets() {
+    run("budgets.txt");
+}
+
+#[test]
+fn assistant() {
+    run("assistant.txt");
+}
+
+#[test]
 fn announcements() {
     run("announcements.txt");
 }

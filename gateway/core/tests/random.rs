@@ -8,9 +8,9 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Content, DeviceInfo, DisplaySize, ErrorCode, FailureKind,
-        ModelEvent, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
-        VoiceFact,
+        AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Content, DeviceInfo, DisplaySize, ErrorCode,
+        FailureKind, Means, ModelEvent, ModelOutcome, Service, Shortage, StopReason, Timestamp, ToolCall, ToolResult,
+        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -85,9 +85,26 @@ fn event() -> impl Strategy<Value = ModelEvent> {
             name: "tool".into(),
             arguments: serde_json::json!({})
         })),
-        Just(ModelEvent::Done { stop: StopReason::End, usage: Usage::default() }),
+        (0_u32..3_000).prop_map(|input| ModelEvent::Done {
+            stop: StopReason::End,
+            usage: Usage { input, cached: 0, output: input }
+        }),
+        Just(ModelEvent::Thinking { provider: "x".into(), data: serde_json::json!(1) }),
         Just(ModelEvent::Failed { kind: FailureKind::Bug, message: "x".into() }),
     ]
+}
+
+fn means() -> impl Strategy<Value = Means> {
+    let candidate = (0_u8..4, 0_u8..3, any::<bool>()).prop_map(|(rank, service, images)| Candidate {
+        rank,
+        service: [Service::Full, Service::Other, Service::Commands][usize::from(service)],
+        images,
+    });
+    (prop::collection::vec(candidate, 0..4), any::<bool>()).prop_map(|(models, money)| Means {
+        models,
+        shortage: if money { Shortage::Money } else { Shortage::Outage },
+        told: Service::Full,
+    })
 }
 
 fn device() -> impl Strategy<Value = DeviceInfo> {
@@ -118,7 +135,7 @@ fn input() -> impl Strategy<Value = Input> {
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
         2 => words().prop_map(Input::Text),
-        6 => turn().prop_map(|turn| Input::Granted { turn, history: Vec::new() }),
+        6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),
         12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
@@ -126,6 +143,8 @@ fn input() -> impl Strategy<Value = Input> {
         8 => (0_u32..4, 0_u16..5, any::<f32>(), any::<bool>()).prop_map(|(speech, clauses_done, clause_part, finished)| Input::Played { speech, clauses_done, clause_part, finished }),
         1 => any::<bool>().prop_map(|long| Input::Button(if long { Button::LongPress } else { Button::Press })),
         1 => any::<bool>().prop_map(Input::Mute),
+        2 => Just(Input::ApplyTools),
+        1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn }),
         2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
@@ -186,10 +205,13 @@ impl Debts {
             count += 1;
             match output {
                 Output::RequestTurn { turn } => *self.turns.entry(turn).or_default() += 1,
-                Output::RunTool { turn, call } => *self.calls.entry((turn, call.id)).or_default() += 1,
+                Output::RunTool { turn, call } => {
+                    *self.calls.entry((Turn { revision: 0, ..turn }, call.id)).or_default() += 1;
+                }
                 Output::ApprovalSettled { .. } => self.settled += 1,
                 Output::Announced { .. } => self.announced += 1,
                 Output::TurnDone { turn, messages, .. } => {
+                    let turn = Turn { revision: 0, ..turn };
                     *self.done.entry(turn).or_default() += 1;
                     let (mut calls, mut results) = (Vec::new(), Vec::new());
                     for part in messages.into_iter().flat_map(|message| message.parts) {
@@ -206,6 +228,7 @@ impl Debts {
                     results.sort();
                     assert_eq!(calls, results, "every call with its result");
                 }
+                Output::AskModel { rank, .. } => assert!(rank < 4),
                 _ => {}
             }
         }
@@ -298,13 +321,13 @@ proptest! {
             match what {
                 0..=4 => world.speak(device, &[(0, 200 + pause / 4, WORDS[word])], None),
                 5 => world.input(device, Input::Button(Button::Press)),
-                6 => world.models.push_back(ModelScript { after: pause, text: "Here is one. And here is two, at length.".into(), calls: Vec::new(), end: ModelEnd::Done }),
-                7 => world.models.push_back(ModelScript { after: 100, text: "Wait.".into(), calls: Vec::new(), end: ModelEnd::Silent }),
+                6 => world.models.push_back(ModelScript { after: pause, text: "Here is one. And here is two, at length.".into(), ..ModelScript::default() }),
+                7 => world.models.push_back(ModelScript { after: 100, text: "Wait.".into(), end: ModelEnd::Silent, ..ModelScript::default() }),
                 8 | 9 => {
                     calls += 1;
                     let id = format!("c{calls}");
                     world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0 });
-                    world.models.push_back(ModelScript { after: 100, text: "Let me see.".into(), calls: vec![("tool".into(), id)], end: ModelEnd::Done });
+                    world.models.push_back(ModelScript { after: 100, text: "Let me see.".into(), calls: vec![("tool".into(), id)], ..ModelScript::default() });
                 }
                 10 if world.devices[device].connected => world.lose(device),
                 10 => {
@@ -364,6 +387,12 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),
+        (0_u8..4, any::<u32>(), any::<bool>()).prop_map(|(rank, input, fails)| UserInput::ModelUsed {
+            rank,
+            usage: Usage { input, cached: 0, output: input },
+            outcome: if fails { ModelOutcome::Failed } else { ModelOutcome::Answered },
+        }),
+        Just(UserInput::ShortageTold { shortage: Shortage::Money, service: Service::Commands }),
         Just(UserInput::ClearHistory),
     ]
 }

@@ -48,6 +48,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Have tools that have changed count at once, in turns that are under way.
+    Apply {
+        /// Whose turns; everybody's where absent.
+        #[arg(long)]
+        user: Option<String>,
+    },
     /// Switch a tool on that was switched off.
     Allow {
         /// Full name, or the beginning of names and a `*`, as it was switched off.
@@ -97,6 +103,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 answer => bail!("unexpected answer: {answer:?}"),
             }
         }
+        Command::Apply { user } => switch(config, Request::ApplyTools { user }),
         Command::Allow { name, user } => switch(config, Request::SwitchTool { user, name, on: true }),
         Command::Deny { name, user } => switch(config, Request::SwitchTool { user, name, on: false }),
     }

@@ -1,5 +1,6 @@
 //! The configuration: raw TOML, checked once, no doubts afterwards.
 
+mod budgets;
 mod mcp;
 mod raw;
 
@@ -11,6 +12,7 @@ use std::{
 
 use gateway_core::{conversation, vocab::RateLimit};
 
+pub use budgets::Ranks;
 pub use mcp::{Key, Mcp};
 pub use raw::{ModelKind, Raw};
 
@@ -40,8 +42,10 @@ pub struct Checked {
     pub try_page: bool,
     /// BCP 47 tag for devices that name none.
     pub language: String,
-    /// Who answers.
-    pub model: Model,
+    /// Who answers, and who does in its place.
+    pub ranks: Ranks,
+    /// Whether a turn begins anew when its tools change.
+    pub apply_tools_now: bool,
     /// Which tools a model is offered.
     pub router: tools::router::Config,
     /// Settings of every conversation.
@@ -70,7 +74,9 @@ pub struct Checked {
 
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
 const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
-    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji.";
+    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
+    Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
+    has shown. Say nothing about the wearer that was not asked for.";
 
 /// Who answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,12 +203,13 @@ impl Problems<'_> {
             "" => Some(None),
             _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
         };
-        let model = self.model(&raw);
         let router = tools::router::Config {
             picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
-        let conversation = self.conversation(&raw);
+        let ranks = self.ranks(&raw);
+        let mut conversation = self.conversation(&raw);
+        self.budgets(&raw.budgets, &mut conversation);
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -233,7 +240,8 @@ impl Problems<'_> {
             plain: raw.listen.plain,
             try_page: raw.listen.try_page,
             language: raw.language,
-            model: model?,
+            ranks: ranks?,
+            apply_tools_now: raw.assistant.apply_tools_now,
             router,
             conversation,
             asr_workers,
@@ -265,11 +273,10 @@ impl Problems<'_> {
         Some(given.to_owned())
     }
 
-    fn model(&mut self, raw: &Raw) -> Option<Model> {
-        match raw.model.kind.get_ref() {
+    fn model(&mut self, model: &raw::Model) -> Option<Model> {
+        match model.kind.get_ref() {
             ModelKind::Offline => Some(Model::Offline),
             ModelKind::ChatCompletions => {
-                let model = &raw.model;
                 if model.base_url.is_empty() || model.model.is_empty() {
                     self.at(
                         model.kind.span(),

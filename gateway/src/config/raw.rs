@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::budgets::{Budgets, Price};
+
 /// The whole file. Unknown keys are errors.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -15,6 +17,8 @@ pub struct Raw {
     pub(super) models_dir: Option<PathBuf>,
     pub(super) listen: Listen,
     pub(super) model: Model,
+    pub(super) fallback: Vec<Model>,
+    pub(super) budgets: Budgets,
     pub(super) assistant: Assistant,
     pub(super) router: Router,
     pub(super) hearing: Hearing,
@@ -55,13 +59,17 @@ pub(super) struct Model {
     pub(super) commands_offline: bool,
     pub(super) key_env: Option<String>,
     pub(super) key_file: Option<PathBuf>,
+    pub(super) images: bool,
+    pub(super) price: Spanned<Price>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Assistant {
     pub(super) instructions: String,
     pub(super) place: String,
+    pub(super) offline_fallback: bool,
+    pub(super) apply_tools_now: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -127,6 +135,8 @@ impl Default for Raw {
             models_dir: None,
             listen: Listen::default(),
             model: Model::default(),
+            fallback: Vec::new(),
+            budgets: Budgets::default(),
             assistant: Assistant::default(),
             router: Router::default(),
             hearing: Hearing::default(),
@@ -161,6 +171,8 @@ impl Default for Model {
             commands_offline: false,
             key_env: None,
             key_file: None,
+            images: false,
+            price: unwritten(Price::default()),
         }
     }
 }
@@ -168,6 +180,12 @@ impl Default for Model {
 impl Default for Router {
     fn default() -> Self {
         Self { tools: unwritten(tools::router::Config::default().picked_max) }
+    }
+}
+
+impl Default for Assistant {
+    fn default() -> Self {
+        Self { instructions: String::new(), place: String::new(), offline_fallback: true, apply_tools_now: false }
     }
 }
 

@@ -26,6 +26,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Tools { .. } => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
+        Request::ApplyTools { .. } => "tools apply",
         Request::Usage { .. } => "usage",
         Request::Approvals | Request::WatchApprovals => "approvals",
         Request::AnswerApproval { yes: true, .. } => "approve",
@@ -83,6 +84,12 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::Tools { user } => tools::list(gate, &user),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
+        Request::ApplyTools { user } => {
+            let told = gate.apply_tools(user.as_deref());
+            Ok(done(format!(
+                "{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"
+            )))
+        }
         Request::Usage { user, since_wall_ms } => tools::usage(gate, user.as_deref(), since_wall_ms).await,
         Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: gate.questions.list() }),
         Request::AnswerApproval { id, yes } => {

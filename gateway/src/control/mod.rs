@@ -47,6 +47,8 @@ pub enum Request {
     CallTool { user: String, name: String, arguments: serde_json::Value },
     /// Switch a tool on or off for a user.
     SwitchTool { user: String, name: String, on: bool },
+    /// Tools that have changed are to count at once, in the turns of a user or of all.
+    ApplyTools { user: Option<String> },
     /// What tools were used for, by one user or by all, since a moment.
     Usage { user: Option<String>, since_wall_ms: i64 },
     /// Questions that wait for a wearer's answer.

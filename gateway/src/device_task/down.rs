@@ -72,10 +72,22 @@ impl Session {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
-            Output::AskModel { turn, messages } => {
+            Output::AskModel { turn, rank, messages } => {
                 self.turn = turn.id;
-                self.work.ask_model(turn, messages);
+                let asked = self.work.ask_model(turn, rank, messages);
+                self.record(turn.id).asked(turn, rank, &asked);
+                if asked.on_box {
+                    self.input(Input::AnsweredOnBox { turn });
+                }
             }
+            Output::ModelUsed { turn, rank, usage, outcome } => {
+                self.record(turn.id).used(usage);
+                self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
+            }
+            Output::ShortageTold { shortage, service } => {
+                self.tell_user(UserInput::ShortageTold { shortage, service });
+            }
+            Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
             Output::CancelModel { turn } => self.work.cancel_model(turn),
             Output::RunTool { turn, call } => self.work.run_tool(turn, call),
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),

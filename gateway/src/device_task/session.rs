@@ -150,7 +150,7 @@ impl Session {
                 // Numbers of sessions begin anew with the process.
                 format!("{:x}.{number}", clock::wall_ms()),
                 language,
-                gate.model.clone(),
+                gate.models.clone(),
                 gate.executor.clone(),
                 address.clone(),
             ),

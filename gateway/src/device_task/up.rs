@@ -292,6 +292,8 @@ impl Session {
                     self.end.get_or_insert_with(|| end_of(&error));
                 }
             }
+            Mail::ApplyTools if self.work.tools_have_changed() => self.input(Input::ApplyTools),
+            Mail::ApplyTools => {}
             Mail::Close(reason, text) => {
                 if reason == GoodbyeReason::ShuttingDown {
                     self.input(Input::Shutdown);

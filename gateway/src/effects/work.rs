@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{ChatModel, Request};
+use chat_models::{Request, Tools};
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, Message, ToolCall, Turn},
+    vocab::{ClientClass, ErrorCode, Message, ToolCall, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use super::spawn;
 use crate::{
     clock,
     mail::{Address, Mail},
+    ranks::Ranks,
 };
 
 /// Events of a model that may wait for the device's task.
@@ -28,11 +29,24 @@ pub struct Work {
     device: String,
     session: String,
     language: String,
-    model: Arc<dyn ChatModel>,
+    models: Ranks,
     executor: Executor,
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
+    /// What the last request offered.
+    offered: Option<Tools>,
+}
+
+/// What a request went out with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The catalogue's revision.
+    pub revision: u64,
+    /// Tools that were offered.
+    pub tools: u32,
+    /// Whether the box answers in the model's place.
+    pub on_box: bool,
 }
 
 impl Work {
@@ -42,22 +56,25 @@ impl Work {
         device: String,
         session: String,
         language: String,
-        model: Arc<dyn ChatModel>,
+        models: Ranks,
         executor: Executor,
         mail: Address,
     ) -> Self {
-        Self { user, device, session, language, model, executor, mail, asked: BTreeMap::new(), called: BTreeMap::new() }
+        let (asked, called) = (BTreeMap::new(), BTreeMap::new());
+        Self { user, device, session, language, models, executor, mail, asked, called, offered: None }
     }
 
-    /// Asks the model, with the tools of this moment.
-    pub fn ask_model(&mut self, turn: Turn, messages: Vec<Message>) {
+    /// Asks the model of this rank, with the tools of this moment.
+    pub fn ask_model(&mut self, turn: Turn, rank: u8, messages: Vec<Message>) -> Asked {
         self.asked.retain(|_, cancel| !cancel.is_cancelled());
         let cancel = CancellationToken::new();
         if let Some(old) = self.asked.insert(turn, cancel.clone()) {
             old.cancel();
         }
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        tracing::debug!(turn = turn.id, revision, tools = tools.len(), "asking the model");
+        tracing::debug!(turn = turn.id, rank, revision, tools = tools.len(), "asking a model");
+        self.offered = Some(tools.clone());
+        let mut asked = Asked { revision, tools: u32::try_from(tools.len()).unwrap_or(u32::MAX), on_box: false };
         let request = Request {
             system: String::new(),
             messages,
@@ -66,8 +83,12 @@ impl Work {
             language: self.language.clone(),
             max_tokens: None,
         };
+        let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
+            return asked;
+        };
+        asked.on_box = model.is_on_box(&request);
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
-        let (model, mail, stopped) = (self.model.clone(), self.mail.clone(), cancel.clone());
+        let (mail, stopped) = (self.mail.clone(), cancel.clone());
         spawn("model", async move { model.stream(request, events, cancel).await });
         spawn("model-events", async move {
             while let Some(event) = received.recv().await {
@@ -76,6 +97,13 @@ impl Work {
                 }
             }
         });
+        asked
+    }
+
+    /// Whether other tools would be offered now than the last request offered.
+    pub fn tools_have_changed(&self) -> bool {
+        let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
+        self.offered.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &now) && *before != now)
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -105,7 +133,12 @@ impl Work {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
             let name = call.name.clone();
-            let result = executor.call(context, call).await;
+            let (user, device) = (context.user.clone(), context.device.clone());
+            let mut result = executor.call(context, call).await;
+            if result.error.as_ref().is_some_and(|error| error.code == ErrorCode::ToolNotFound) {
+                let (_, offered) = executor.offered(&user, &device, ClientClass::Internal);
+                tools::alike::name_some(&mut result, &name, &offered);
+            }
             tracing::info!(
                 tool = name,
                 ms = (clock::mono_us() - began_us) / 1000,

@@ -36,9 +36,11 @@ pub enum Kind {
     AppSettings,
     /// Mini-apps that a user has running, by package.
     AppSessions,
+    /// What a user's models took, by day.
+    Spending,
 }
 
-const KINDS: [(Kind, &str); 8] = [
+const KINDS: [(Kind, &str); 9] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -47,6 +49,7 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::AppStorage, "app-storage"),
     (Kind::AppSettings, "app-settings"),
     (Kind::AppSessions, "app-sessions"),
+    (Kind::Spending, "spending"),
 ];
 
 /// One database for each kind.

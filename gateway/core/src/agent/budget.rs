@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{Active, Agent, Event, Phase, phrases};
 use crate::{
     conversation::{Context, Timer},
-    vocab::ErrorCode,
+    vocab::{ErrorCode, ModelOutcome},
 };
 
 impl Agent {
@@ -20,6 +20,11 @@ impl Agent {
     pub(crate) fn handle_model_silent(&mut self, cx: &mut Context) -> Vec<Event> {
         match &mut self.active {
             Some(active) if active.phase == (Phase::Model { started: false }) => {
+                active.model_dropped(cx, ModelOutcome::Failed);
+                active.phase = Phase::Tools;
+                if active.fall_back(cx) {
+                    return Vec::new();
+                }
                 active.fail_or_tell(cx, phrases::MODEL_SILENT, ErrorCode::Timeout)
             }
             _ => Vec::new(),
@@ -50,6 +55,7 @@ impl Agent {
             active.asking_since_us = Some(cx.now_us());
             cx.disarm(Timer::TurnBudget);
             cx.disarm(Timer::ToolMissing);
+            cx.disarm(Timer::PreambleDue);
         }
     }
 

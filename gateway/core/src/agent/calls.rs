@@ -1,8 +1,15 @@
 //! Tool calls of one step: each gets exactly one result.
 
 use alloc::{string::String, vec::Vec};
+use serde_json::json;
 
-use crate::vocab::{ErrorCode, Message, Part, Role, ToolCall, ToolResult};
+use crate::{
+    limits::IMAGE_BYTES_MAX,
+    vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult},
+};
+
+/// Failures of the very same call after which it is not tried again, though that might help.
+const RETRIES_MAX: usize = 2;
 
 /// A call and what came of it.
 #[derive(Clone, Debug)]
@@ -16,12 +23,43 @@ pub(super) struct Pending {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     pub(super) text: String,
-    /// What the model thought before; opaque.
-    pub(super) thinking: Vec<Part>,
     pub(super) calls: Vec<Pending>,
+    /// In which order they came, with what the model thought before each.
+    order: Vec<Slot>,
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Opaque.
+    Thinking(Part),
+    /// All of the step's text.
+    Text,
+    /// A call, by its index.
+    Call(usize),
 }
 
 impl Step {
+    pub(super) fn push_text(&mut self, text: &str) {
+        self.text.push_str(text);
+        if !self.order.iter().any(|slot| matches!(slot, Slot::Text)) {
+            // Providers want what is said before what is called.
+            let before = self.order.iter().position(|slot| matches!(slot, Slot::Call(_))).unwrap_or(self.order.len());
+            self.order.insert(before, Slot::Text);
+        }
+    }
+
+    pub(super) fn push_call(&mut self, pending: Pending) {
+        self.order.push(Slot::Call(self.calls.len()));
+        self.calls.push(pending);
+    }
+
+    /// Keeps at most `most` thoughts.
+    pub(super) fn push_thinking(&mut self, part: Part, most: usize) {
+        if self.order.iter().filter(|slot| matches!(slot, Slot::Thinking(_))).count() < most {
+            self.order.push(Slot::Thinking(part));
+        }
+    }
+
     /// Whether a call waits for its result.
     pub(super) fn is_waiting(&self) -> bool {
         self.calls.iter().any(|pending| pending.result.is_none())
@@ -44,27 +82,94 @@ impl Step {
     /// The messages of this step, with `text` for what was said in it.
     pub(super) fn messages(&self, text: &str) -> Vec<Message> {
         let mut parts = Vec::new();
-        if !text.is_empty() {
-            parts.push(Part::Text { text: String::from(text) });
-        }
-        let mut results = Vec::new();
-        for pending in &self.calls {
-            parts.push(Part::ToolCall { call: pending.call.clone() });
-            results.push(Part::ToolResult {
-                call_id: pending.call.id.clone(),
-                result: pending.result.clone().unwrap_or_default(),
-            });
+        for slot in &self.order {
+            match slot {
+                Slot::Thinking(part) => parts.push(part.clone()),
+                Slot::Text if text.is_empty() => {}
+                Slot::Text => parts.push(Part::Text { text: String::from(text) }),
+                Slot::Call(index) => {
+                    parts.extend(self.calls.get(*index).map(|pending| Part::ToolCall { call: pending.call.clone() }));
+                }
+            }
         }
         // Thinking alone is no message: it belongs to what follows from it.
-        if !parts.is_empty() {
-            parts.splice(0..0, self.thinking.iter().cloned());
+        if parts.iter().all(|part| matches!(part, Part::Thinking { .. })) {
+            parts.clear();
         }
+        let results = self.calls.iter().map(|pending| Part::ToolResult {
+            call_id: pending.call.id.clone(),
+            result: pending.result.as_ref().map(|result| kept(result, &pending.call.id)).unwrap_or_default(),
+        });
         let mut messages = Vec::new();
-        for (role, parts) in [(Role::Assistant, parts), (Role::Tool, results)] {
+        for (role, parts) in [(Role::Assistant, parts), (Role::Tool, results.collect())] {
             if !parts.is_empty() {
                 messages.push(Message { role, parts });
             }
         }
         messages
     }
+
+    /// The pictures that its tools gave, for a model that sees; at most `left`.
+    pub(super) fn pictures(&self, left: &mut usize) -> Option<Message> {
+        let mut parts = Vec::new();
+        for pending in &self.calls {
+            let attachments = pending.result.iter().flat_map(|result| &result.attachments);
+            for (mime, data) in attachments.filter_map(picture) {
+                if *left > 0 && data.len() <= IMAGE_BYTES_MAX {
+                    *left -= 1;
+                    parts.push(Part::Image { mime: mime.clone(), data: data.clone() });
+                }
+            }
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        parts.insert(0, Part::Text { text: String::from("[what the tool has seen]") });
+        Some(Message { role: Role::User, parts })
+    }
+}
+
+fn picture(attachment: &Attachment) -> Option<(&String, &String)> {
+    match attachment {
+        Attachment::Image { mime, data } if !data.is_empty() => Some((mime, data)),
+        _ => None,
+    }
+}
+
+/// A result as it is kept and told: of pictures and sounds only that there were any.
+fn kept(result: &ToolResult, call_id: &str) -> ToolResult {
+    let reference = |attachment: &Attachment| {
+        let (mime, data) = match attachment {
+            Attachment::Image { mime, data } | Attachment::Audio { mime, data } => (mime, data),
+            Attachment::Resource { block } => {
+                let uri = block.pointer("/resource/uri").or_else(|| block.get("uri"));
+                return Attachment::Resource { block: json!({"type": "resource_link", "uri": uri}) };
+            }
+        };
+        let block = json!({"type": "left_out", "mimeType": mime, "base64Bytes": data.len(), "call": call_id});
+        Attachment::Resource { block }
+    };
+    ToolResult {
+        attachments: result.attachments.iter().map(reference).collect(),
+        content: result.content.clone(),
+        data: result.data.clone(),
+        say: result.say.clone(),
+        show: result.show.clone(),
+        handled_display: result.handled_display,
+        follow_ups: result.follow_ups.clone(),
+        error: result.error.clone(),
+    }
+}
+
+/// Why this call need not run: it has failed in this very form before.
+pub(super) fn in_vain(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
+    let before = steps.iter().flat_map(|step| &step.calls);
+    let same = before.filter(|pending| pending.call.name == call.name && pending.call.arguments == call.arguments);
+    let errors: Vec<_> = same.filter_map(|pending| pending.result.as_ref()?.error.as_ref()).collect();
+    let last = errors.last()?;
+    if errors.len() < RETRIES_MAX && errors.iter().all(|error| error.retryable) {
+        return None;
+    }
+    let message = "This very call has failed before. Do not repeat it: do something else, or tell the wearer.";
+    Some(ToolResult::failed(last.code, message, false))
 }

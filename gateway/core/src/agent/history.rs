@@ -3,7 +3,10 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use super::calls::Step;
-use crate::vocab::{Message, Role};
+use crate::{
+    limits::IMAGES_PER_TURN_MAX,
+    vocab::{Message, Role},
+};
 
 /// Put behind what was heard of an answer that was cut.
 pub(crate) const CUT_MARK: &str = "[interrupted]";
@@ -17,8 +20,10 @@ pub(crate) enum Heard {
     Part(Vec<String>),
 }
 
-/// The messages of a turn. Every tool call in them has its result.
-pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard) -> Vec<Message> {
+/// The messages of a turn. Every tool call in them has its result. `pictures`: what tools have seen is
+/// shown behind it, which is for a request only.
+pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, pictures: bool) -> Vec<Message> {
+    let mut pictures_left = if pictures { IMAGES_PER_TURN_MAX } else { 0 };
     let mut messages = vec![Message::text(Role::User, request)];
     for (index, step) in steps.iter().enumerate() {
         let text = match heard {
@@ -26,6 +31,7 @@ pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard) -> Vec<Mess
             Heard::Part(texts) => texts.get(index).map_or("", |text| text.trim()),
         };
         messages.extend(step.messages(text));
+        messages.extend(step.pictures(&mut pictures_left));
     }
     if matches!(heard, Heard::Part(_)) {
         mark_as_cut(&mut messages);

@@ -1,8 +1,10 @@
 //! One turn: ask for it, ask the model, run its tool calls, ask again, until the answer is whole.
 
+mod asking;
 mod budget;
 mod calls;
 pub(crate) mod history;
+mod manners;
 pub(crate) mod phrases;
 mod steps;
 mod surroundings;
@@ -14,7 +16,7 @@ use crate::{
     conversation::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
-    vocab::{Content, ErrorCode, Message, Role, ToolResult, Turn},
+    vocab::{Content, ErrorCode, Means, Message, ModelOutcome, ToolResult, Turn},
 };
 
 /// What the answer does.
@@ -26,6 +28,8 @@ pub(crate) enum Event {
     Pause,
     /// A whole sentence of its own.
     Say { step: usize, text: String },
+    /// A sentence that is no part of the answer, on the display too where `shown`.
+    Aside { text: String, shown: bool },
     /// A tool shows something.
     Show(Content),
     /// Nothing more will be said.
@@ -55,12 +59,23 @@ struct Active {
     turn: Turn,
     request: String,
     history: Vec<Message>,
+    means: Means,
+    /// Which of the models is asked.
+    choice: usize,
+    /// Whether the box answers the request in the model's place.
+    on_box: bool,
     steps: Vec<Step>,
     phase: Phase,
     answer_chars: usize,
     calls_made: usize,
+    /// Tokens that its requests took.
+    tokens: u64,
+    restarts: u8,
     failed: bool,
     shown: bool,
+    /// Whether something was said beside the answer.
+    spoke: bool,
+    follow_ups: Vec<String>,
     budget_us: u64,
     /// Since when the wearer is being asked for consent: the deadlines stand still.
     asking_since_us: Option<u64>,
@@ -117,12 +132,19 @@ impl Agent {
             turn,
             request,
             history: Vec::new(),
+            means: Means::default(),
+            choice: 0,
+            on_box: false,
             steps: Vec::new(),
             phase: Phase::Grant,
             answer_chars: 0,
             calls_made: 0,
+            tokens: 0,
+            restarts: 0,
             failed: false,
             shown: false,
+            spoke: false,
+            follow_ups: Vec::new(),
             budget_us: u64::MAX,
             asking_since_us: None,
         });
@@ -133,15 +155,22 @@ impl Agent {
         self.active.as_mut().filter(|active| active.turn == turn)
     }
 
-    pub(crate) fn handle_granted(&mut self, cx: &mut Context, turn: Turn, history: Vec<Message>) {
+    pub(crate) fn handle_granted(
+        &mut self,
+        cx: &mut Context,
+        turn: Turn,
+        history: Vec<Message>,
+        means: Means,
+    ) -> Vec<Event> {
         let Some(active) = self.current(turn).filter(|active| active.phase == Phase::Grant) else {
-            return;
+            return Vec::new();
         };
         cx.disarm(Timer::GrantMissing);
         active.history = history;
+        active.means = means;
         active.budget_us = cx.after_ms(cx.config.turn_ms_max);
         cx.arm_at(Timer::TurnBudget, active.budget_us);
-        active.ask(cx);
+        active.ask(cx)
     }
 
     /// A result of a tool, of this turn or of an interrupted one.
@@ -183,7 +212,7 @@ impl Agent {
         let outcome = if active.failed { TurnOutcome::Failed } else { TurnOutcome::Completed };
         cx.push(Output::TurnDone {
             turn: active.turn,
-            messages: history::messages(&active.request, &active.steps, heard),
+            messages: history::messages(&active.request, &active.steps, heard, false),
             outcome,
         });
     }
@@ -241,24 +270,10 @@ impl Agent {
 }
 
 impl Active {
-    /// Asks the model, with everything that is known by now.
-    fn ask(&mut self, cx: &mut Context) {
-        let mut messages: Vec<Message> =
-            cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
-        messages.extend(self.history.iter().cloned());
-        let turn = messages.len();
-        messages.extend(history::messages(&self.request, &self.steps, &Heard::All));
-        let messages = surroundings::tell(cx, messages, turn);
-        self.steps.push(Step::default());
-        self.phase = Phase::Model { started: false };
-        cx.arm(Timer::ModelSilent, cx.config.model_first_ms_max);
-        cx.push(Output::AskModel { turn: self.turn, messages });
-    }
-
     /// Tells model and tools that nothing more is wanted.
     fn cancel(&mut self, cx: &mut Context) {
         if matches!(self.phase, Phase::Model { .. }) {
-            cx.push(Output::CancelModel { turn: self.turn });
+            self.model_dropped(cx, ModelOutcome::Cancelled);
         }
         for pending in self.steps.iter().flat_map(|step| &step.calls) {
             if pending.result.is_none() {
@@ -290,9 +305,9 @@ impl Active {
         }
         if let Some(step) = self.steps.last_mut() {
             if !step.text.is_empty() {
-                step.text.push(' ');
+                step.push_text(" ");
             }
-            step.text.push_str(sentence);
+            step.push_text(sentence);
         }
         let say = Event::Say { step: self.steps.len().saturating_sub(1), text: String::from(sentence) };
         self.end(cx);
@@ -316,14 +331,14 @@ impl Settling {
     fn finish(self, cx: &mut Context) {
         cx.push(Output::TurnDone {
             turn: self.turn,
-            messages: history::messages(&self.request, &self.steps, &self.heard),
+            messages: history::messages(&self.request, &self.steps, &self.heard, false),
             outcome: self.outcome,
         });
     }
 }
 
 fn disarm(cx: &mut Context) {
-    for timer in [Timer::GrantMissing, Timer::ModelSilent, Timer::TurnBudget, Timer::ToolMissing] {
+    for timer in [Timer::GrantMissing, Timer::ModelSilent, Timer::TurnBudget, Timer::ToolMissing, Timer::PreambleDue] {
         cx.disarm(timer);
     }
 }

@@ -18,6 +18,22 @@ pub(crate) const NO_ANSWER: &str = "Sorry, I have no answer to that.";
 pub(crate) const TOOL_SILENT: &str = "Sorry, that took too long.";
 /// The model wants more and more steps.
 pub(crate) const TOO_MANY_STEPS: &str = "Sorry, that took too many steps.";
+/// The turn has taken all the tokens that one may.
+pub(crate) const TOO_MANY_TOKENS: &str = "Sorry, that is more than one answer may take.";
+/// No money is left for today, and no model is free.
+pub(crate) const MONEY_USED_UP: &str = "Sorry, today's budget is used up.";
+/// The first model does not answer; another one does.
+pub(crate) const OTHER_MODEL: &str = "My usual model is away, so another one answers.";
+/// No model answers; the engine on the box does.
+pub(crate) const COMMANDS_ONLY: &str = "I am offline, so I can only do commands.";
+/// No money is left for today; a model that costs nothing answers.
+pub(crate) const FREE_MODEL: &str = "Today's budget is used up, so a free model answers.";
+/// No money is left for today; the engine on the box answers.
+pub(crate) const COMMANDS_FREE: &str = "Today's budget is used up, so I can only do commands.";
+/// A tool takes its time, and nothing was said yet.
+pub(crate) const PREAMBLE: &str = "Let me check.";
+/// Before what the wearer may say next.
+pub(crate) const YOU_CAN_SAY: &str = "You can say:";
 /// Another device of the user has the turn.
 pub(crate) const STILL_BUSY: &str = "Sorry, I am still busy. Please try again.";
 /// There is nothing to repeat.

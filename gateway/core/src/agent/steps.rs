@@ -3,12 +3,16 @@
 use alloc::{string::String, vec, vec::Vec};
 use serde_json::Value;
 
-use super::{Active, Agent, Event, Phase, calls::Pending, phrases};
+use super::{
+    Active, Agent, Event, Phase, asking,
+    calls::{self, Pending},
+    phrases,
+};
 use crate::{
     conversation::{Context, Timer},
     limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
-    vocab::{ErrorCode, FailureKind, ModelEvent, Part, StopReason, ToolCall, ToolResult, Turn},
+    vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn, Usage},
 };
 
 impl Agent {
@@ -26,18 +30,23 @@ impl Agent {
                 cx.mark(turn, Stage::ModelFirst);
             }
         }
-        match event {
-            ModelEvent::Text(text) => active.take_text(cx, text),
+        let mut events: Vec<Event> = active.news(cx, &event).into_iter().collect();
+        events.extend(match event {
+            ModelEvent::Text(text) => active.take_text(cx, &text),
             ModelEvent::Thinking { provider, data } => active.take_thinking(provider, data),
             ModelEvent::ToolCall(call) => active.take_call(cx, call),
-            ModelEvent::Done { stop, .. } => active.step_done(cx, stop),
+            ModelEvent::Done { stop, usage } => {
+                active.model_used(cx, usage, ModelOutcome::Answered);
+                active.step_done(cx, stop)
+            }
             ModelEvent::Failed { kind, .. } => active.model_failed(cx, kind),
-        }
+        });
+        events
     }
 }
 
 impl Active {
-    fn take_text(&mut self, cx: &mut Context, text: String) -> Vec<Event> {
+    fn take_text(&mut self, cx: &mut Context, text: &str) -> Vec<Event> {
         let left = ANSWER_CHARS_MAX.saturating_sub(self.answer_chars);
         let kept: String = text.chars().take(left).collect();
         let cut = kept.len() < text.len();
@@ -45,20 +54,18 @@ impl Active {
         let Some(step) = self.steps.last_mut() else {
             return Vec::new();
         };
-        step.text.push_str(&kept);
+        step.push_text(&kept);
         let mut events = vec![Event::Text { step: self.steps.len() - 1, text: kept }];
         if cut {
-            cx.push(Output::CancelModel { turn: self.turn });
+            self.model_dropped(cx, ModelOutcome::Cancelled);
             events.extend(self.step_done(cx, StopReason::Length));
         }
         events
     }
 
     fn take_thinking(&mut self, provider: String, data: Value) -> Vec<Event> {
-        if let Some(step) = self.steps.last_mut()
-            && step.thinking.len() < THINKING_PARTS_MAX
-        {
-            step.thinking.push(Part::Thinking { provider, data });
+        if let Some(step) = self.steps.last_mut() {
+            step.push_thinking(Part::Thinking { provider, data }, THINKING_PARTS_MAX);
         }
         Vec::new()
     }
@@ -70,7 +77,8 @@ impl Active {
             return Vec::new();
         }
         let deadline_us = cx.after_ms(cx.config.tool_ms_max);
-        let mut pending = Pending { call: call.clone(), result: None, deadline_us };
+        let result = calls::in_vain(&self.steps, &call);
+        let mut pending = Pending { call: call.clone(), result, deadline_us };
         if self.calls_made >= CALLS_PER_TURN_MAX {
             // Beyond twice the limit the model is only counting.
             if self.calls_made >= 2 * CALLS_PER_TURN_MAX {
@@ -81,7 +89,7 @@ impl Active {
         self.calls_made += 1;
         let runs = pending.result.is_none();
         if let Some(step) = self.steps.last_mut() {
-            step.calls.push(pending);
+            step.push_call(pending);
         }
         if runs {
             if self.calls_made == 1 {
@@ -95,6 +103,7 @@ impl Active {
             });
             cx.push(Output::RunTool { turn: self.turn, call });
             self.watch_tools(cx);
+            self.watch_patience(cx);
         }
         vec![Event::Pause]
     }
@@ -133,13 +142,14 @@ impl Active {
     fn model_failed(&mut self, cx: &mut Context, kind: FailureKind) -> Vec<Event> {
         // The model has ended by itself: there is nothing to cancel.
         self.phase = Phase::Tools;
-        let sentence = match kind {
-            FailureKind::Transient | FailureKind::Bug => phrases::MODEL_FAILED,
-            FailureKind::Limited => phrases::MODEL_LIMITED,
-            FailureKind::Refused => phrases::MODEL_REFUSED,
-            FailureKind::Auth => phrases::MODEL_AUTH,
-        };
-        self.fail_or_tell(cx, sentence, ErrorCode::Cancelled)
+        // Who refuses has answered: another model is not asked for what this one will not do.
+        let refused = kind == FailureKind::Refused;
+        let outcome = if refused { ModelOutcome::Answered } else { ModelOutcome::Failed };
+        self.model_used(cx, Usage::default(), outcome);
+        if !refused && self.fall_back(cx) {
+            return Vec::new();
+        }
+        self.fail_or_tell(cx, asking::apology(kind), ErrorCode::Cancelled)
     }
 
     /// A model that fails after the tool has done its work need not spoil it: the tool's own
@@ -171,6 +181,10 @@ impl Active {
 
     pub(super) fn take_result(&mut self, cx: &mut Context, call_id: &str, result: ToolResult) -> Vec<Event> {
         let turn = self.turn;
+        if !self.steps.last_mut().is_some_and(|step| step.waiting(call_id).is_some()) {
+            return Vec::new();
+        }
+        self.keep_follow_ups(&result);
         let Some(step) = self.steps.last_mut() else {
             return Vec::new();
         };
@@ -194,6 +208,7 @@ impl Active {
         }
         self.watch_tools(cx);
         if !waiting {
+            cx.disarm(Timer::PreambleDue);
             cx.mark(turn, Stage::ToolEnd);
             if self.phase == Phase::Tools {
                 events.extend(self.next_step(cx));
@@ -216,7 +231,9 @@ impl Active {
         if self.steps.len() >= usize::from(cx.config.model_requests_max) {
             return self.fail(cx, phrases::TOO_MANY_STEPS, ErrorCode::Cancelled);
         }
-        self.ask(cx);
-        Vec::new()
+        if self.is_spent(cx) {
+            return self.fail(cx, phrases::TOO_MANY_TOKENS, ErrorCode::Cancelled);
+        }
+        self.ask(cx)
     }
 }

@@ -33,6 +33,8 @@ pub struct Config {
     pub grant_ms_max: u32,
     /// Longest wait for the first event of a model.
     pub model_first_ms_max: u32,
+    /// The same where another model can be asked instead.
+    pub model_fall_back_ms: u32,
     /// Longest time from the grant to the end of the model's answer; stands still while the
     /// wearer is asked for consent.
     pub turn_ms_max: u32,
@@ -42,6 +44,8 @@ pub struct Config {
     pub settle_ms_max: u32,
     /// Requests to the model in one turn.
     pub model_requests_max: u8,
+    /// Tokens that one turn may take before it asks again; 0: as many as it takes.
+    pub turn_tokens_max: u32,
     /// Between two heartbeats.
     pub heartbeat_ms: u32,
     /// A device of which nothing was heard for so long is closed.
@@ -88,10 +92,12 @@ impl Default for Config {
             barge_in_ms: 250,
             grant_ms_max: 20_000,
             model_first_ms_max: 15_000,
+            model_fall_back_ms: 8_000,
             turn_ms_max: 60_000,
             tool_ms_max: 35_000,
             settle_ms_max: 3_000,
             model_requests_max: 6,
+            turn_tokens_max: 0,
             heartbeat_ms: 5_000,
             silent_ms_max: 15_000,
             resume_ms_max: 30_000,

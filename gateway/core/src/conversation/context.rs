@@ -41,6 +41,8 @@ pub enum Timer {
     TurnBudget,
     /// A tool did not answer.
     ToolMissing,
+    /// A tool takes long enough to say so.
+    PreambleDue,
     /// Results of cancelled calls did not come.
     SettleExpired,
     /// The device plays nothing of what it was given.
@@ -58,7 +60,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -72,6 +74,7 @@ impl Timer {
         Self::ModelSilent,
         Self::TurnBudget,
         Self::ToolMissing,
+        Self::PreambleDue,
         Self::SettleExpired,
         Self::SpeechStalled,
         Self::DisplayDue,

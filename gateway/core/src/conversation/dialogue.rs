@@ -213,6 +213,7 @@ impl Conversation {
                     None
                 }
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
+                agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
                 agent::Event::Show(content) => {
                     self.reply.show(&mut self.cx, content, Priority::Assistant);
                     None
@@ -220,10 +221,20 @@ impl Conversation {
                 agent::Event::Complete => {
                     // A call that failed meanwhile has no use for consent any more.
                     self.approvals.cancel_all(&mut self.cx);
+                    let follow_ups = self.agent.take_follow_ups();
+                    self.reply.suggest(follow_ups);
                     self.reply.finish(&mut self.cx)
                 }
             };
             self.ended(ended);
+        }
+    }
+
+    /// The tools have changed and are to count at once.
+    pub(super) fn apply_tools(&mut self) {
+        let heard = self.reply.is_heard();
+        if self.agent.apply_tools(&mut self.cx, heard) {
+            self.reply.begin_anew(&mut self.cx);
         }
     }
 

@@ -81,9 +81,12 @@ impl Conversation {
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::Text(text) => self.typed(&text),
-            Input::Granted { turn, history } => {
-                self.agent.handle_granted(&mut self.cx, turn, history);
+            Input::Granted { turn, history, means } => {
+                let events = self.agent.handle_granted(&mut self.cx, turn, history, means);
+                self.answer(events);
             }
+            Input::AnsweredOnBox { turn } => self.agent.handle_on_box(turn),
+            Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
                 self.answer(events);
@@ -171,6 +174,10 @@ impl Conversation {
             }
             Timer::ToolMissing => {
                 let events = self.agent.handle_tool_missing(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::PreambleDue => {
+                let events = self.agent.handle_preamble_due(&mut self.cx);
                 self.answer(events);
             }
             Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),

@@ -1,10 +1,11 @@
 //! What the assistant draws: text that fits, at a pace that can be read, with revisions that grow.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use crate::{
+    agent::phrases::YOU_CAN_SAY,
     conversation::{Context, Timer},
-    output::Stage,
+    output::{Output, Stage},
     vocab::{Content, DisplaySize, Priority, Turn},
 };
 
@@ -30,6 +31,8 @@ pub(crate) struct Board {
     whole: bool,
     /// A tool draws for itself: the answer is only spoken.
     taken: bool,
+    /// What the wearer may say next.
+    follow_ups: Vec<String>,
 }
 
 impl Board {
@@ -43,6 +46,7 @@ impl Board {
         self.dirty = false;
         self.whole = false;
         self.taken = false;
+        self.follow_ups.clear();
         cx.disarm(Timer::DisplayDue);
         cx.disarm(Timer::PageDue);
     }
@@ -50,6 +54,11 @@ impl Board {
     /// What is said next is not drawn.
     pub(super) fn say_only(&mut self) {
         self.taken = true;
+    }
+
+    /// What the wearer may say next; drawn behind the answer's last page, where there is room.
+    pub(super) fn suggest(&mut self, follow_ups: Vec<String>) {
+        self.follow_ups = follow_ups;
     }
 
     /// More of the answer. Drawn at most every `display_interval_ms`.
@@ -130,10 +139,18 @@ impl Board {
         let rows = usize::from(size.rows.max(1));
         let start = self.page * rows;
         let end = lines.len().min(start + rows);
-        let text = join(lines.get(start..end));
+        let mut text = join(lines.get(start..end));
         let more = end < lines.len();
         if text.trim().is_empty() {
             return;
+        }
+        if self.whole && !more {
+            let offered = offer(&self.follow_ups, size, rows.saturating_sub(end - start));
+            if let Some((line, count)) = offered {
+                text.push('\n');
+                text.push_str(&line);
+                cx.push(Output::FollowUpsOffered { turn: self.turn, count });
+            }
         }
         let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
         if more && !cx.armed(Timer::PageDue) {
@@ -152,6 +169,16 @@ impl Board {
         }
         self.drawn |= seen;
     }
+}
+
+/// As many of the sentences as fit into so many rows.
+fn offer(follow_ups: &[String], size: DisplaySize, rows: usize) -> Option<(String, u8)> {
+    (1..=follow_ups.len()).rev().find_map(|count| {
+        let sentences: Vec<String> = follow_ups.iter().take(count).map(|sentence| format!("\"{sentence}\"")).collect();
+        let line = format!("{YOU_CAN_SAY} {}", sentences.join(", "));
+        let lines = wrap(&line, usize::from(size.columns.max(1)));
+        (lines.len() <= rows).then(|| (lines.join("\n"), u8::try_from(count).unwrap_or(u8::MAX)))
+    })
 }
 
 /// How long a text of so many characters stands.

@@ -126,16 +126,48 @@ impl Reply {
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         self.end_text(cx);
         let (shown, said) = markup::clean(text);
-        self.job.as_mut()?.push_sentence(step, &said, None);
+        self.job.as_mut()?.push_sentence(step, &said);
         self.board.space();
         self.board.push(cx, &shown);
         self.go_on(cx)
     }
 
+    /// A sentence beside the answer: it is neither kept nor repeated.
+    pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
+        self.end_text(cx);
+        let (read, said) = markup::clean(text);
+        self.job.as_mut()?.push_aside(&said);
+        if shown {
+            self.board.space();
+            self.board.push(cx, &read);
+            self.board.space();
+        }
+        self.go_on(cx)
+    }
+
+    /// Whether any of the answer was heard; where there is no speaker: whether any was given.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.job.as_ref().is_some_and(Job::is_heard)
+    }
+
+    /// Drops what was said so far of the answer, none of which was heard.
+    pub(crate) fn begin_anew(&mut self, cx: &mut Context) {
+        if let Some(mut job) = self.job.take() {
+            job.hush(cx);
+            self.board.clear(cx);
+            self.begin(cx, job.purpose, job.turn);
+        }
+    }
+
+    /// What the wearer may say next, for the display, where there is room behind the answer.
+    pub(crate) fn suggest(&mut self, follow_ups: Vec<String>) {
+        self.board.suggest(follow_ups);
+    }
+
     /// A question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {
-            job.push_sentence(usize::MAX, &markup::clean(text).1, Some(id));
+            job.push_question(&markup::clean(text).1, id);
             self.go_on(cx);
         }
     }

@@ -35,10 +35,19 @@ pub(crate) enum Purpose {
 struct Clause {
     step: usize,
     text: String,
-    /// A question for consent is no part of the answer.
-    question: Option<u64>,
+    kind: Kind,
     duration_us: Option<u64>,
     state: State,
+}
+
+/// What a clause is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Answer,
+    /// A question for consent, by its number: no part of the answer.
+    Question(u64),
+    /// Said beside the answer, and no part of it either.
+    Aside,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +67,7 @@ enum State {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) purpose: Purpose,
-    turn: Turn,
+    pub(super) turn: Turn,
     splitter: Splitter,
     step: usize,
     clauses: Vec<Clause>,
@@ -105,17 +114,35 @@ impl Job {
             self.step = step;
         }
         let clauses = self.splitter.push(text);
-        self.add(clauses, None);
+        self.add(clauses, Kind::Answer);
     }
 
     /// Adds a sentence that stands alone.
-    pub(super) fn push_sentence(&mut self, step: usize, text: &str, question: Option<u64>) {
+    pub(super) fn push_sentence(&mut self, step: usize, text: &str) {
         self.flush();
         self.step = step;
-        let mut own = Splitter::default();
-        let mut clauses = own.push(text);
-        clauses.extend(own.finish());
-        self.add(clauses, question);
+        self.add(whole(text), Kind::Answer);
+    }
+
+    /// Adds a question for consent.
+    pub(super) fn push_question(&mut self, text: &str, id: u64) {
+        self.flush();
+        self.add(whole(text), Kind::Question(id));
+    }
+
+    /// Adds a sentence that is no part of the answer.
+    pub(super) fn push_aside(&mut self, text: &str) {
+        self.flush();
+        self.add(whole(text), Kind::Aside);
+    }
+
+    /// Whether any of the answer was heard.
+    pub(super) fn is_heard(&self) -> bool {
+        self.clauses.iter().filter(|clause| clause.kind == Kind::Answer).any(|clause| match clause.state {
+            State::Played => true,
+            State::Partly(part) | State::Cut(part) => part > 0.0,
+            State::Waiting | State::Failed => false,
+        })
     }
 
     /// No more text will come.
@@ -127,15 +154,15 @@ impl Job {
     /// Ends the clause that is being written.
     pub(super) fn flush(&mut self) {
         let clauses = self.splitter.finish();
-        self.add(clauses, None);
+        self.add(clauses, Kind::Answer);
     }
 
-    fn add(&mut self, clauses: Vec<String>, question: Option<u64>) {
+    fn add(&mut self, clauses: Vec<String>, kind: Kind) {
         let step = self.step;
         self.clauses.extend(clauses.into_iter().map(|text| Clause {
             step,
             text,
-            question,
+            kind,
             duration_us: None,
             state: State::Waiting,
         }));
@@ -273,7 +300,7 @@ impl Job {
 
     /// Whether any of a question has been played.
     pub(super) fn heard_question(&self, id: u64) -> bool {
-        let mut own = self.clauses.iter().filter(|clause| clause.question == Some(id));
+        let mut own = self.clauses.iter().filter(|clause| clause.kind == Kind::Question(id));
         own.any(|clause| match clause.state {
             State::Played => true,
             State::Partly(part) | State::Cut(part) => part > 0.0,
@@ -288,7 +315,7 @@ impl Job {
         let mut index = settled;
         let mut was_out = false;
         while let Some(clause) = self.clauses.get(index) {
-            if clause.question == Some(id) {
+            if clause.kind == Kind::Question(id) {
                 was_out |= index < self.released;
                 self.clauses.remove(index);
             } else {
@@ -313,7 +340,7 @@ impl Job {
     pub(super) fn heard(&self) -> Heard {
         let everything = self.complete
             && self.clauses.iter().all(|clause| {
-                clause.question.is_some()
+                clause.kind != Kind::Answer
                     || clause.state == State::Played
                     || (clause.state == State::Failed && self.readable)
             });
@@ -321,7 +348,7 @@ impl Job {
             return Heard::All;
         }
         let mut steps: Vec<String> = Vec::new();
-        for clause in self.clauses.iter().filter(|clause| clause.question.is_none()) {
+        for clause in self.clauses.iter().filter(|clause| clause.kind == Kind::Answer) {
             let text = match clause.state {
                 State::Played => clause.text.as_str(),
                 State::Failed if self.readable => clause.text.as_str(),
@@ -364,8 +391,12 @@ impl Job {
 
     /// Everything that it consists of so far.
     pub(super) fn text(&self) -> String {
-        let texts: Vec<&str> =
-            self.clauses.iter().filter(|clause| clause.question.is_none()).map(|clause| clause.text.as_str()).collect();
+        let texts: Vec<&str> = self
+            .clauses
+            .iter()
+            .filter(|clause| clause.kind == Kind::Answer)
+            .map(|clause| clause.text.as_str())
+            .collect();
         texts.join(" ")
     }
 
@@ -411,6 +442,14 @@ impl Job {
             .position(|clause| matches!(clause.state, State::Waiting | State::Partly(_)))
             .unwrap_or(self.clauses.len())
     }
+}
+
+/// The clauses of a text that is whole.
+fn whole(text: &str) -> Vec<String> {
+    let mut own = Splitter::default();
+    let mut clauses = own.push(text);
+    clauses.extend(own.finish());
+    clauses
 }
 
 /// The words of `text` that were heard when `part` of it was played.

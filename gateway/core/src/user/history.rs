@@ -4,7 +4,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::{
     limits::{HISTORY_FOR_MODEL_MAX, HISTORY_MESSAGES_MAX},
-    vocab::{Message, Role},
+    vocab::{Message, Part, Role},
 };
 
 /// Messages, oldest first.
@@ -26,10 +26,17 @@ impl History {
     }
 
     /// The newest messages that fit, beginning with one of the wearer's: a turn is given whole or
-    /// not at all, so that no tool call is parted from its result.
+    /// not at all, so that no tool call is parted from its result. What was thought in turns before the
+    /// last one is left out: it matters within a turn only.
     pub(super) fn for_model(&self) -> Vec<Message> {
         let oldest = self.messages.len().saturating_sub(HISTORY_FOR_MODEL_MAX);
-        self.messages.iter().skip(oldest).skip_while(|message| message.role != Role::User).cloned().collect()
+        let mut messages: Vec<Message> =
+            self.messages.iter().skip(oldest).skip_while(|message| message.role != Role::User).cloned().collect();
+        let last = messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
+        for message in messages.iter_mut().take(last) {
+            message.parts.retain(|part| !matches!(part, Part::Thinking { .. }));
+        }
+        messages
     }
 }
 

@@ -2,6 +2,7 @@
 //! whose device has the turn.
 
 mod history;
+mod means;
 mod schedule;
 mod turns;
 mod wording;
@@ -12,8 +13,10 @@ use alloc::{
     vec::Vec,
 };
 
+pub use self::means::{Model, Price};
 use self::{
     history::History,
+    means::Models,
     schedule::{Schedule, State},
     turns::Turns,
 };
@@ -25,7 +28,7 @@ use crate::{
 };
 
 /// Settings of a user. Times are in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// A device that has had the turn for so long has vanished. Above what an answer may take.
     pub turn_ms_max: u32,
@@ -33,11 +36,21 @@ pub struct Config {
     pub offer_ms_max: u32,
     /// When nobody heard an announcement, it is offered again after this time.
     pub offer_again_ms: u32,
+    /// The models that may be asked, best first; at most 8 are used. None: one of which nothing is known.
+    pub models: Vec<Model>,
+    /// What they may cost on one day, in billionths; `None`: as much as it takes.
+    pub nano_per_day: Option<u64>,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { turn_ms_max: 300_000, offer_ms_max: 300_000, offer_again_ms: 30_000 }
+        Self {
+            turn_ms_max: 300_000,
+            offer_ms_max: 300_000,
+            offer_again_ms: 30_000,
+            models: Vec::new(),
+            nano_per_day: None,
+        }
     }
 }
 
@@ -61,6 +74,7 @@ pub struct User {
     next_id: u64,
     last_ticket: u64,
     history: History,
+    models: Models,
     schedule: Schedule,
     turns: Turns,
     /// Connected devices, the most recently active first.
@@ -71,6 +85,7 @@ impl User {
     /// A user of whom nothing is known yet.
     pub fn new(config: Config) -> Self {
         Self {
+            models: Models::new(&config.models, config.nano_per_day),
             config,
             now: Timestamp::default(),
             out: VecDeque::new(),
@@ -88,11 +103,12 @@ impl User {
     pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         self.now = now;
         match input {
-            UserInput::Restored { history, schedule, next_id } if !self.restored => {
+            UserInput::Restored { history, schedule, next_id, spending } if !self.restored => {
                 self.restored = true;
                 self.history.push(history);
                 self.next_id = self.next_id.max(next_id);
                 self.schedule.restore(now, schedule);
+                self.models.restore(spending);
             }
             UserInput::Restored { .. } => {}
             UserInput::DeviceJoined { device } => self.device_joined(device),
@@ -107,6 +123,12 @@ impl User {
             UserInput::Persisted { ticket } => self.persisted(ticket),
             UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
             UserInput::Announced { device, id, heard } => self.announced(&device, id, heard),
+            UserInput::ModelUsed { rank, usage, outcome } => {
+                if let Some(spending) = self.models.used(now, rank, usage, outcome) {
+                    self.persist(Record::Spending(spending));
+                }
+            }
+            UserInput::ShortageTold { shortage, service } => self.models.told(shortage, service),
             UserInput::ClearHistory => {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
@@ -153,7 +175,8 @@ impl User {
         self.turns.expire(self.now.mono_us);
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
-            self.out.push_back(UserOutput::Grant { device, turn, history: self.history.for_model() });
+            let (history, means) = (self.history.for_model(), self.models.means(self.now));
+            self.out.push_back(UserOutput::Grant { device, turn, history, means });
         }
         self.schedule.ring(self.now);
         self.offer();

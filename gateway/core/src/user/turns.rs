@@ -27,10 +27,10 @@ impl Turns {
         }
     }
 
-    /// A turn is over, granted or not.
+    /// A turn is over, granted or not, at whichever attempt.
     pub(super) fn done(&mut self, device: &str, turn: Turn) {
-        self.waiting.retain(|(waiting, wanted)| waiting != device || *wanted != turn);
-        if self.holder.as_ref().is_some_and(|holder| holder.device == device && holder.turn == turn) {
+        self.waiting.retain(|(waiting, wanted)| waiting != device || wanted.id != turn.id);
+        if self.holder.as_ref().is_some_and(|holder| holder.device == device && holder.turn.id == turn.id) {
             self.holder = None;
         }
     }

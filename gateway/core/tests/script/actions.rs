@@ -3,9 +3,10 @@
 use gateway_core::{
     conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    user::{self, Price, User},
     vocab::{
-        AppEvent, AppKind, Approval, ApprovalChoice, Bitmap, Content, DisplaySize, ErrorCode, FailureKind, ToolResult,
-        Turn, View, VoiceFact,
+        AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Content, DisplaySize, ErrorCode, FailureKind,
+        ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -85,6 +86,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             let text = words.quoted().ok_or("type what?")?.to_string();
             input(world, device, Input::Text(text))
         }
+        "apply" => input(world, device, Input::ApplyTools),
         "shutdown" => input(world, device, Input::Shutdown),
         "link" => link(world, device, &words),
         "clock" => {
@@ -169,7 +171,13 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             };
             let display = (!words.has("blind")).then_some(size);
             let config = run.config.clone();
-            let world = run.world.get_or_insert_with(|| World::new(config.clone()));
+            let user = run.user.clone();
+            let world = run.world.get_or_insert_with(|| {
+                let mut world = World::new(config.clone());
+                world.user = User::new(user.clone());
+                world.user_config = user;
+                world
+            });
             world.config = config;
             let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
             if !words.has("away") {
@@ -191,6 +199,22 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             run.config.display_interval_ms =
                 words.number_after("every")?.and_then(|ms| ms.try_into().ok()).ok_or("how often?")?;
         }
+        // One word for each: `paid` costs 10 for a million tokens of an answer and 2.5 of a request.
+        "models" => {
+            let price = Price { input: 2_500_000, cached: 0, output: 10_000_000 };
+            run.user.models = words
+                .words
+                .iter()
+                .skip(2)
+                .map(|(word, _)| user::Model {
+                    on_box: word == "box",
+                    images: word == "seeing",
+                    price: if word == "paid" { price } else { Price::default() },
+                })
+                .collect();
+        }
+        "money" => run.user.nano_per_day = words.number_after("money")?.map(|thousandths| thousandths * 1_000_000),
+        "tokens" => run.config.turn_tokens_max = words.get(2).parse().map_err(|_| "how many?")?,
         "instructions" => run.config.instructions = words.quoted().map(Into::into),
         _ => return Err("given what?".into()),
     }
@@ -267,6 +291,16 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
         text: words.quoted().unwrap_or_default().to_string(),
         calls,
         end,
+        usage: match words.words.iter().position(|(word, quoted)| !quoted && word == "uses") {
+            Some(at) => Usage {
+                input: words.get(at + 1).parse().map_err(|_| "how many tokens?")?,
+                output: words.get(at + 2).parse().map_err(|_| "how many tokens?")?,
+                cached: 0,
+            },
+            None => Usage::default(),
+        },
+        ponders: words.has("pondering"),
+        on_box: words.has("on-box"),
     });
     Ok(())
 }
@@ -274,7 +308,19 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
 fn tool(world: &mut World, words: &Words) -> Result<(), String> {
     let mut result = ToolResult { content: "done".into(), ..ToolResult::default() };
     if words.has("fails") {
-        result = ToolResult::failed(ErrorCode::ExecutionError, "it broke", false);
+        result = ToolResult::failed(ErrorCode::ExecutionError, "it broke", words.has("passing"));
+    }
+    if words.has("unknown") {
+        result = ToolResult::failed(ErrorCode::ToolNotFound, "no such tool", false);
+    }
+    if let Some(bytes) = words.after("sees") {
+        let bytes = bytes.parse().map_err(|_| "how many bytes?")?;
+        result.attachments.push(Attachment::Image { mime: "image/jpeg".into(), data: "A".repeat(bytes) });
+    }
+    for (index, (word, quoted)) in words.words.iter().enumerate() {
+        if !quoted && word == "suggests" {
+            result.follow_ups.push(words.get(index + 1).into());
+        }
     }
     result.say = words.after("says").map(Into::into);
     result.show = words.after("shows").map(|text| Content::Text { text: text.into() });

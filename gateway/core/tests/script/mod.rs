@@ -32,6 +32,7 @@ pub fn scenarios(text: &str) -> Vec<Scenario> {
 pub(crate) struct Run {
     pub(crate) world: Option<World>,
     pub(crate) config: gateway_core::conversation::Config,
+    pub(crate) user: gateway_core::user::Config,
     /// The first line of the log that no expectation has passed.
     cursor: usize,
     /// Lines that must never, or so many times, be in the log.
@@ -40,7 +41,8 @@ pub(crate) struct Run {
 
 /// Runs a scenario; the error is a report with the log.
 pub fn run(scenario: &Scenario) -> Result<(), String> {
-    let mut run = Run { world: None, config: Default::default(), cursor: 0, counts: Vec::new() };
+    let mut run =
+        Run { world: None, config: Default::default(), user: Default::default(), cursor: 0, counts: Vec::new() };
     for (number, line) in &scenario.lines {
         run.line(line).map_err(|reason| report(scenario, &run, *number, line, &reason))?;
     }

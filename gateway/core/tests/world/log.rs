@@ -18,9 +18,15 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             if *addressed { "addressed" } else { "overheard" },
         ),
         Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
-        Output::AskModel { turn, messages } => {
-            format!("ask {} [{}]", turn.id, messages_line(messages))
+        Output::AskModel { turn, rank: 0, messages } => format!("ask {} [{}]", turn.id, messages_line(messages)),
+        Output::AskModel { turn, rank, messages } => {
+            format!("ask {} of rank {rank} [{}]", turn.id, messages_line(messages))
         }
+        Output::ModelUsed { rank, usage, outcome, .. } => {
+            format!("used {rank} {} {} {}", lower(outcome), usage.input, usage.output)
+        }
+        Output::ShortageTold { shortage, service } => format!("told of {} {}", lower(shortage), lower(service)),
+        Output::FollowUpsOffered { count, .. } => format!("offers {count}"),
         Output::CancelModel { turn } => format!("cancel-model {}", turn.id),
         Output::RunTool { call, .. } => format!("run {} {}", call.name, call.id),
         Output::CancelTool { call_id, .. } => format!("cancel-tool {call_id}"),
@@ -60,9 +66,14 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
 
 pub fn user_output(output: &UserOutput) -> Option<String> {
     let text = match output {
-        UserOutput::Grant { device, turn, history } => format!("grant {device} {} after {}", turn.id, history.len()),
+        UserOutput::Grant { device, turn, history, .. } => {
+            format!("grant {device} {} after {}", turn.id, history.len())
+        }
         UserOutput::Persist { record, .. } => match record {
             Record::Messages(messages) => format!("persist messages {}", messages.len()),
+            Record::Spending(spending) => {
+                format!("persist spending {} {} {}", spending.nano, spending.input, spending.output)
+            }
             Record::HistoryCleared => "persist cleared".into(),
             Record::Entry(entry) => {
                 format!("persist entry {} due {}", entry.id, (entry.due_wall_ms - 1_800_000_000_000) / 1_000)

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gateway_core::{
     conversation::{self, Conversation},
-    input::{Input, ScheduleEntry, UserInput},
+    input::{Input, ScheduleEntry, Spending, UserInput},
     user::{self, User},
-    vocab::{DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, VoiceFact},
+    vocab::{DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage, VoiceFact},
 };
 
 /// Milliseconds since the beginning of the scenario.
@@ -52,6 +52,25 @@ pub struct ModelScript {
     /// Tool name, call id.
     pub calls: Vec<(String, String)>,
     pub end: ModelEnd,
+    pub usage: Usage,
+    /// It thinks before each thing that it says or calls.
+    pub ponders: bool,
+    /// The box answers in its place.
+    pub on_box: bool,
+}
+
+impl Default for ModelScript {
+    fn default() -> Self {
+        Self {
+            after: 200,
+            text: String::new(),
+            calls: Vec::new(),
+            end: ModelEnd::Done,
+            usage: Usage::default(),
+            ponders: false,
+            on_box: false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,6 +150,8 @@ pub struct World {
     pub model_generation: u64,
     pub stale_models: bool,
     pub config: conversation::Config,
+    pub user_config: user::Config,
+    pub stored_spending: Spending,
     /// What the store holds.
     pub stored: BTreeMap<u64, ScheduleEntry>,
     pub stored_messages: Vec<Message>,
@@ -166,6 +187,8 @@ impl World {
             model_generation: 0,
             stale_models: false,
             config,
+            user_config: user::Config::default(),
+            stored_spending: Spending::default(),
             stored: BTreeMap::new(),
             stored_messages: Vec::new(),
             results_given: BTreeSet::new(),
@@ -335,13 +358,15 @@ impl World {
     pub fn restart(&mut self, down: Ms) {
         self.events.clear();
         self.now_ms += down;
-        self.user = User::new(user::Config::default());
+        self.user = User::new(self.user_config.clone());
+        let spending = self.stored_spending;
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
-        self.user_input(UserInput::Restored { history: self.stored_messages.clone(), schedule, next_id });
+        self.user_input(UserInput::Restored { history: self.stored_messages.clone(), schedule, next_id, spending });
         for device in 0..self.devices.len() {
             self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();
+            self.devices[device].turns_done.clear();
             self.devices[device].revisions.clear();
             self.connect(device, false);
         }

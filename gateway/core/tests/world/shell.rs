@@ -5,7 +5,7 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
-        Turn, Usage, View, VoiceFact,
+        Turn, View, VoiceFact,
     },
 };
 
@@ -129,6 +129,12 @@ impl World {
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
             Output::AskModel { turn, .. } => self.ask_model(device, turn),
+            Output::ModelUsed { rank, usage, outcome, .. } => {
+                self.after(0, Event::ToUser(UserInput::ModelUsed { rank, usage, outcome }));
+            }
+            Output::ShortageTold { shortage, service } => {
+                self.after(0, Event::ToUser(UserInput::ShortageTold { shortage, service }));
+            }
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
             Output::CancelTool { turn, call_id } => self.cancel_tool(device, turn, call_id),
@@ -141,8 +147,10 @@ impl World {
                 }
             }
             Output::TurnDone { turn, messages, .. } => {
-                assert!(self.devices[device].turns_open.remove(&turn), "{turn:?} ends twice");
-                self.devices[device].turns_done.insert(turn);
+                // It may have been begun anew meanwhile.
+                let asked = Turn { revision: 0, ..turn };
+                assert!(self.devices[device].turns_open.remove(&asked), "{turn:?} ends twice");
+                self.devices[device].turns_done.insert(asked);
                 for part in messages.iter().flat_map(|message| &message.parts) {
                     if let Part::ToolResult { call_id, .. } = part {
                         *self.results_kept.entry(call_id.clone()).or_default() += 1;
@@ -172,9 +180,9 @@ impl World {
 
     fn act_for_user(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history } => {
+            UserOutput::Grant { device, turn, history, means } => {
                 let index = self.device(&device);
-                self.after(0, Event::To(index, Input::Granted { turn, history }));
+                self.after(0, Event::To(index, Input::Granted { turn, history, means }));
             }
             UserOutput::Persist { ticket, record } => {
                 let Some(delay) = self.store_ms else {
@@ -201,6 +209,7 @@ impl World {
     fn store(&mut self, record: Record) {
         match record {
             Record::Messages(messages) => self.stored_messages.extend(messages),
+            Record::Spending(spending) => self.stored_spending = spending,
             Record::HistoryCleared => self.stored_messages.clear(),
             Record::Entry(entry) => {
                 self.stored.insert(entry.id, entry);
@@ -242,6 +251,13 @@ impl World {
             return;
         };
         let mut at = script.after;
+        let thought = || ModelEvent::Thinking { provider: "fake".into(), data: serde_json::json!(1) };
+        if script.on_box {
+            self.after(0, Event::To(device, Input::AnsweredOnBox { turn }));
+        }
+        if script.ponders {
+            self.after(at, Event::Model(device, turn, generation, thought()));
+        }
         for word in script.text.split_inclusive(' ') {
             self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(word.into())));
             at += 20;
@@ -249,12 +265,16 @@ impl World {
         let stop = if script.calls.is_empty() { StopReason::End } else { StopReason::ToolCalls };
         for (name, id) in script.calls {
             let call = ToolCall { id, name, arguments: serde_json::json!({}) };
+            if script.ponders && !script.text.is_empty() {
+                self.after(at, Event::Model(device, turn, generation, thought()));
+            }
             self.after(at, Event::Model(device, turn, generation, ModelEvent::ToolCall(call)));
             at += 10;
         }
         match script.end {
-            ModelEnd::Done => self
-                .after(at, Event::Model(device, turn, generation, ModelEvent::Done { stop, usage: Usage::default() })),
+            ModelEnd::Done => {
+                self.after(at, Event::Model(device, turn, generation, ModelEvent::Done { stop, usage: script.usage }))
+            }
             ModelEnd::Failed(kind) => self.after(
                 at,
                 Event::Model(device, turn, generation, ModelEvent::Failed { kind, message: "scripted".into() }),

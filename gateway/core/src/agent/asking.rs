@@ -1,0 +1,173 @@
+//! Requests to models: which one is asked, what it is told, what it took, and who is asked when it fails.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, surroundings};
+use crate::{
+    conversation::{Context, Timer},
+    limits::RESTARTS_MAX,
+    output::Output,
+    vocab::{
+        Candidate, ErrorCode, FailureKind, Message, ModelEvent, ModelOutcome, Part, Role, Service, Shortage, Turn,
+        Usage,
+    },
+};
+
+/// Characters of a token, where nobody has counted: about what providers say of English.
+const CHARS_PER_TOKEN: usize = 4;
+
+impl Agent {
+    /// The box answers in the model's place.
+    pub(crate) fn handle_on_box(&mut self, turn: Turn) {
+        if let Some(active) = self.current(turn) {
+            active.on_box = true;
+        }
+    }
+
+    /// The tools have changed and are to count at once: the turn begins anew, where nothing has come
+    /// of it yet. Otherwise they count in the next request. Returns whether it does begin anew.
+    pub(crate) fn apply_tools(&mut self, cx: &mut Context, heard: bool) -> bool {
+        match &mut self.active {
+            Some(active)
+                if matches!(active.phase, Phase::Model { .. })
+                    && !heard
+                    && active.calls_made == 0
+                    && active.restarts < RESTARTS_MAX =>
+            {
+                active.restarts += 1;
+                active.begin_anew(cx);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Active {
+    fn candidate(&self) -> Option<Candidate> {
+        self.means.models.get(self.choice).copied()
+    }
+
+    fn has_another(&self) -> bool {
+        self.choice + 1 < self.means.models.len()
+    }
+
+    /// Asks the model, with everything that is known by now.
+    pub(super) fn ask(&mut self, cx: &mut Context) -> Vec<Event> {
+        let Some(candidate) = self.candidate() else {
+            return self.fail(cx, phrases::MONEY_USED_UP, ErrorCode::Cancelled);
+        };
+        let messages = self.messages(cx, candidate.images);
+        self.steps.push(Step::default());
+        self.phase = Phase::Model { started: false };
+        self.on_box = false;
+        let wait_ms = if self.has_another() { cx.config.model_fall_back_ms } else { cx.config.model_first_ms_max };
+        cx.arm(Timer::ModelSilent, wait_ms);
+        cx.push(Output::AskModel { turn: self.turn, rank: candidate.rank, messages });
+        Vec::new()
+    }
+
+    fn messages(&self, cx: &Context, images: bool) -> Vec<Message> {
+        let mut messages: Vec<Message> =
+            cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
+        messages.extend(self.history.iter().cloned());
+        let turn = messages.len();
+        messages.extend(history::messages(&self.request, &self.steps, &Heard::All, images));
+        surroundings::tell(cx, messages, turn)
+    }
+
+    /// Asks the next model, where there is one and nothing of this answer was given. Late words of the
+    /// one before belong to an older revision.
+    pub(super) fn fall_back(&mut self, cx: &mut Context) -> bool {
+        let given = self.steps.last().is_none_or(|step| !step.text.trim().is_empty() || !step.calls.is_empty());
+        if given || !self.has_another() {
+            return false;
+        }
+        self.steps.pop();
+        self.choice += 1;
+        self.turn.revision = self.turn.revision.saturating_add(1);
+        self.ask(cx);
+        true
+    }
+
+    fn begin_anew(&mut self, cx: &mut Context) {
+        self.cancel(cx);
+        self.turn.revision = self.turn.revision.saturating_add(1);
+        self.steps.clear();
+        self.answer_chars = 0;
+        self.ask(cx);
+    }
+
+    /// What the wearer should know of the model that answers now, once.
+    pub(super) fn news(&mut self, cx: &mut Context, event: &ModelEvent) -> Option<Event> {
+        let service = self.candidate()?.service;
+        if matches!(event, ModelEvent::Failed { .. }) || service <= self.means.told {
+            return None;
+        }
+        let shortage = self.means.shortage;
+        let text = match (shortage, service) {
+            (_, Service::Full) => return None,
+            (Shortage::Outage, Service::Other) => phrases::OTHER_MODEL,
+            (Shortage::Outage, Service::Commands) => phrases::COMMANDS_ONLY,
+            (Shortage::Money, Service::Other) => phrases::FREE_MODEL,
+            (Shortage::Money, Service::Commands) => phrases::COMMANDS_FREE,
+        };
+        self.means.told = service;
+        self.spoke = true;
+        cx.push(Output::ShortageTold { shortage, service });
+        Some(Event::Aside { text: String::from(text), shown: true })
+    }
+
+    /// A request has come to its end.
+    pub(super) fn model_used(&mut self, cx: &mut Context, usage: Usage, outcome: ModelOutcome) {
+        let Some(candidate) = self.candidate() else {
+            return;
+        };
+        let outcome = if self.on_box { ModelOutcome::OnBox } else { outcome };
+        let tokens = u64::from(usage.input).saturating_add(usage.output.into());
+        self.tokens = self.tokens.saturating_add(tokens);
+        cx.push(Output::ModelUsed { turn: self.turn, rank: candidate.rank, usage, outcome });
+    }
+
+    /// The request is given up: what it took will never be told, and is estimated.
+    pub(super) fn model_dropped(&mut self, cx: &mut Context, outcome: ModelOutcome) {
+        let usage = if self.on_box { Usage::default() } else { self.estimate(cx) };
+        cx.push(Output::CancelModel { turn: self.turn });
+        self.model_used(cx, usage, outcome);
+    }
+
+    fn estimate(&self, cx: &Context) -> Usage {
+        let tokens = |chars: usize| u32::try_from(chars.div_ceil(CHARS_PER_TOKEN)).unwrap_or(u32::MAX);
+        let Some((answer, before)) = self.steps.split_last() else {
+            return Usage::default();
+        };
+        let mut asked = history::messages(&self.request, before, &Heard::All, false);
+        asked.extend(cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())));
+        let asked = asked.iter().chain(&self.history).flat_map(|message| &message.parts).map(chars).sum();
+        Usage { input: tokens(asked), cached: 0, output: tokens(answer.text.len()) }
+    }
+
+    /// Whether the turn has taken all the tokens that it may.
+    pub(super) fn is_spent(&self, cx: &Context) -> bool {
+        cx.config.turn_tokens_max > 0 && self.tokens >= u64::from(cx.config.turn_tokens_max)
+    }
+}
+
+fn chars(part: &Part) -> usize {
+    match part {
+        Part::Text { text } => text.len(),
+        Part::ToolResult { result, .. } => result.content.len(),
+        Part::ToolCall { call } => call.name.len(),
+        Part::Image { .. } | Part::Thinking { .. } => 0,
+    }
+}
+
+/// What is said where a model has failed and no other one can be asked.
+pub(super) fn apology(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Transient | FailureKind::Bug => phrases::MODEL_FAILED,
+        FailureKind::Limited => phrases::MODEL_LIMITED,
+        FailureKind::Refused => phrases::MODEL_REFUSED,
+        FailureKind::Auth => phrases::MODEL_AUTH,
+    }
+}

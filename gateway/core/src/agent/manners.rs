@@ -1,0 +1,57 @@
+//! What an assistant says beside its answer: a word while a tool takes its time, and what may be said next.
+
+use alloc::{string::String, vec::Vec};
+
+use super::{Active, Agent, Event, calls::Step, phrases};
+use crate::{
+    conversation::{Context, Timer},
+    limits::{FOLLOW_UP_CHARS_MAX, FOLLOW_UPS_MAX},
+    vocab::ToolResult,
+};
+
+/// How long a tool may take before silence sounds like deafness.
+const PATIENCE_MS: u32 = 1_000;
+
+impl Agent {
+    pub(crate) fn handle_preamble_due(&mut self, cx: &mut Context) -> Vec<Event> {
+        match &mut self.active {
+            Some(active) if active.wants_preamble(cx) && active.steps.iter().any(Step::is_waiting) => {
+                active.spoke = true;
+                alloc::vec![Event::Aside { text: String::from(phrases::PREAMBLE), shown: false }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What tools suggested that the wearer might say next.
+    pub(crate) fn take_follow_ups(&mut self) -> Vec<String> {
+        self.active.as_mut().map(|active| core::mem::take(&mut active.follow_ups)).unwrap_or_default()
+    }
+}
+
+impl Active {
+    /// A tool was started.
+    pub(super) fn watch_patience(&self, cx: &mut Context) {
+        if self.wants_preamble(cx) && !cx.armed(Timer::PreambleDue) {
+            cx.arm(Timer::PreambleDue, PATIENCE_MS);
+        }
+    }
+
+    /// Whether nothing was said yet, and nobody asks the wearer anything.
+    fn wants_preamble(&self, cx: &Context) -> bool {
+        let said = self.spoke || self.steps.iter().any(|step| !step.text.trim().is_empty());
+        cx.speaker && !said && self.asking_since_us.is_none()
+    }
+
+    /// Keeps what a result suggests.
+    pub(super) fn keep_follow_ups(&mut self, result: &ToolResult) {
+        for sentence in &result.follow_ups {
+            let sentence = sentence.trim();
+            let fits = !sentence.is_empty() && sentence.chars().count() <= FOLLOW_UP_CHARS_MAX;
+            if fits && self.follow_ups.len() < FOLLOW_UPS_MAX && !self.follow_ups.iter().any(|known| known == sentence)
+            {
+                self.follow_ups.push(String::from(sentence));
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Which models a user's turns may ask: those that answer, and those that today's money pays for.
+
+use alloc::vec::Vec;
+
+use crate::{
+    input::Spending,
+    limits::MODELS_MAX,
+    vocab::{Candidate, Means, ModelOutcome, Service, Shortage, Timestamp, Usage},
+};
+
+/// Wait before a model that failed is tried again; doubled with each further failure.
+const AGAIN_MS_MIN: u64 = 30_000;
+/// Longest wait: a wearer should not be without the model for long once it is back.
+const AGAIN_MS_MAX: u64 = 600_000;
+
+/// A model as the operator has set it up, best first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Model {
+    /// Whether it is the engine on the box: it never fails and costs nothing.
+    pub on_box: bool,
+    /// Whether it takes pictures.
+    pub images: bool,
+    /// What it costs.
+    pub price: Price,
+}
+
+/// Prices in millionths of the operator's money for a million tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Tokens of requests.
+    pub input: u64,
+    /// Of these, tokens that came from the provider's cache.
+    pub cached: u64,
+    /// Tokens of answers.
+    pub output: u64,
+}
+
+impl Price {
+    /// What this costs, in billionths.
+    pub fn nano(&self, usage: Usage) -> u64 {
+        let cached = usage.cached.min(usage.input);
+        [(usage.input - cached, self.input), (cached, self.cached), (usage.output, self.output)]
+            .into_iter()
+            .fold(0_u64, |sum, (tokens, price)| sum.saturating_add(u64::from(tokens).saturating_mul(price)))
+            .div_ceil(1_000)
+    }
+
+    fn is_free(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A model that does not answer.
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    failures: u32,
+    again_us: u64,
+}
+
+/// The machine of this module.
+#[derive(Debug)]
+pub(super) struct Models {
+    models: Vec<Model>,
+    /// Billionths a day; `None`: without end.
+    nano_per_day: Option<u64>,
+    outages: Vec<Option<Outage>>,
+    spending: Spending,
+    told_outage: Service,
+    told_money: Service,
+}
+
+impl Models {
+    pub(super) fn new(models: &[Model], nano_per_day: Option<u64>) -> Self {
+        let mut models: Vec<Model> = models.iter().copied().take(MODELS_MAX).collect();
+        if models.is_empty() {
+            models.push(Model::default());
+        }
+        Self {
+            outages: models.iter().map(|_| None).collect(),
+            models,
+            nano_per_day,
+            spending: Spending::default(),
+            told_outage: Service::Full,
+            told_money: Service::Full,
+        }
+    }
+
+    pub(super) fn restore(&mut self, spending: Spending) {
+        self.spending = spending;
+    }
+
+    /// What a turn that begins now may use.
+    pub(super) fn means(&mut self, now: Timestamp) -> Means {
+        self.turn_page(now);
+        let broke = self.nano_per_day.is_some_and(|nano| self.spending.nano >= nano);
+        let pays = |model: &Model| !broke || model.price.is_free();
+        let shortage = match self.models.first() {
+            Some(first) if !pays(first) => Shortage::Money,
+            _ => Shortage::Outage,
+        };
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for (index, model) in self.models.iter().enumerate().filter(|(_, model)| pays(model)) {
+            let candidate = Candidate {
+                rank: u8::try_from(index).unwrap_or(u8::MAX),
+                service: match index {
+                    0 => Service::Full,
+                    _ if model.on_box => Service::Commands,
+                    _ => Service::Other,
+                },
+                images: model.images,
+            };
+            let waits = self.outages.get(index).copied().flatten().is_some_and(|outage| outage.again_us > now.mono_us);
+            if waits { down.push(candidate) } else { up.push(candidate) }
+        }
+        // Where nobody else is left, a model that failed lately is better than none.
+        let on_box =
+            |candidate: &Candidate| self.models.get(usize::from(candidate.rank)).is_some_and(|model| model.on_box);
+        if !up.iter().any(on_box) {
+            up.append(&mut down);
+        }
+        let told = if shortage == Shortage::Money { self.told_money } else { self.told_outage };
+        Means { models: up, shortage, told }
+    }
+
+    /// A model has answered or failed. Returns what the day has taken by now, where that has grown.
+    pub(super) fn used(&mut self, now: Timestamp, rank: u8, usage: Usage, outcome: ModelOutcome) -> Option<Spending> {
+        let index = usize::from(rank);
+        let model = *self.models.get(index)?;
+        if let Some(outage) = self.outages.get_mut(index) {
+            match outcome {
+                ModelOutcome::Failed => {
+                    let failures = outage.map_or(0, |outage| outage.failures);
+                    let wait_ms = AGAIN_MS_MIN.saturating_mul(1 << failures.min(16)).min(AGAIN_MS_MAX);
+                    let again_us = now.mono_us.saturating_add(wait_ms.saturating_mul(1_000));
+                    *outage = Some(Outage { failures: failures.saturating_add(1), again_us });
+                }
+                ModelOutcome::Answered => {
+                    *outage = None;
+                    if index == 0 {
+                        self.told_outage = Service::Full;
+                    }
+                }
+                ModelOutcome::OnBox | ModelOutcome::Cancelled => {}
+            }
+        }
+        if usage == Usage::default() {
+            return None;
+        }
+        self.turn_page(now);
+        self.spending.nano = self.spending.nano.saturating_add(model.price.nano(usage));
+        self.spending.input = self.spending.input.saturating_add(usage.input.into());
+        self.spending.output = self.spending.output.saturating_add(usage.output.into());
+        Some(self.spending)
+    }
+
+    pub(super) fn told(&mut self, shortage: Shortage, service: Service) {
+        match shortage {
+            Shortage::Outage => self.told_outage = self.told_outage.max(service),
+            Shortage::Money => self.told_money = self.told_money.max(service),
+        }
+    }
+
+    /// A new day has new money. A clock that goes back a little does not give the same day's twice.
+    fn turn_page(&mut self, now: Timestamp) {
+        let local_ms = now.wall_ms.saturating_add(i64::from(now.offset_s).saturating_mul(1_000));
+        let day = local_ms.div_euclid(86_400_000);
+        let set_back = day < self.spending.day && self.spending.day - day <= 1;
+        if day != self.spending.day && !set_back {
+            self.spending = Spending { day, ..Spending::default() };
+            self.told_money = Service::Full;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    const PRICE: Price = Price { input: 2_500_000, cached: 1_250_000, output: 10_000_000 };
+
+    fn at(seconds: u64) -> Timestamp {
+        let wall_ms = 1_800_000_000_000 + i64::try_from(seconds).unwrap() * 1_000;
+        Timestamp { mono_us: seconds * 1_000_000, wall_ms, offset_s: 0 }
+    }
+
+    fn ranks(models: &mut Models, seconds: u64) -> Vec<u8> {
+        models.means(at(seconds)).models.iter().map(|candidate| candidate.rank).collect()
+    }
+
+    fn three() -> Vec<Model> {
+        let paid = Model { price: PRICE, ..Model::default() };
+        vec![paid, paid, Model { on_box: true, ..Model::default() }]
+    }
+
+    fn fails(models: &mut Models, seconds: u64, rank: u8) {
+        models.used(at(seconds), rank, Usage::default(), ModelOutcome::Failed);
+    }
+
+    #[test]
+    fn what_tokens_cost() {
+        let usage = |input, cached, output| Usage { input, cached, output };
+        for (tokens, nano) in [
+            (usage(0, 0, 0), 0),
+            (usage(1_000_000, 0, 0), 2_500_000_000),
+            (usage(1_000_000, 400_000, 0), 2_000_000_000),
+            (usage(0, 0, 1_000_000), 10_000_000_000),
+            (usage(1, 0, 0), 2_500),
+            // More from the cache than there was.
+            (usage(10, 20, 0), 12_500),
+        ] {
+            assert_eq!(PRICE.nano(tokens), nano, "{tokens:?}");
+        }
+        // A price below a billionth for a token is not for nothing.
+        assert_eq!(Price { input: 1, ..Price::default() }.nano(usage(1, 0, 0)), 1);
+        let most = Price { input: u64::MAX, cached: 0, output: u64::MAX };
+        assert_eq!(most.nano(usage(u32::MAX, 0, u32::MAX)), u64::MAX.div_ceil(1_000));
+    }
+
+    #[test]
+    fn a_model_that_fails_is_tried_again_after_longer_and_longer() {
+        let mut models = Models::new(&three(), None);
+        assert_eq!(ranks(&mut models, 0), [0, 1, 2]);
+        let mut seconds = 0;
+        for wait in [30, 60, 120, 240, 480, 600, 600] {
+            fails(&mut models, seconds, 0);
+            assert_eq!(ranks(&mut models, seconds + wait - 1), [1, 2], "{wait}");
+            assert_eq!(ranks(&mut models, seconds + wait), [0, 1, 2], "{wait}");
+            seconds += wait;
+        }
+        models.used(at(seconds), 0, Usage::default(), ModelOutcome::Answered);
+        fails(&mut models, seconds, 0);
+        assert_eq!(ranks(&mut models, seconds + 30), [0, 1, 2]);
+    }
+
+    #[test]
+    fn with_nobody_else_a_model_that_failed_is_asked_all_the_same() {
+        let mut models = Models::new(&[Model::default(), Model::default()], None);
+        fails(&mut models, 1, 0);
+        assert_eq!(ranks(&mut models, 2), [1, 0]);
+        fails(&mut models, 2, 1);
+        assert_eq!(ranks(&mut models, 3), [0, 1]);
+        let mut alone = Models::new(&[], None);
+        fails(&mut alone, 1, 0);
+        assert_eq!(ranks(&mut alone, 2), [0]);
+    }
+
+    #[test]
+    fn a_day_has_its_money() {
+        let mut models = Models::new(&three(), Some(5_000_000_000));
+        let million = Usage { input: 1_000_000, ..Usage::default() };
+        let spent =
+            |models: &mut Models, seconds| models.used(at(seconds), 0, million, ModelOutcome::Answered).unwrap();
+        assert_eq!(spent(&mut models, 10).nano, 2_500_000_000);
+        assert_eq!(ranks(&mut models, 11), [0, 1, 2]);
+        assert_eq!(spent(&mut models, 12).nano, 5_000_000_000);
+        let means = models.means(at(13));
+        assert_eq!((means.shortage, means.told, means.models.len()), (Shortage::Money, Service::Full, 1));
+        assert_eq!(means.models[0].service, Service::Commands);
+        models.told(Shortage::Money, Service::Commands);
+        assert_eq!(models.means(at(14)).told, Service::Commands);
+        // 1 800 000 000 s is eight in the morning.
+        assert_eq!(ranks(&mut models, 16 * 3_600 - 1), [2]);
+        assert_eq!(ranks(&mut models, 16 * 3_600), [0, 1, 2]);
+        assert_eq!(models.means(at(16 * 3_600)).shortage, Shortage::Outage);
+        assert_eq!(spent(&mut models, 16 * 3_600 + 1).nano, 2_500_000_000);
+        // A clock that is set back over midnight.
+        assert_eq!(spent(&mut models, 15 * 3_600).nano, 5_000_000_000);
+        assert_eq!(models.means(at(15 * 3_600)).told, Service::Full);
+    }
+
+    #[test]
+    fn the_day_is_the_users() {
+        let mut models = Models::new(&three(), None);
+        let one = Usage { input: 1, ..Usage::default() };
+        let here = Timestamp { offset_s: 16 * 3_600, ..at(0) };
+        let day = models.used(at(0), 0, one, ModelOutcome::Answered).unwrap().day;
+        assert_eq!(models.used(here, 0, one, ModelOutcome::Answered).unwrap().day, day + 1);
+    }
+
+    #[test]
+    fn what_was_told_is_forgotten_when_the_first_model_answers() {
+        let mut models = Models::new(&three(), None);
+        fails(&mut models, 1, 0);
+        models.told(Shortage::Outage, Service::Other);
+        for (rank, outcome, told) in [
+            (1, ModelOutcome::Answered, Service::Other),
+            (0, ModelOutcome::OnBox, Service::Other),
+            (0, ModelOutcome::Cancelled, Service::Other),
+            (0, ModelOutcome::Answered, Service::Full),
+        ] {
+            models.used(at(2), rank, Usage::default(), outcome);
+            assert_eq!(models.means(at(2)).told, told, "{rank} {outcome:?}");
+        }
+    }
+}
