@@ -16,7 +16,7 @@ use audio::{
     vad::silero,
 };
 use device_protocol::GoodbyeReason;
-use gateway_core::user;
+use gateway_core::user::{self, Compaction};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
@@ -44,7 +44,7 @@ use crate::{
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    ranks,
+    ranks::{self, Ranks},
     roster::Roster,
     store::Store,
     telemetry::Turns,
@@ -52,7 +52,7 @@ use crate::{
         server::{Bound, Listen},
         tls,
     },
-    users::Users,
+    users::{Summariser, Users},
 };
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
@@ -101,7 +101,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let engines = Engines::load(&config).await?;
     let models = ranks::set_up(&config.ranks, &Arc::new(Router::new(config.router)))?;
     let roster = Arc::new(Roster::default());
-    let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config)));
+    let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config), summariser(&config, &models)));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
@@ -205,7 +205,16 @@ impl Running {
 /// What the core is told of every user.
 fn user_config(config: &Checked) -> user::Config {
     let ranks = &config.ranks;
-    user::Config { models: ranks.terms.clone(), nano_per_day: ranks.nano_per_day, ..user::Config::default() }
+    let compaction = Compaction { summarise: ranks.terms.iter().any(|model| !model.on_box), ..Compaction::default() };
+    let (models, nano_per_day) = (ranks.terms.clone(), ranks.nano_per_day);
+    user::Config { models, nano_per_day, compaction, ..user::Config::default() }
+}
+
+/// The best model that is no engine for commands.
+fn summariser(config: &Checked, models: &Ranks) -> Option<Summariser> {
+    let mut ranked = config.ranks.terms.iter().zip(models.iter());
+    let (_, model) = ranked.find(|(terms, _)| !terms.on_box)?;
+    Some(Summariser { model: model.clone(), language: config.language.clone() })
 }
 
 /// Tells all glasses when tools have changed, where that is to count at once.

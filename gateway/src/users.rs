@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use chat_models::ChatModel;
 use gateway_core::{
     input::{Due, Input, ScheduleEntry, ScheduleKind, UserInput},
     output::{Record, UserOutput},
@@ -15,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::spawn,
+    effects::{spawn, summary},
     mail::Mail,
     roster::Roster,
     spending,
@@ -28,6 +29,15 @@ const WAITING_MAX: usize = 256;
 const HISTORY_MESSAGES: usize = 60;
 /// Users that may exist on one box.
 const USERS_MAX: usize = 64;
+
+/// Who sums up old turns, and in which language.
+#[derive(Clone)]
+pub struct Summariser {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// BCP 47 tag.
+    pub language: String,
+}
 
 /// A letter to a user's task.
 pub enum UserMail {
@@ -46,13 +56,14 @@ pub struct Users {
     store: Store,
     roster: Arc<Roster>,
     config: user::Config,
+    summariser: Option<Summariser>,
     tasks: Mutex<BTreeMap<String, mpsc::Sender<UserMail>>>,
 }
 
 impl Users {
     /// No task runs yet.
-    pub fn new(store: Store, roster: Arc<Roster>, config: user::Config) -> Self {
-        Self { store, roster, config, tasks: Mutex::default() }
+    pub fn new(store: Store, roster: Arc<Roster>, config: user::Config, summariser: Option<Summariser>) -> Self {
+        Self { store, roster, config, summariser, tasks: Mutex::default() }
     }
 
     /// Starts the tasks of all users that have paired a device, so that what is due is told even
@@ -86,6 +97,7 @@ impl Users {
             machine: User::new(self.config.clone()),
             store: self.store.clone(),
             roster: self.roster.clone(),
+            summariser: self.summariser.clone(),
             address: address.clone(),
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
@@ -126,6 +138,7 @@ struct Task {
     machine: User,
     store: Store,
     roster: Arc<Roster>,
+    summariser: Option<Summariser>,
     address: mpsc::Sender<UserMail>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
@@ -204,8 +217,20 @@ impl Task {
                     drop(reply.send(Err(reason)));
                 }
             }
+            UserOutput::Summarise { request, messages } => self.summarise(request, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
+    }
+
+    fn summarise(&self, request: u64, messages: Vec<Message>) {
+        let (summariser, address) = (self.summariser.clone(), self.address.clone());
+        spawn("summary", async move {
+            let text = match summariser {
+                Some(Summariser { model, language }) => summary::summarise(model, language, messages).await,
+                None => None,
+            };
+            drop(address.send(UserMail::Input(UserInput::Summarised { request, text })).await);
+        });
     }
 
     fn tell(&self, device: &str, input: Input) {

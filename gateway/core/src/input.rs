@@ -245,6 +245,13 @@ pub enum UserInput {
         /// What is left.
         service: Service,
     },
+    /// Old turns were summed up, or could not be (`None`).
+    Summarised {
+        /// Number of the `Summarise`.
+        request: u64,
+        /// The summary.
+        text: Option<String>,
+    },
     /// Forget the conversation.
     ClearHistory,
 }

@@ -5,6 +5,7 @@ pub mod compute;
 pub mod intents;
 pub mod ports;
 pub mod questions;
+pub mod summary;
 pub mod work;
 
 use std::future::Future;

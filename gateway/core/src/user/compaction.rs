@@ -65,11 +65,6 @@ struct Asked {
 }
 
 impl Compaction {
-    /// A summary from the store; `newest`: messages that it does not cover.
-    pub(super) fn restore(&mut self, text: String, newest: usize, messages: &Messages) {
-        self.put(text, messages.len().saturating_sub(newest));
-    }
-
     /// Messages went at the front, or all.
     pub(super) fn dropped(&mut self, count: usize) {
         if let Some(summary) = &mut self.summary {
@@ -100,7 +95,7 @@ impl Compaction {
         let mut given = Vec::new();
         let mut left = config.tokens_max;
         if let Some(summary) = &self.summary {
-            given.push(Message::text(Role::System, format!("{INTRODUCTION}\n{}", summary.text)));
+            given.push(Message::text(Role::System, format!("{INTRODUCTION} {}", summary.text)));
             left = left.saturating_sub(summary.tokens);
         }
         let open: Vec<&(Message, u32)> = messages.iter().skip(self.covers()).collect();
@@ -113,7 +108,12 @@ impl Compaction {
 
     /// Whether old turns are to be summed up now: the number of the request and what to sum up, with the summary so
     /// far in front.
-    pub(super) fn consider(&mut self, now_us: u64, config: &Config, messages: &Messages) -> Option<(u64, Vec<Message>)> {
+    pub(super) fn consider(
+        &mut self,
+        now_us: u64,
+        config: &Config,
+        messages: &Messages,
+    ) -> Option<(u64, Vec<Message>)> {
         if self.asked.as_ref().is_some_and(|asked| asked.until_us <= now_us) {
             self.failed(now_us, config);
         }
@@ -141,28 +141,24 @@ impl Compaction {
         Some((self.last_request, before.chain(old).collect()))
     }
 
-    /// A summary is there, or could not be made. Returns its text and how many of the newest messages it does not
-    /// cover, where it is to be kept.
+    /// A summary is there, or could not be made.
     pub(super) fn handle_summarised(
         &mut self,
         now_us: u64,
         config: &Config,
-        (request, text): (u64, Option<String>),
+        request: u64,
+        text: Option<String>,
         messages: &Messages,
-    ) -> Option<(String, usize)> {
-        let asked = self.asked.take_if(|asked| asked.request == request)?;
+    ) {
+        let Some(asked) = self.asked.take_if(|asked| asked.request == request) else {
+            return;
+        };
         let text = text.map(|text| text.trim().chars().take(SUMMARY_CHARS_MAX).collect::<String>());
         let Some(text) = text.filter(|text| !text.is_empty()) else {
-            self.failed(now_us, config);
-            return None;
+            return self.failed(now_us, config);
         };
-        self.put(text.clone(), asked.covers.min(messages.len()));
-        Some((text, messages.len().saturating_sub(asked.covers)))
-    }
-
-    fn put(&mut self, text: String, covers: usize) {
         let tokens = Message::text(Role::System, text.as_str()).tokens();
-        self.summary = Some(Summary { text, tokens, covers });
+        self.summary = Some(Summary { text, tokens, covers: asked.covers.min(messages.len()) });
     }
 
     fn failed(&mut self, now_us: u64, config: &Config) {

@@ -52,19 +52,12 @@ fn beyond_it_the_newest_turns_are_given_until_the_old_ones_are_summed_up() {
     assert_eq!(old.first().map(Message::plain_text), Some("question 0".into()));
     assert_eq!(compaction.consider(0, &CONFIG, &messages), None, "one at a time");
     let said = Some("They talked of numbers.".into());
-    let (text, left) =
-        compaction.handle_summarised(1, &CONFIG, (request, said), &messages).expect("a summary to keep");
-    assert_eq!((text.as_str(), left), ("They talked of numbers.", 80 - old.len()));
+    compaction.handle_summarised(1, &CONFIG, request, said, &messages);
     let given = compaction.for_model(&CONFIG, &messages);
     assert_eq!(given[0].role, Role::System);
     assert!(given[0].plain_text().ends_with("They talked of numbers."));
-    assert_eq!(given.len(), 1 + left);
+    assert_eq!(given.len(), 1 + 80 - old.len());
     assert!(tokens(&given) <= CONFIG.tokens_max);
-    // The same after a restart, with fewer messages read back.
-    let mut restored = Compaction::default();
-    let newest: Messages = messages.iter().skip(20).cloned().collect();
-    restored.restore(text, left, &newest);
-    assert_eq!(restored.for_model(&CONFIG, &newest), given);
 }
 
 #[test]
@@ -72,7 +65,7 @@ fn a_second_summary_is_made_of_the_first_and_what_came_since() {
     let mut compaction = Compaction::default();
     let mut messages = conversation(40, 0);
     let (request, _) = compaction.consider(0, &CONFIG, &messages).expect("the first");
-    compaction.handle_summarised(1, &CONFIG, (request, Some("First.".into())), &messages).expect("kept");
+    compaction.handle_summarised(1, &CONFIG, request, Some("First.".into()), &messages);
     messages.extend(conversation(40, 0));
     let (_, old) = compaction.consider(2, &CONFIG, &messages).expect("the second");
     assert_eq!((old[0].role, old[0].plain_text()), (Role::System, "First.".into()));
@@ -85,7 +78,8 @@ fn who_fails_or_is_late_is_not_asked_again_at_once() {
         let mut compaction = Compaction::default();
         let messages = conversation(40, 0);
         let (request, _) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
-        assert_eq!(compaction.handle_summarised(1, &CONFIG, (request, text), &messages), None);
+        compaction.handle_summarised(1, &CONFIG, request, text, &messages);
+        assert!(compaction.summary.is_none());
         assert_eq!(compaction.consider(4_999_999, &CONFIG, &messages), None);
         assert!(compaction.consider(5_000_001, &CONFIG, &messages).is_some());
     }
@@ -93,8 +87,8 @@ fn who_fails_or_is_late_is_not_asked_again_at_once() {
     let messages = conversation(40, 0);
     let (request, _) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
     assert_eq!(compaction.consider(1_000_000, &CONFIG, &messages), None, "it was lost");
-    let late = compaction.handle_summarised(1_000_001, &CONFIG, (request, Some("Late.".into())), &messages);
-    assert_eq!(late, None);
+    compaction.handle_summarised(1_000_001, &CONFIG, request, Some("Late.".into()), &messages);
+    assert!(compaction.summary.is_none());
     assert!(compaction.consider(6_000_000, &CONFIG, &messages).is_some());
 }
 
@@ -111,7 +105,7 @@ fn a_summary_of_a_conversation_that_is_gone_is_not_taken() {
     let (request, _) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
     compaction.clear();
     let text = Some("Old.".into());
-    assert_eq!(compaction.handle_summarised(1, &CONFIG, (request, text), &Messages::new()), None);
+    compaction.handle_summarised(1, &CONFIG, request, text, &Messages::new());
     assert!(compaction.for_model(&CONFIG, &Messages::new()).is_empty());
 }
 
@@ -133,7 +127,8 @@ proptest! {
             compaction.dropped(dropped);
             if let Some((request, _)) = compaction.consider(0, &config, &messages).filter(|_| summed) {
                 let text = Some("Short.".into());
-                prop_assert!(compaction.handle_summarised(0, &config, (request, text), &messages).is_some());
+                compaction.handle_summarised(0, &config, request, text, &messages);
+                prop_assert!(compaction.summary.is_some());
             }
             let mut given = compaction.for_model(&config, &messages);
             if given.first().is_some_and(|first| first.role == Role::System) {

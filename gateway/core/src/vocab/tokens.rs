@@ -13,6 +13,9 @@ const ACCENTED: u32 = 2;
 const OTHER_LETTERS_TENTHS: u32 = 29;
 /// Tokens of a syllable or ideograph, in tenths: 0.8.
 const IDEOGRAPH_TENTHS: u32 = 8;
+/// Signs of punctuation that are one token; more are a rule or a border, with so many in each further token.
+const MARKS: u32 = 3;
+const MARKS_IN_RULES: u32 = 8;
 /// Figures of a token.
 const FIGURES: u32 = 3;
 /// Tokens of a sign beyond all alphabets, such as an emoji.
@@ -41,7 +44,7 @@ fn kind(letter: char) -> Kind {
         }
         _ if letter.is_whitespace() => Kind::Space,
         _ if letter.is_alphabetic() || ('\u{300}'..='\u{dff}').contains(&letter) => Kind::Other,
-        '\u{2190}'.. => Kind::Sign,
+        '\u{2190}'..='\u{21ff}' | '\u{2600}'.. => Kind::Sign,
         _ => Kind::Mark,
     }
 }
@@ -49,6 +52,7 @@ fn kind(letter: char) -> Kind {
 /// Tokens of a text, about. Never 0 for a text that is not empty.
 pub fn of_text(text: &str) -> u32 {
     let mut tokens = 0_u32;
+    let mut after_line = false;
     let mut letters = text.chars().peekable();
     while let Some(first) = letters.next() {
         let kind_now = kind(first);
@@ -71,13 +75,15 @@ pub fn of_text(text: &str) -> u32 {
             Kind::Other => count.saturating_mul(10).div_ceil(OTHER_LETTERS_TENTHS),
             Kind::Ideograph => count.saturating_mul(IDEOGRAPH_TENTHS).div_ceil(10),
             Kind::Figure => count.div_ceil(FIGURES),
-            // One space belongs to the word behind it; more are a token.
-            Kind::Space => u32::from(count > 1),
+            // One space belongs to the word behind it; more are a token, and so is an end of line with what is
+            // before its first word.
+            Kind::Space => u32::from(count > 1 && !after_line),
             Kind::Line => 1,
-            // Signs of punctuation that often stand together are one token.
-            Kind::Mark => count.div_ceil(2),
+            Kind::Mark if count > MARKS => 1 + count / MARKS_IN_RULES,
+            Kind::Mark => 1,
             Kind::Sign => count.saturating_mul(SIGN),
         });
+        after_line = kind_now == Kind::Line;
     }
     tokens.max(u32::from(!text.is_empty()))
 }
