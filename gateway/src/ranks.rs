@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use chat_models::ChatModel;
+use tools::router::Router;
 
 use tools::router::Router;
 

@@ -35,6 +35,10 @@ impl ChatModel for Routed {
         self.model.tools_max()
     }
 
+    fn is_on_box(&self, request: &Request) -> bool {
+        self.model.is_on_box(request)
+    }
+
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let choice = self.router.choose(&request.tools, &Said::of(&request.messages), self.model.tools_max());
         let (all, chosen) = (request.tools.len(), choice.tools.len());

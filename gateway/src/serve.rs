@@ -16,7 +16,7 @@ use audio::{
     vad::silero,
 };
 use device_protocol::GoodbyeReason;
-use gateway_core::user;
+use gateway_core::user::{self, Compaction};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
@@ -48,7 +48,7 @@ use crate::{
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    ranks,
+    ranks::{self, Ranks},
     roster::Roster,
     skills::Folders,
     store::Store,
@@ -57,7 +57,7 @@ use crate::{
         server::{Bound, Listen},
         tls,
     },
-    users::Users,
+    users::{Summariser, Users},
 };
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
@@ -118,7 +118,13 @@ pub async fn start(config: Checked) -> Result<Running> {
     let apps = Host::new(store.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
-    let users = Users::new(store.clone(), roster.clone(), questions.clone(), user_config(&config));
+    let users = Users::new(
+        store.clone(),
+        roster.clone(),
+        questions.clone(),
+        user_config(&config),
+        summariser(&config, &models),
+    );
     let personalities = Arc::new(Personalities::new(&config.personality));
     let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
     let skills = Arc::new(Folders::new(skill_folders.collect()));
@@ -232,7 +238,16 @@ impl Running {
 /// What the core is told of every user.
 fn user_config(config: &Checked) -> user::Config {
     let ranks = &config.ranks;
-    user::Config { models: ranks.terms.clone(), nano_per_day: ranks.nano_per_day, ..config.user.clone() }
+    let compaction = Compaction { summarise: ranks.terms.iter().any(|model| !model.on_box), ..Compaction::default() };
+    let (models, nano_per_day) = (ranks.terms.clone(), ranks.nano_per_day);
+    user::Config { models, nano_per_day, compaction, ..config.user.clone() }
+}
+
+/// The best model that is no engine for commands.
+fn summariser(config: &Checked, models: &Ranks) -> Option<Summariser> {
+    let mut ranked = config.ranks.terms.iter().zip(models.iter());
+    let (_, model) = ranked.find(|(terms, _)| !terms.on_box)?;
+    Some(Summariser { model: model.clone(), language: config.language.clone() })
 }
 
 /// Tells all glasses when tools have changed, where that is to count at once.

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use chat_models::ChatModel;
 use gateway_core::{
     input::{Due, Input, ScheduleEntry, ScheduleKind, UserInput},
     output::{Record, UserOutput},
@@ -15,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::{memory, questions::Questions, spawn},
+    effects::{memory, questions::Questions, spawn, summary},
     mail::Mail,
     roster::Roster,
     spending,
@@ -28,6 +29,15 @@ const WAITING_MAX: usize = 256;
 const HISTORY_MESSAGES: usize = 60;
 /// Users that may exist on one box.
 const USERS_MAX: usize = 64;
+
+/// Who sums up old turns, and in which language.
+#[derive(Clone)]
+pub struct Summariser {
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// BCP 47 tag.
+    pub language: String,
+}
 
 /// A letter to a user's task.
 pub enum UserMail {
@@ -49,6 +59,7 @@ pub struct Users {
     roster: Arc<Roster>,
     questions: Arc<Questions>,
     config: user::Config,
+    summariser: Option<Summariser>,
     tasks: Mutex<Tasks>,
 }
 
@@ -61,8 +72,15 @@ struct Tasks {
 
 impl Users {
     /// No task runs yet.
-    pub fn new(store: Store, roster: Arc<Roster>, questions: Arc<Questions>, config: user::Config) -> Arc<Self> {
-        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, tasks: Mutex::default() });
+    pub fn new(
+        store: Store,
+        roster: Arc<Roster>,
+        questions: Arc<Questions>,
+        config: user::Config,
+        summariser: Option<Summariser>,
+    ) -> Arc<Self> {
+        let tasks = Mutex::default();
+        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, summariser, tasks });
         questions.set_users(&users);
         users
     }
@@ -131,6 +149,7 @@ impl Users {
             store: self.store.clone(),
             roster: self.roster.clone(),
             questions: self.questions.clone(),
+            summariser: self.summariser.clone(),
             address: address.clone(),
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
@@ -177,6 +196,7 @@ struct Task {
     store: Store,
     roster: Arc<Roster>,
     questions: Arc<Questions>,
+    summariser: Option<Summariser>,
     address: mpsc::Sender<UserMail>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
@@ -258,8 +278,20 @@ impl Task {
             }
             UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
             UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
+            UserOutput::Summarise { request, messages } => self.summarise(request, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
+    }
+
+    fn summarise(&self, request: u64, messages: Vec<Message>) {
+        let (summariser, address) = (self.summariser.clone(), self.address.clone());
+        spawn("summary", async move {
+            let text = match summariser {
+                Some(Summariser { model, language }) => summary::summarise(model, language, messages).await,
+                None => None,
+            };
+            drop(address.send(UserMail::Input(UserInput::Summarised { request, text })).await);
+        });
     }
 
     fn tell(&self, device: &str, input: Input) {

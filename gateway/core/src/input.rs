@@ -265,6 +265,13 @@ pub enum UserInput {
         /// What is left.
         service: Service,
     },
+    /// Old turns were summed up, or could not be (`None`).
+    Summarised {
+        /// Number of the `Summarise`.
+        request: u64,
+        /// The summary.
+        text: Option<String>,
+    },
     /// Forget the conversation.
     ClearHistory,
     /// What is said from now on, after the turn that is under way, belongs to a new conversation.

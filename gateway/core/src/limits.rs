@@ -41,7 +41,7 @@ pub const SOUND_PIECE_MS: u32 = 10_000;
 pub const SOUND_MS_MAX: u32 = 300_000;
 /// Messages of a user that are kept in memory; the store keeps the rest.
 pub const HISTORY_MESSAGES_MAX: usize = 200;
-/// Messages of the history that a model is given.
+/// Messages of the history that a model is given when it is beyond the budget and not summed up.
 pub const HISTORY_FOR_MODEL_MAX: usize = 20;
 /// Characters of what stands on the display that a model is told: a page.
 pub const SHOWN_CHARS_MAX: usize = 600;
@@ -49,6 +49,8 @@ pub const SHOWN_CHARS_MAX: usize = 600;
 pub const BRIEFING_BLOCKS_MAX: usize = 8;
 /// Characters of one of them.
 pub const BRIEFING_CHARS_MAX: usize = 8_000;
+/// Characters of a summary: a tenth of what it stands for, at most.
+pub const SUMMARY_CHARS_MAX: usize = 4_000;
 /// Entries of a user's schedule.
 pub const SCHEDULE_ENTRIES_MAX: usize = 200;
 /// Characters of an entry's text.

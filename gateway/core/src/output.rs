@@ -287,6 +287,13 @@ pub enum UserOutput {
         /// Which models it may ask.
         means: Means,
     },
+    /// Have a model sum these up; ends in `Summarised` with the same number. The first may be the summary so far.
+    Summarise {
+        /// Its number.
+        request: u64,
+        /// In order, oldest first.
+        messages: Vec<Message>,
+    },
     /// Keep this; ends in `Persisted` or `PersistFailed` with the same ticket.
     Persist {
         /// Number of the `Persist`.

@@ -7,6 +7,7 @@ pub mod intents;
 pub mod memory;
 pub mod ports;
 pub mod questions;
+pub mod summary;
 pub mod work;
 
 use std::future::Future;

@@ -134,10 +134,12 @@ impl Reply {
 
     /// A sentence beside the answer: it is neither kept nor repeated.
     pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
-        self.job.as_mut()?.push_aside(text);
+        self.end_text(cx);
+        let (read, said) = markup::clean(text);
+        self.job.as_mut()?.push_aside(&said);
         if shown {
             self.board.space();
-            self.board.push(cx, text);
+            self.board.push(cx, &read);
             self.board.space();
         }
         self.go_on(cx)

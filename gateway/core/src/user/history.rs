@@ -1,16 +1,18 @@
 //! The conversation of a user, and the part of it that a model is given.
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
+use super::compaction::{Compaction, Config, Messages};
 use crate::{
-    limits::{HISTORY_FOR_MODEL_MAX, HISTORY_MESSAGES_MAX},
+    limits::HISTORY_MESSAGES_MAX,
     vocab::{Message, Part, Role},
 };
 
 /// The messages of the conversation that is under way, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    messages: VecDeque<Message>,
+    messages: Messages,
+    compaction: Compaction,
     /// When something was last said, on the wall clock: a pause may span a restart.
     last_wall_ms: Option<i64>,
     /// What is said next begins a conversation.
@@ -38,15 +40,19 @@ impl History {
     }
 
     fn push(&mut self, messages: impl IntoIterator<Item = Message>) {
-        self.messages.extend(messages);
-        while self.messages.len() > HISTORY_MESSAGES_MAX {
-            self.messages.pop_front();
-        }
+        let counted = messages.into_iter().map(|message| {
+            let tokens = message.tokens();
+            (message, tokens)
+        });
+        self.messages.extend(counted);
+        let beyond = self.messages.len().saturating_sub(HISTORY_MESSAGES_MAX);
+        self.messages.drain(..beyond);
+        self.compaction.dropped(beyond);
     }
 
     /// What is said next begins a conversation.
     pub(super) fn begin(&mut self) {
-        self.messages.clear();
+        self.clear();
         self.is_new = true;
         self.last_wall_ms = None;
     }
@@ -65,52 +71,33 @@ impl History {
 
     pub(super) fn clear(&mut self) {
         self.messages.clear();
+        self.compaction.clear();
     }
 
-    /// The newest messages that fit, beginning with one of the wearer's: a turn is given whole or
-    /// not at all, so that no tool call is parted from its result. What was thought in turns before the
-    /// last one is left out: it matters within a turn only.
-    pub(super) fn for_model(&self) -> Vec<Message> {
-        let oldest = self.messages.len().saturating_sub(HISTORY_FOR_MODEL_MAX);
-        let mut messages: Vec<Message> =
-            self.messages.iter().skip(oldest).skip_while(|message| message.role != Role::User).cloned().collect();
+    /// What a model is given. What was thought in turns before the last one is left out: it matters within a turn only.
+    pub(super) fn for_model(&self, config: &Config) -> Vec<Message> {
+        let mut messages = self.compaction.for_model(config, &self.messages);
         let last = messages.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
         for message in messages.iter_mut().take(last) {
             message.parts.retain(|part| !matches!(part, Part::Thinking { .. }));
         }
         messages
     }
+
+    /// Whether old turns are to be summed up now, and which.
+    pub(super) fn consider(&mut self, now_us: u64, config: &Config) -> Option<(u64, Vec<Message>)> {
+        self.compaction.consider(now_us, config, &self.messages)
+    }
+
+    pub(super) fn handle_summarised(&mut self, now_us: u64, config: &Config, request: u64, text: Option<String>) {
+        self.compaction.handle_summarised(now_us, config, request, text, &self.messages);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{format, vec};
-
-    fn turn(number: usize, steps: usize) -> Vec<Message> {
-        let mut messages = vec![Message::text(Role::User, format!("question {number}"))];
-        for _ in 0..steps {
-            messages.push(Message::text(Role::Assistant, "call"));
-            messages.push(Message::text(Role::Tool, "result"));
-        }
-        messages.push(Message::text(Role::Assistant, format!("answer {number}")));
-        messages
-    }
-
-    #[test]
-    fn a_model_is_given_whole_turns_only() {
-        for steps in 0..8 {
-            let mut history = History::default();
-            for number in 0..30 {
-                history.push(turn(number, steps));
-            }
-            let given = history.for_model();
-            assert_eq!(given.first().map(|first| first.role), Some(Role::User));
-            assert_eq!(given.last().map(Message::plain_text), Some("answer 29".into()));
-            assert!(given.len() <= HISTORY_FOR_MODEL_MAX);
-            assert!(given.len() + 2 * steps + 2 > HISTORY_FOR_MODEL_MAX, "as much as fits");
-        }
-    }
+    use alloc::format;
 
     #[test]
     fn a_pause_or_a_wish_begins_a_conversation() {
@@ -139,10 +126,10 @@ mod tests {
     fn history_is_bounded_and_can_be_cleared() {
         let mut history = History::default();
         for number in 0..1_000 {
-            history.push(turn(number, 0));
+            history.push([Message::text(Role::User, format!("question {number}"))]);
         }
         assert_eq!(history.messages.len(), HISTORY_MESSAGES_MAX);
         history.clear();
-        assert!(history.for_model().is_empty());
+        assert!(history.for_model(&Config::default()).is_empty());
     }
 }

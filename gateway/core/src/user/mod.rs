@@ -1,6 +1,7 @@
 //! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and
 //! whose device has the turn.
 
+mod compaction;
 mod history;
 mod means;
 mod questions;
@@ -14,7 +15,10 @@ use alloc::{
     vec::Vec,
 };
 
-pub use self::means::{Model, Price};
+pub use self::{
+    compaction::Config as Compaction,
+    means::{Model, Price},
+};
 use self::{
     history::History,
     means::Models,
@@ -38,6 +42,8 @@ pub struct Config {
     pub offer_ms_max: u32,
     /// When nobody heard an announcement, it is offered again after this time.
     pub offer_again_ms: u32,
+    /// How much of a long conversation a model is given.
+    pub compaction: Compaction,
     /// The models that may be asked, best first; at most 8 are used. None: one of which nothing is known.
     pub models: Vec<Model>,
     /// What they may cost on one day, in billionths; `None`: as much as it takes.
@@ -52,6 +58,7 @@ impl Default for Config {
             turn_ms_max: 300_000,
             offer_ms_max: 300_000,
             offer_again_ms: 30_000,
+            compaction: Compaction::default(),
             models: Vec::new(),
             nano_per_day: None,
             pause_ms: 1_800_000,
@@ -138,6 +145,9 @@ impl User {
                 }
             }
             UserInput::ShortageTold { shortage, service } => self.models.told(shortage, service),
+            UserInput::Summarised { request, text } => {
+                self.history.handle_summarised(now.mono_us, &self.config.compaction, request, text);
+            }
             UserInput::ClearHistory => {
                 self.history.clear();
                 self.persist(Record::HistoryCleared);
@@ -196,7 +206,7 @@ impl User {
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
             self.history.pause(self.now.wall_ms, self.config.pause_ms);
-            let (history, means) = (self.history.for_model(), self.models.means(self.now));
+            let (history, means) = (self.history.for_model(&self.config.compaction), self.models.means(self.now));
             self.out.push_back(UserOutput::Grant { device, turn, history, means });
         }
         self.schedule.ring(self.now);
@@ -250,6 +260,10 @@ impl User {
                 self.persist(Record::ConversationBegan);
             }
             self.persist(Record::Messages(messages));
+        }
+        // Between two turns: nobody waits for it.
+        if let Some((request, messages)) = self.history.consider(self.now.mono_us, &self.config.compaction) {
+            self.out.push_back(UserOutput::Summarise { request, messages });
         }
     }
 }

@@ -9,6 +9,7 @@ mod means;
 mod message;
 mod model;
 mod time;
+mod tokens;
 mod tool;
 mod turn;
 mod voice;
@@ -22,6 +23,7 @@ pub use means::{Candidate, Means, ModelOutcome, Service, Shortage};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
 pub use time::Timestamp;
+pub use tokens::of_text as tokens_of;
 pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };

@@ -255,6 +255,11 @@ fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         }
         "money" => run.user.nano_per_day = words.number_after("money")?.map(|thousandths| thousandths * 1_000_000),
         "tokens" => run.config.turn_tokens_max = words.get(2).parse().map_err(|_| "how many?")?,
+        "history" => {
+            let tokens_max = words.get(2).parse().map_err(|_| "how many tokens?")?;
+            run.user.compaction =
+                user::Compaction { tokens_max, summarise: !words.has("trimmed"), ..user::Compaction::default() };
+        }
         "instructions" => run.config.instructions = words.quoted().map(Into::into),
         _ => return Err("given what?".into()),
     }
@@ -307,6 +312,10 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
 }
 
 fn model(world: &mut World, words: &Words) -> Result<(), String> {
+    if words.get(1) == "sums" {
+        world.summaries.push_back(words.quoted().unwrap_or_default().into());
+        return Ok(());
+    }
     let end = if words.has("silent") {
         ModelEnd::Silent
     } else if words.has("fails") {

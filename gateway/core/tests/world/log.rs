@@ -69,6 +69,7 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::Grant { device, turn, history, .. } => {
             format!("grant {device} {} after {}", turn.id, history.len())
         }
+        UserOutput::Summarise { request, messages } => format!("summarise {request} [{}]", messages_line(messages)),
         UserOutput::Persist { record, .. } => match record {
             Record::Messages(messages) => format!("persist messages {}", messages.len()),
             Record::Spending(spending) => {

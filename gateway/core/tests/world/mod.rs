@@ -144,6 +144,8 @@ pub struct World {
     pub devices: Vec<Device>,
     pub log: Vec<Line>,
     pub models: VecDeque<ModelScript>,
+    /// What models make of old turns; empty: they fail.
+    pub summaries: VecDeque<String>,
     pub tools: BTreeMap<String, ToolScript>,
     pub recogniser: Recogniser,
     pub decode_ms: Ms,
@@ -194,6 +196,7 @@ impl World {
             devices: Vec::new(),
             log: Vec::new(),
             models: VecDeque::new(),
+            summaries: VecDeque::new(),
             tools: BTreeMap::new(),
             recogniser: Recogniser::Works,
             decode_ms: 120,

@@ -210,6 +210,13 @@ impl World {
                 };
                 self.after(delay, Event::ToUser(answer));
             }
+            UserOutput::Summarise { request, messages } => {
+                if let Some(text) = self.summaries.pop_front() {
+                    let text = (!text.is_empty()).then_some(text);
+                    self.after(500, Event::ToUser(UserInput::Summarised { request, text }));
+                }
+                assert!(!messages.is_empty());
+            }
             UserOutput::Announce { device, announcement } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
