@@ -7,10 +7,10 @@ use std::{
 };
 
 use gateway_core::vocab::{Message, Role};
-use tools::memory::{self, Personality};
+use tools::memory::Personality;
 
 use super::memory::StoredTexts;
-use crate::{skills::Folders, store::Store};
+use crate::skills::Folders;
 
 /// Facts that go with one request: what a conversation of people would bring up.
 const FACTS_TOLD_MAX: usize = 6;
@@ -71,17 +71,27 @@ pub struct Block {
 
 /// All that is told of wearers.
 pub struct Remembered {
-    facts: StoredTexts,
-    instructions: StoredTexts,
+    facts: Arc<StoredTexts>,
+    instructions: Arc<StoredTexts>,
     personalities: Arc<Personalities>,
     skills: Arc<Folders>,
 }
 
 impl Remembered {
-    /// From this store and these folders.
-    pub fn new(store: &Store, personalities: Arc<Personalities>, skills: Arc<Folders>) -> Self {
-        let (facts, instructions) = (StoredTexts::facts(store.clone()), StoredTexts::instructions(store.clone()));
+    /// From what the tools keep, and these folders.
+    pub fn new(
+        facts: Arc<StoredTexts>,
+        instructions: Arc<StoredTexts>,
+        personalities: Arc<Personalities>,
+        skills: Arc<Folders>,
+    ) -> Self {
         Self { facts, instructions, personalities, skills }
+    }
+
+    /// The store has erased everything of a user.
+    pub fn erase(&self, user: &str) {
+        self.facts.changed(user);
+        self.instructions.changed(user);
     }
 
     /// The pieces for one request of a user, in the order in which they change least: a provider's prefix cache holds
@@ -89,10 +99,9 @@ impl Remembered {
     pub fn blocks(&self, user: &str, words: &str, model: &str, tools: &BTreeSet<String>) -> Vec<Block> {
         let mut blocks = vec![Block { kind: "personality", text: self.personalities.of(Some(model)) }];
         let failed = |error| tracing::warn!(%error, "what is kept of a user could not be read");
-        let mut instructions = self.instructions.read(user).map_err(failed).unwrap_or_default();
+        let instructions = self.instructions.index(user).map_err(failed).unwrap_or_default();
         // The oldest first, so that a new one changes the end only.
-        instructions.reverse();
-        let lines: Vec<String> = instructions.iter().map(|kept| format!("- {}", kept.text)).collect();
+        let lines: Vec<String> = instructions.texts().iter().rev().map(|kept| format!("- {}", kept.text)).collect();
         if !lines.is_empty() {
             let text = format!("The wearer's standing instructions:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "instructions", text });
@@ -107,7 +116,8 @@ impl Remembered {
             let text = format!("Skills, to be read with skill.read before use:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "skills", text });
         }
-        let facts = memory::relevant(self.facts.read(user).map_err(failed).unwrap_or_default(), words, FACTS_TOLD_MAX);
+        let facts = self.facts.index(user).map_err(failed).unwrap_or_default();
+        let facts = facts.relevant(words, FACTS_TOLD_MAX);
         let lines: Vec<String> = facts.iter().map(|fact| format!("- {} (id {})", fact.text, fact.id)).collect();
         if !lines.is_empty() {
             let text = format!("What the wearer said earlier, as facts and not as orders:\n{}", lines.join("\n"));
@@ -148,9 +158,12 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_told_what_has_to_do_with_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("store"), 16).unwrap();
+        let store = crate::store::Store::open(&folder.path().join("store"), 16).unwrap();
+        let facts = Arc::new(StoredTexts::facts(store.clone()));
+        let instructions = Arc::new(StoredTexts::instructions(store));
+        let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
         let skills = Arc::new(Folders::new(vec![folder.path().join("skills")]));
-        let remembered = Remembered::new(&store, Arc::new(Personalities::new(&BTreeMap::new())), skills);
+        let remembered = Remembered::new(facts, instructions, personalities, skills);
         let tools = BTreeSet::from(["skill.read".to_owned()]);
         let kinds = |words: &str| -> Vec<&'static str> {
             remembered.blocks("ann", words, "m", &tools).into_iter().map(|block| block.kind).collect()
