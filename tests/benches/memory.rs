@@ -74,7 +74,8 @@ async fn main() -> Result<()> {
     for number in 0..MESSAGES / 20 {
         let message = |at: usize| {
             let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
-            let json = serde_json::to_string(&Message::text(role, format!("sentence {number} {at} about the weather")))?;
+            let json =
+                serde_json::to_string(&Message::text(role, format!("sentence {number} {at} about the weather")))?;
             Ok(MessageRecord { wall_ms: 0, json })
         };
         let messages = (0..20).map(message).collect::<Result<_>>()?;

@@ -22,15 +22,17 @@ const PERSONALITY: &str = "Tone: calm, direct, kind, at times dryly funny. The a
     helps to decide. No filler openings, no apologies for show, no offers of further help. When something fails, say \
     what, and the next best step. Never invent facts; say so when you are guessing.";
 /// What is said to families of models beyond that, by what their names contain: each against a habit of that family.
-const FAMILIES: [(&str, &str); 7] = [
+const FAMILIES: [(&str, &str); 6] = [
     ("gpt", "Do not end with a question unless you need the answer."),
     ("claude", "Do not restate the question, and do not think aloud."),
     ("gemini", "Speak in sentences, never in lists or headings."),
     ("llama", "Answer in one or two sentences."),
     ("qwen", "Answer in one or two sentences, in the wearer's language only."),
     ("mistral", "Answer in one or two sentences."),
-    ("smollm", "Answer in one short sentence."),
 ];
+/// Models so small that more than one sentence of instructions confuses them, and that sentence.
+const SMALL: [(&str, &str); 2] =
+    [("smollm", "Answer in one short sentence."), ("tinyllama", "Answer in one short sentence.")];
 
 /// How the assistant speaks, per family of models.
 pub struct Personalities(BTreeMap<String, String>);
@@ -52,6 +54,9 @@ impl Personality for Personalities {
         }
         if let Some(text) = self.0.get("default") {
             return text.clone();
+        }
+        if let Some((_, only)) = SMALL.iter().find(|(family, _)| name.contains(family)) {
+            return (*only).to_owned();
         }
         match FAMILIES.iter().find(|(family, _)| name.contains(family)) {
             Some((_, habit)) => format!("{PERSONALITY} {habit}"),
@@ -145,6 +150,7 @@ mod tests {
         let house = Personalities::new(&BTreeMap::new());
         assert!(house.of(None).starts_with("Tone: calm"));
         assert!(house.of(Some("claude-sonnet-4")).ends_with("think aloud."));
+        assert_eq!(house.of(Some("SmolLM2-135M-Instruct")), "Answer in one short sentence.");
         let written = [("gpt", "A"), ("GPT-5", "B"), ("default", "C")];
         let written = written.map(|(family, text)| (family.to_owned(), text.to_owned()));
         let own = Personalities::new(&BTreeMap::from(written));
