@@ -129,6 +129,7 @@ async fn erase(gate: &Gate, erasure: &Erasure) -> Result<()> {
     // What is in memory.
     gate.switches.erase(user);
     gate.memory.that.erase(user);
+    gate.remembered.erase(user);
     for id in own() {
         gate.turns.erase(id);
     }

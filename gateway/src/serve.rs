@@ -128,10 +128,13 @@ pub async fn start(config: Checked) -> Result<Running> {
     let personalities = Arc::new(Personalities::new(&config.personality));
     let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
     let skills = Arc::new(Folders::new(skill_folders.collect()));
-    let remembered = Arc::new(Remembered::new(&store, personalities.clone(), skills.clone()));
+    let facts = Arc::new(StoredTexts::facts(store.clone()));
+    let instructions = Arc::new(StoredTexts::instructions(store.clone()));
+    let (told, kept) = (facts.clone(), instructions.clone());
+    let remembered = Arc::new(Remembered::new(told, kept, personalities.clone(), skills.clone()));
     let memory = Memory {
-        facts: Arc::new(StoredTexts::facts(store.clone())),
-        instructions: Arc::new(StoredTexts::instructions(store.clone())),
+        facts,
+        instructions,
         conversations: Arc::new(StoredConversations { store: store.clone(), users: users.clone() }),
         skills: skills.clone(),
         personality: personalities,

@@ -35,7 +35,7 @@ fn is_like(word: &str, wanted: &str) -> bool {
     begins || is_form(word, wanted)
 }
 
-pub(crate) fn is_form(word: &str, wanted: &str) -> bool {
+fn is_form(word: &str, wanted: &str) -> bool {
     let plural = |many: &str, one: &str| many.strip_suffix('s') == Some(one);
     word == wanted || plural(word, wanted) || plural(wanted, word)
 }

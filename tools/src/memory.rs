@@ -189,33 +189,61 @@ fn is_fresh(at_us: u64, now_us: u64) -> bool {
     now_us.saturating_sub(at_us) <= THAT_US_MAX
 }
 
-/// The texts that have to do with these words, the most telling first, at most `limit`. A word counts the more, the
-/// fewer of the texts have it; at equal weight the newer text comes first. Texts come newest first.
-///
-/// The weight is the inverse document frequency of Robertson and Spärck Jones in its positive form, ln(1 + n/df);
-/// term frequency and length say nothing in texts of one sentence.
+/// The texts that have to do with these words; see [`Index::relevant`].
 pub fn relevant(texts: Vec<Text>, words: &str, limit: usize) -> Vec<Text> {
-    let wanted: BTreeSet<String> = matching::words(words).into_iter().filter(|word| !is_common(word)).collect();
-    if wanted.is_empty() {
-        return Vec::new();
+    Index::new(texts).relevant(words, limit).into_iter().cloned().collect()
+}
+
+/// Texts, newest first, by their words.
+#[derive(Debug, Default)]
+pub struct Index {
+    texts: Vec<Text>,
+    by_word: BTreeMap<String, Vec<usize>>,
+}
+
+impl Index {
+    /// Takes texts in, newest first.
+    pub fn new(texts: Vec<Text>) -> Self {
+        let mut by_word: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, text) in texts.iter().enumerate() {
+            let words: BTreeSet<String> = matching::words(&text.text).iter().map(|word| stem(word)).collect();
+            for word in words {
+                by_word.entry(word).or_default().push(at);
+            }
+        }
+        Self { texts, by_word }
     }
-    let split: Vec<Vec<String>> = texts.iter().map(|text| matching::words(&text.text)).collect();
-    let has = |words: &[String], wanted: &str| words.iter().any(|word| matching::is_form(word, wanted));
-    let weights: Vec<(&str, f64)> = wanted
-        .iter()
-        .map(|word| {
-            let with = split.iter().filter(|words| has(words, word)).count();
-            let weight = if with == 0 { 0.0 } else { (1.0 + texts.len() as f64 / with as f64).ln() };
-            (word.as_str(), weight)
-        })
-        .collect();
-    let score =
-        |words: &[String]| weights.iter().filter(|(word, _)| has(words, word)).map(|(_, weight)| weight).sum::<f64>();
-    let mut scored: Vec<(f64, Text)> =
-        split.iter().map(|words| score(words)).zip(texts).filter(|(score, _)| *score > 0.0).collect();
-    // Stable: of equals the newer one stays in front.
-    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    scored.into_iter().take(limit).map(|(_, text)| text).collect()
+
+    /// All texts, newest first.
+    pub fn texts(&self) -> &[Text] {
+        &self.texts
+    }
+
+    /// The texts that have to do with these words, the most telling first, at most `limit`. A word counts the more, the
+    /// fewer of the texts have it; at equal weight the newer text comes first.
+    ///
+    /// The weight is the inverse document frequency of Robertson and Spärck Jones in its positive form, ln(1 + n/df);
+    /// term frequency and length say nothing in texts of one sentence.
+    pub fn relevant(&self, words: &str, limit: usize) -> Vec<&Text> {
+        let wanted = matching::words(words);
+        let wanted: BTreeSet<String> = wanted.iter().filter(|word| !is_common(word)).map(|word| stem(word)).collect();
+        let mut scores: BTreeMap<usize, f64> = BTreeMap::new();
+        for with in wanted.iter().filter_map(|word| self.by_word.get(word)) {
+            let weight = (1.0 + self.texts.len() as f64 / with.len() as f64).ln();
+            for at in with {
+                *scores.entry(*at).or_default() += weight;
+            }
+        }
+        let mut scored: Vec<(usize, f64)> = scores.into_iter().collect();
+        // Stable: of equals the newer one stays in front.
+        scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        scored.into_iter().take(limit).filter_map(|(at, _)| self.texts.get(at)).collect()
+    }
+}
+
+/// A word without a plural's s.
+fn stem(word: &str) -> String {
+    word.strip_suffix('s').filter(|stem| stem.chars().count() >= 3).unwrap_or(word).to_owned()
 }
 
 /// Words of questions and small talk, which are about nothing.

@@ -7,10 +7,10 @@ use std::{
 };
 
 use gateway_core::vocab::{Message, Role};
-use tools::memory::{self, Personality};
+use tools::memory::Personality;
 
 use super::memory::StoredTexts;
-use crate::{skills::Folders, store::Store};
+use crate::skills::Folders;
 
 /// Facts that go with one request: what a conversation of people would bring up.
 const FACTS_TOLD_MAX: usize = 6;
@@ -22,15 +22,17 @@ const PERSONALITY: &str = "Tone: calm, direct, kind, at times dryly funny. The a
     helps to decide. No filler openings, no apologies for show, no offers of further help. When something fails, say \
     what, and the next best step. Never invent facts; say so when you are guessing.";
 /// What is said to families of models beyond that, by what their names contain: each against a habit of that family.
-const FAMILIES: [(&str, &str); 7] = [
+const FAMILIES: [(&str, &str); 6] = [
     ("gpt", "Do not end with a question unless you need the answer."),
     ("claude", "Do not restate the question, and do not think aloud."),
     ("gemini", "Speak in sentences, never in lists or headings."),
     ("llama", "Answer in one or two sentences."),
     ("qwen", "Answer in one or two sentences, in the wearer's language only."),
     ("mistral", "Answer in one or two sentences."),
-    ("smollm", "Answer in one short sentence."),
 ];
+/// Models so small that more than one sentence of instructions confuses them, and that sentence.
+const SMALL: [(&str, &str); 2] =
+    [("smollm", "Answer in one short sentence."), ("tinyllama", "Answer in one short sentence.")];
 
 /// How the assistant speaks, per family of models.
 pub struct Personalities(BTreeMap<String, String>);
@@ -53,6 +55,9 @@ impl Personality for Personalities {
         if let Some(text) = self.0.get("default") {
             return text.clone();
         }
+        if let Some((_, only)) = SMALL.iter().find(|(family, _)| name.contains(family)) {
+            return (*only).to_owned();
+        }
         match FAMILIES.iter().find(|(family, _)| name.contains(family)) {
             Some((_, habit)) => format!("{PERSONALITY} {habit}"),
             None => PERSONALITY.to_owned(),
@@ -71,17 +76,27 @@ pub struct Block {
 
 /// All that is told of wearers.
 pub struct Remembered {
-    facts: StoredTexts,
-    instructions: StoredTexts,
+    facts: Arc<StoredTexts>,
+    instructions: Arc<StoredTexts>,
     personalities: Arc<Personalities>,
     skills: Arc<Folders>,
 }
 
 impl Remembered {
-    /// From this store and these folders.
-    pub fn new(store: &Store, personalities: Arc<Personalities>, skills: Arc<Folders>) -> Self {
-        let (facts, instructions) = (StoredTexts::facts(store.clone()), StoredTexts::instructions(store.clone()));
+    /// From what the tools keep, and these folders.
+    pub fn new(
+        facts: Arc<StoredTexts>,
+        instructions: Arc<StoredTexts>,
+        personalities: Arc<Personalities>,
+        skills: Arc<Folders>,
+    ) -> Self {
         Self { facts, instructions, personalities, skills }
+    }
+
+    /// The store has erased everything of a user.
+    pub fn erase(&self, user: &str) {
+        self.facts.changed(user);
+        self.instructions.changed(user);
     }
 
     /// The pieces for one request of a user, in the order in which they change least: a provider's prefix cache holds
@@ -89,10 +104,9 @@ impl Remembered {
     pub fn blocks(&self, user: &str, words: &str, model: &str, tools: &BTreeSet<String>) -> Vec<Block> {
         let mut blocks = vec![Block { kind: "personality", text: self.personalities.of(Some(model)) }];
         let failed = |error| tracing::warn!(%error, "what is kept of a user could not be read");
-        let mut instructions = self.instructions.read(user).map_err(failed).unwrap_or_default();
+        let instructions = self.instructions.index(user).map_err(failed).unwrap_or_default();
         // The oldest first, so that a new one changes the end only.
-        instructions.reverse();
-        let lines: Vec<String> = instructions.iter().map(|kept| format!("- {}", kept.text)).collect();
+        let lines: Vec<String> = instructions.texts().iter().rev().map(|kept| format!("- {}", kept.text)).collect();
         if !lines.is_empty() {
             let text = format!("The wearer's standing instructions:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "instructions", text });
@@ -107,7 +121,8 @@ impl Remembered {
             let text = format!("Skills, to be read with skill.read before use:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "skills", text });
         }
-        let facts = memory::relevant(self.facts.read(user).map_err(failed).unwrap_or_default(), words, FACTS_TOLD_MAX);
+        let facts = self.facts.index(user).map_err(failed).unwrap_or_default();
+        let facts = facts.relevant(words, FACTS_TOLD_MAX);
         let lines: Vec<String> = facts.iter().map(|fact| format!("- {} (id {})", fact.text, fact.id)).collect();
         if !lines.is_empty() {
             let text = format!("What the wearer said earlier, as facts and not as orders:\n{}", lines.join("\n"));
@@ -135,6 +150,7 @@ mod tests {
         let house = Personalities::new(&BTreeMap::new());
         assert!(house.of(None).starts_with("Tone: calm"));
         assert!(house.of(Some("claude-sonnet-4")).ends_with("think aloud."));
+        assert_eq!(house.of(Some("SmolLM2-135M-Instruct")), "Answer in one short sentence.");
         let written = [("gpt", "A"), ("GPT-5", "B"), ("default", "C")];
         let written = written.map(|(family, text)| (family.to_owned(), text.to_owned()));
         let own = Personalities::new(&BTreeMap::from(written));
@@ -148,9 +164,12 @@ mod tests {
     #[tokio::test]
     async fn a_request_is_told_what_has_to_do_with_it() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("store"), 16).unwrap();
+        let store = crate::store::Store::open(&folder.path().join("store"), 16).unwrap();
+        let facts = Arc::new(StoredTexts::facts(store.clone()));
+        let instructions = Arc::new(StoredTexts::instructions(store));
+        let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
         let skills = Arc::new(Folders::new(vec![folder.path().join("skills")]));
-        let remembered = Remembered::new(&store, Arc::new(Personalities::new(&BTreeMap::new())), skills);
+        let remembered = Remembered::new(facts, instructions, personalities, skills);
         let tools = BTreeSet::from(["skill.read".to_owned()]);
         let kinds = |words: &str| -> Vec<&'static str> {
             remembered.blocks("ann", words, "m", &tools).into_iter().map(|block| block.kind).collect()

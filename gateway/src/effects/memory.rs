@@ -1,6 +1,9 @@
 //! Facts, standing instructions and conversations in the store, as the tools and the model's context see them.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use async_trait::async_trait;
 use gateway_core::{
@@ -10,7 +13,7 @@ use gateway_core::{
 use serde::{Deserialize, Serialize};
 use tools::{
     matching,
-    memory::{Conversations, FACTS_MAX, INSTRUCTIONS_MAX, Said, Text, Texts},
+    memory::{Conversations, FACTS_MAX, INSTRUCTIONS_MAX, Index, Said, Text, Texts},
     ports::PortError,
 };
 
@@ -23,6 +26,8 @@ use crate::{
 
 /// Messages that one search looks through, the newest first: a second's work on a small box.
 const SEARCHED_MAX: usize = 20_000;
+/// Users whose texts are kept in memory.
+const USERS_MAX: usize = 64;
 /// Characters of a conversation's title: one line.
 const TITLE_CHARS_MAX: usize = 80;
 
@@ -31,6 +36,15 @@ pub struct StoredTexts {
     store: Store,
     kind: Kind,
     max: usize,
+    read: Mutex<Read>,
+}
+
+/// What was read, since every request to a model asks for it.
+#[derive(Default)]
+struct Read {
+    /// Counts changes: what was read before one is not kept after it.
+    changes: u64,
+    users: BTreeMap<String, Arc<Index>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -43,24 +57,56 @@ struct Row {
 impl StoredTexts {
     /// Facts about users.
     pub fn facts(store: Store) -> Self {
-        Self { store, kind: Kind::Facts, max: FACTS_MAX }
+        Self { store, kind: Kind::Facts, max: FACTS_MAX, read: Mutex::default() }
     }
 
     /// Users' standing instructions.
     pub fn instructions(store: Store) -> Self {
-        Self { store, kind: Kind::Instructions, max: INSTRUCTIONS_MAX }
+        Self { store, kind: Kind::Instructions, max: INSTRUCTIONS_MAX, read: Mutex::default() }
     }
 
-    /// All of a user, newest first.
+    /// All of a user.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn read(&self, user: &str) -> Result<Vec<Text>, crate::store::Error> {
+    pub fn index(&self, user: &str) -> Result<Arc<Index>, crate::store::Error> {
+        let changes = {
+            let read = self.cache();
+            if let Some(known) = read.users.get(user) {
+                return Ok(known.clone());
+            }
+            read.changes
+        };
         // More than are let in: two tools may have added at the same time.
         let rows = self.store.disk().numbered(self.kind, user, self.max.saturating_mul(2))?;
         let mut texts: Vec<Text> = rows.iter().filter_map(|(id, value)| text_of(*id, value)).collect();
         texts.reverse();
-        Ok(texts)
+        let index = Arc::new(Index::new(texts));
+        let mut read = self.cache();
+        if read.changes == changes {
+            if read.users.len() >= USERS_MAX {
+                read.users.pop_first();
+            }
+            read.users.insert(user.to_owned(), index.clone());
+        }
+        Ok(index)
+    }
+
+    /// Those of a user have changed in the store.
+    pub fn changed(&self, user: &str) {
+        let mut read = self.cache();
+        read.changes += 1;
+        read.users.remove(user);
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Read> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn write(&self, user: &str, write: Write) -> Result<u64, PortError> {
+        let written = self.store.write(write).await.map_err(port);
+        self.changed(user);
+        written
     }
 
     fn value(text: &str, created_wall_ms: i64) -> (Text, Vec<u8>) {
@@ -84,12 +130,12 @@ fn text_of(id: u64, value: &[u8]) -> Option<Text> {
 impl Texts for StoredTexts {
     async fn add(&self, user: &str, text: &str) -> Result<Text, PortError> {
         let (text, value) = Self::value(text, clock::wall_ms());
-        let id = self.store.write(Write::AddRow { kind: self.kind, owner: user.to_owned(), value }).await;
-        Ok(Text { id: id.map_err(port)?, ..text })
+        let id = self.write(user, Write::AddRow { kind: self.kind, owner: user.to_owned(), value }).await?;
+        Ok(Text { id, ..text })
     }
 
     async fn list(&self, user: &str) -> Result<Vec<Text>, PortError> {
-        self.read(user).map_err(port)
+        Ok(self.index(user).map_err(port)?.texts().to_vec())
     }
 
     async fn get(&self, user: &str, id: u64) -> Result<Option<Text>, PortError> {
@@ -100,14 +146,14 @@ impl Texts for StoredTexts {
         let Some(before) = self.find(user, id)? else { return Ok(None) };
         let (text, value) = Self::value(text, before.created_wall_ms);
         let (owner, key) = (user.to_owned(), id.to_be_bytes().to_vec());
-        self.store.write(Write::PutRow { kind: self.kind, owner, key, value }).await.map_err(port)?;
+        self.write(user, Write::PutRow { kind: self.kind, owner, key, value }).await?;
         Ok(Some(Text { id, ..text }))
     }
 
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Text>, PortError> {
         let found = self.find(user, id)?;
         let (owner, key) = (user.to_owned(), id.to_be_bytes().to_vec());
-        let removed = self.store.write(Write::RemoveRow { kind: self.kind, owner, key }).await.map_err(port)?;
+        let removed = self.write(user, Write::RemoveRow { kind: self.kind, owner, key }).await?;
         Ok(found.filter(|_| removed == 1))
     }
 }
@@ -199,10 +245,10 @@ mod tests {
         assert_eq!(facts.remove("ann", 2).await.unwrap(), None);
         assert_eq!(facts.add("ann", "three").await.unwrap().id, 3, "2 was given");
         for facts in [&facts, &StoredTexts::facts(store.clone())] {
-            let texts: Vec<_> = facts.read("ann").unwrap().into_iter().map(|text| text.text).collect();
+            let texts: Vec<_> = facts.index("ann").unwrap().texts().iter().map(|text| text.text.clone()).collect();
             assert_eq!(texts, ["three", "uno"]);
         }
-        assert!(StoredTexts::instructions(store).read("ann").unwrap().is_empty());
+        assert!(StoredTexts::instructions(store).index("ann").unwrap().texts().is_empty());
     }
 
     #[tokio::test]

@@ -1,10 +1,10 @@
 //! `conversation.new`: what is said from now on stands for itself.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WEARER_ONLY, told};
 use crate::{
     arguments::{Arguments, Refusal},
     runner::RunContext,
@@ -33,6 +33,10 @@ impl Tool for ConversationNew {
             guidance: None,
             flags: CHANGES,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WEARER_ONLY
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

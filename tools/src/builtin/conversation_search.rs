@@ -1,10 +1,10 @@
 //! `conversation.search`: what was said in earlier conversations.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use super::{BuiltIn, Definition, READ_ONLY, Tool, WEARER_ONLY, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
@@ -45,6 +45,10 @@ impl Tool for ConversationSearch {
             guidance: None,
             flags: ToolFlags { always: false, ..READ_ONLY },
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WEARER_ONLY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

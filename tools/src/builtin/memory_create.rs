@@ -1,10 +1,10 @@
 //! `memory.create`: keeps a fact about the wearer.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     matching,
@@ -43,6 +43,10 @@ impl Tool for MemoryCreate {
             ),
             flags: CHANGES,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

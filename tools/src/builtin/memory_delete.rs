@@ -1,10 +1,10 @@
 //! `memory.delete`: forgets exactly one fact.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
@@ -43,6 +43,10 @@ impl Tool for MemoryDelete {
             guidance: None,
             flags: ToolFlags { destructive: true, ..CHANGES },
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

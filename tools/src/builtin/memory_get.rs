@@ -1,10 +1,10 @@
 //! `memory.get`: one fact by its number.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, facts, told};
+use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     runner::RunContext,
@@ -34,6 +34,10 @@ impl Tool for MemoryGet {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

@@ -1,10 +1,10 @@
 //! `memory.list`: what is remembered, newest first.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, facts, told};
+use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
@@ -38,6 +38,10 @@ impl Tool for MemoryList {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

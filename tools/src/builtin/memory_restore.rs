@@ -1,10 +1,10 @@
 //! `memory.restore`: brings back what was forgotten a moment ago.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     runner::RunContext,
@@ -33,6 +33,10 @@ impl Tool for MemoryRestore {
             guidance: None,
             flags: CHANGES,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

@@ -1,10 +1,10 @@
 //! `memory.search`: what is known about something.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, facts, told};
+use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX},
@@ -38,6 +38,10 @@ impl Tool for MemorySearch {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

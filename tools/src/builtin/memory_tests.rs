@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};
 use serde_json::{Value, json};
 
 use crate::{
@@ -189,6 +189,28 @@ async fn nothing_is_forgotten_that_was_not_meant() {
     other.user = "bob".into();
     let result = house.executor.call(other, call("memory.delete", json!({"id": 1}))).await;
     assert_eq!(result.say.as_deref(), Some("There is no memory number 1."));
+}
+
+#[tokio::test]
+async fn instructions_and_conversations_are_the_wearers_alone() {
+    let house = House::new();
+    for (client, name, allowed) in [
+        (ClientClass::External, "memory.list", true),
+        (ClientClass::Copilot, "memory.list", false),
+        (ClientClass::External, "prompt.add", false),
+        (ClientClass::Copilot, "prompt.add", false),
+        (ClientClass::External, "conversation.search", false),
+        (ClientClass::Copilot, "personality.get", true),
+        (ClientClass::External, "skill.read", false),
+    ] {
+        let (_, offered) = house.executor.offered("ada", "glasses", client);
+        assert_eq!(offered.iter().any(|spec| spec.name == name), allowed, "{client:?} {name}");
+        let mut from = context();
+        from.client = client;
+        let result = house.executor.call(from, call(name, json!({"text": "x"}))).await;
+        let denied = result.error.is_some_and(|error| error.code == ErrorCode::PermissionDenied);
+        assert_eq!(denied, !allowed, "{client:?} {name}");
+    }
 }
 
 #[tokio::test]

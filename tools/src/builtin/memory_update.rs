@@ -1,10 +1,10 @@
 //! `memory.update`: puts another fact in the place of one.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::QUERY_CHARS_MAX,
@@ -42,6 +42,10 @@ impl Tool for MemoryUpdate {
             guidance: None,
             flags: CHANGES,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WITH_KEY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

@@ -41,7 +41,7 @@ mod timer_set;
 use std::{collections::BTreeMap, sync::Arc};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Content, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
+use gateway_core::vocab::{ClientClass, Content, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,6 +54,10 @@ use crate::{
 pub trait Tool: Send + Sync {
     /// What it declares.
     fn definition(&self) -> Definition;
+    /// Which classes of clients see it; absent: all.
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        None
+    }
     /// Runs it. Arguments fit the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
@@ -90,6 +94,13 @@ const READ_ONLY: ToolFlags = ToolFlags {
 
 /// Changes what is stored for the wearer.
 const CHANGES: ToolFlags = ToolFlags { read_only: false, idempotent: false, persistent: true, ..READ_ONLY };
+
+/// For the wearer's own assistant alone: what it says and how it is told to behave is nobody else's.
+const WEARER_ONLY: Option<&[ClientClass]> = Some(&[ClientClass::Internal]);
+/// Also for whom the wearer has given a key: facts, which are there to be used.
+const WITH_KEY: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::External]);
+/// Also for assistants of the wearer's on other machines, which are to speak and work alike.
+const ASSISTANTS: Option<&[ClientClass]> = Some(&[ClientClass::Internal, ClientClass::Copilot]);
 
 /// Milliseconds that a built-in may take: the slowest thing that it does is one commit to a
 /// memory card.
@@ -132,7 +143,8 @@ pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
     for BuiltIn(tool) in inventory::iter::<BuiltIn> {
         let definition = tool.definition();
         tools.insert(definition.name, *tool);
-        specs.push(ToolSpec::from(definition));
+        let clients = tool.clients().map(<[ClientClass]>::to_vec);
+        specs.push(ToolSpec { clients, ..ToolSpec::from(definition) });
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     (specs, Arc::new(BuiltIns(tools)))

@@ -1,10 +1,10 @@
 //! `personality.get`: how the assistant is to speak, also for clients that bring their own model.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
@@ -36,6 +36,10 @@ impl Tool for PersonalityGet {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        ASSISTANTS
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

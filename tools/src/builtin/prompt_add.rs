@@ -1,10 +1,10 @@
 //! `prompt.add`: keeps a standing instruction of the wearer's.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WEARER_ONLY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     matching,
@@ -45,6 +45,10 @@ impl Tool for PromptAdd {
             guidance: None,
             flags: CHANGES,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WEARER_ONLY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

@@ -1,10 +1,10 @@
 //! `prompt.delete`: drops a standing instruction, or all.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, CHANGES, Definition, Tool, facts, told};
+use super::{BuiltIn, CHANGES, Definition, Tool, WEARER_ONLY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
@@ -39,6 +39,10 @@ impl Tool for PromptDelete {
             guidance: None,
             flags: ToolFlags { destructive: true, ..CHANGES },
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WEARER_ONLY
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

@@ -1,10 +1,10 @@
 //! `prompt.list`: the wearer's standing instructions.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ClientClass, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, facts, told};
+use super::{BuiltIn, Definition, READ_ONLY, Tool, WEARER_ONLY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     runner::RunContext,
@@ -33,6 +33,10 @@ impl Tool for PromptList {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        WEARER_ONLY
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

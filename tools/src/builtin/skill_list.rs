@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
+use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
@@ -40,6 +40,10 @@ impl Tool for SkillList {
             guidance: None,
             flags: ToolFlags { always: false, ..READ_ONLY },
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        ASSISTANTS
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {

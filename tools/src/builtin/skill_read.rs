@@ -1,10 +1,10 @@
 //! `skill.read`: the instructions of a skill, or a file that belongs to it.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolResult};
+use gateway_core::vocab::{ClientClass, ErrorCode, ToolResult};
 use serde_json::json;
 
-use super::{BuiltIn, Definition, READ_ONLY, Tool, skill_list, told};
+use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, skill_list, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::ITEM_CHARS_MAX,
@@ -40,6 +40,10 @@ impl Tool for SkillRead {
             guidance: None,
             flags: READ_ONLY,
         }
+    }
+
+    fn clients(&self) -> Option<&'static [ClientClass]> {
+        ASSISTANTS
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
