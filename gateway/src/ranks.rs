@@ -6,8 +6,6 @@ use anyhow::{Context as _, Result};
 use chat_models::ChatModel;
 use tools::router::Router;
 
-use tools::router::Router;
-
 use crate::{config, models};
 
 /// The models by their rank.

@@ -99,27 +99,32 @@ mod tests {
     use super::*;
     use alloc::format;
 
+    fn turn(number: usize) -> [Message; 2] {
+        [(Role::User, "question"), (Role::Assistant, "answer")]
+            .map(|(role, word)| Message::text(role, format!("{word} {number}")))
+    }
+
     #[test]
     fn a_pause_or_a_wish_begins_a_conversation() {
         let mut history = History::default();
-        assert!(!history.add(turn(1, 0), 1_000), "the store begins the first one by itself");
+        assert!(!history.add(turn(1), 1_000), "the store begins the first one by itself");
         history.pause(1_000 + 60_000, 60_000);
-        assert_eq!(history.for_model().len(), 2, "not yet");
+        assert_eq!(history.for_model(&Config::default()).len(), 2, "not yet");
         history.pause(0, 60_000);
-        assert_eq!(history.for_model().len(), 2, "the clock went back");
+        assert_eq!(history.for_model(&Config::default()).len(), 2, "the clock went back");
         history.pause(1_001 + 60_000, 60_000);
-        assert!(history.for_model().is_empty());
-        assert!(history.add(turn(2, 0), 70_000), "a new one");
-        assert!(!history.add(turn(3, 0), 70_001));
+        assert!(history.for_model(&Config::default()).is_empty());
+        assert!(history.add(turn(2), 70_000), "a new one");
+        assert!(!history.add(turn(3), 70_001));
         history.end();
-        assert_eq!(history.for_model().len(), 4, "the turn in which it was wished for goes on");
-        assert!(!history.add(turn(4, 0), 70_002), "and belongs to the old one");
-        assert!(history.for_model().is_empty());
-        assert!(history.add(turn(5, 0), 70_003));
+        assert_eq!(history.for_model(&Config::default()).len(), 4, "the turn in which it was wished for goes on");
+        assert!(!history.add(turn(4), 70_002), "and belongs to the old one");
+        assert!(history.for_model(&Config::default()).is_empty());
+        assert!(history.add(turn(5), 70_003));
         let mut restored = History::default();
-        restored.restore(turn(1, 0), Some(5_000));
+        restored.restore(turn(1).into(), Some(5_000));
         restored.pause(5_000 + 60_001, 60_000);
-        assert!(restored.for_model().is_empty() && restored.add(turn(2, 0), 90_000));
+        assert!(restored.for_model(&Config::default()).is_empty() && restored.add(turn(2), 90_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         Clarity, DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, Usage, View, VoiceFact,
+        TranscriptKind, Turn, View, VoiceFact,
     },
 };
 
