@@ -99,10 +99,7 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
         let phrases = texts(&["hey mentra"]);
         let vocabulary = texts(&["take a photo", "bad\n", "", "  read my notes. "]);
-        assert_eq!(
-            prompt_with(&vocabulary, &phrases),
-            "Take a photo. Read my notes. Hey Mentra, good morning."
-        );
+        assert_eq!(prompt_with(&vocabulary, &phrases), "Take a photo. Read my notes. Hey Mentra, good morning.");
         assert_eq!(prompt_with(&[], &phrases), prompt_for(&phrases));
         assert_eq!(prompt_with(&vocabulary, &[]), "Take a photo. Read my notes.");
         let many = vec!["set a timer".to_owned(); 500];

@@ -16,7 +16,12 @@ use super::{
     formats::wire,
     session::{Session, end_of},
 };
-use crate::{clock, effects::compute::Urgency, mail::{Mail, Weighed}, transport::Sender};
+use crate::{
+    clock,
+    effects::compute::Urgency,
+    mail::{Mail, Weighed},
+    transport::Sender,
+};
 
 impl Session {
     /// Takes one envelope in.
