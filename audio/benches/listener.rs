@@ -3,8 +3,8 @@
 //! `cargo bench -p audio --no-default-features --features opus,vad --bench listener --profile dev`
 //! (the development profile already optimises this crate and its dependencies fully).
 //!
-//! With `-- count SCENE` it hears one scene once and says nothing, for a count of instructions by
-//! `valgrind --tool=callgrind` (the detector's own thread is counted too).
+//! With `-- instructions` it has valgrind's callgrind count the instructions of one packet instead, on all
+//! threads: a number that a busy machine does not change. Needs `valgrind` (`apt-get install valgrind`).
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 #[path = "../tests/listener_clips/mod.rs"]
@@ -180,19 +180,54 @@ fn end_of_turn() {
     cpu_line(cpu, 20);
 }
 
+const FORMS: [(Codec, u32); 3] = [(Codec::Pcm16, 16_000), (Codec::Pcm16, 48_000), (Codec::Opus, 16_000)];
+
+/// Hears the first packets of a scene, after everything else was made ready for all of them.
+fn count(scene: usize, form: usize, length: usize) {
+    let ((_, pcm), (codec, rate_hz)) = (&scenes()[scene], FORMS[form]);
+    let packets = packets(pcm, codec, rate_hz);
+    let mut ear = listener(codec, rate_hz);
+    black_box(hear(&mut ear, &packets[..length.min(packets.len())]));
+}
+
+/// Instructions per packet: two runs that differ by how many packets are heard, and by nothing else.
+fn instructions() {
+    // From 2 s on, when the detectors are warm.
+    const FEW: usize = 100;
+    const MANY: usize = 600;
+    let program = std::env::current_exe().expect("this program has a path");
+    let counted = |scene: usize, form: usize, length: usize| -> f64 {
+        let output = std::process::Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+            .arg(&program)
+            .args(["--bench", "count", &scene.to_string(), &form.to_string(), &length.to_string()])
+            .output()
+            .expect("valgrind is installed");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let total = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+        total.unwrap_or_else(|| panic!("callgrind says what it counted: {said}"))
+    };
+    println!("instructions per packet of 20 ms, packets {FEW} to {MANY}");
+    for (scene, (name, _)) in scenes().iter().enumerate() {
+        for (form, (codec, rate_hz)) in FORMS.iter().enumerate() {
+            let each = (counted(scene, form, MANY) - counted(scene, form, FEW)) / (MANY - FEW) as f64;
+            println!("{name}, {codec:?} {rate_hz}: {each:.0}");
+        }
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
+    if arguments.iter().any(|argument| argument == "instructions") {
+        return instructions();
+    }
     if let Some(at) = arguments.iter().position(|argument| argument == "count") {
-        let wanted = arguments.get(at + 1).map_or("quiet", String::as_str);
-        let (_, pcm) = scenes().into_iter().find(|(name, _)| *name == wanted).expect("a scene");
-        let packets = packets(&pcm, Codec::Pcm16, 16_000);
-        let mut ear = listener(Codec::Pcm16, 16_000);
-        black_box(hear(&mut ear, &packets));
-        return;
+        let argument = |index: usize| arguments.get(at + index).and_then(|number| number.parse().ok()).unwrap_or(0);
+        return count(argument(1), argument(2), argument(3));
     }
     println!("listener, per packet of 20 ms");
     for (name, pcm) in scenes() {
-        for (codec, rate_hz) in [(Codec::Pcm16, 16_000), (Codec::Pcm16, 48_000), (Codec::Opus, 16_000)] {
+        for (codec, rate_hz) in FORMS {
             let packets = packets(&pcm, codec, rate_hz);
             let mut ear = listener(codec, rate_hz);
             let began = cpu_ns();

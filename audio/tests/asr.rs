@@ -69,6 +69,10 @@ fn noise(seed: u64, samples: usize, amplitude: f32) -> Vec<f32> {
     (0..samples).map(|_| next() * amplitude).collect()
 }
 
+fn vocabulary() -> Arc<[String]> {
+    ["set a timer for ten minutes", "take a photo", "read my notes"].map(str::to_owned).into()
+}
+
 #[test]
 fn commands_are_understood() {
     let mut decoder = engine().decoder().unwrap();
@@ -76,8 +80,12 @@ fn commands_are_understood() {
         [("goforward.raw", "go forward 10 meters"), ("something.raw", "go somewhere and do something")]
     {
         let samples = raw(&format!("{POCKETSPHINX}/{file}"));
-        for wake_phrases in [Arc::default(), wake_phrases()] {
-            let options = Options { wake_phrases, ..Options::default() };
+        let plain = Options::default();
+        let prompted = Options { wake_phrases: wake_phrases(), ..Options::default() };
+        // A vocabulary makes no command of what is none.
+        let leaning = Options { vocabulary: vocabulary(), ..prompted.clone() };
+        let hasty = Options { hasty: true, context: Context::Tight, ..prompted.clone() };
+        for options in [plain, prompted, leaning, hasty] {
             let heard = decoder.transcribe(samples.as_slice(), &options).unwrap();
             assert_eq!(normalise::for_commands(&heard.text), expected);
             assert_eq!(heard.heard, Heard::Speech);
@@ -108,8 +116,10 @@ fn read_speech_has_few_errors_with_and_without_tiers() {
 #[test]
 fn silence_and_noise_have_no_text_whatever_the_prompt() {
     let mut decoder = engine().decoder().unwrap();
-    for wake_phrases in [Arc::default(), wake_phrases()] {
-        let options = Options { wake_phrases, ..Options::default() };
+    for (wake_phrases, vocabulary) in
+        [(Arc::default(), Arc::default()), (wake_phrases(), Arc::default()), (wake_phrases(), vocabulary())]
+    {
+        let options = Options { wake_phrases, vocabulary, ..Options::default() };
         let silence = decoder.transcribe([0i16; 64_000].as_slice(), &options).unwrap();
         assert_eq!((silence.heard, silence.text.as_str()), (Heard::Silence, ""));
         for (seed, amplitude) in [(1, 0.005), (2, 0.05), (3, 0.3)] {

@@ -83,8 +83,17 @@ mod tests {
     }
 
     #[test]
+    fn who_cannot_wait_has_one_tier_more() {
+        for (duration_ms, positions) in
+            [(5_000, 512), (14_000, 1_024), (14_001, 1_280), (21_000, 1_280), (21_001, 1_500)]
+        {
+            assert_eq!(Context::Tight.positions(duration_ms), positions, "{duration_ms} ms");
+        }
+    }
+
+    #[test]
     fn every_tier_holds_its_sound_with_a_fifth_to_spare() {
-        for (longest_ms, positions) in TIERS {
+        for (longest_ms, positions) in TIERS.into_iter().chain([TIGHT]) {
             assert!(positions as u64 * 20 * 10 >= longest_ms * 12, "{positions}");
         }
     }

@@ -215,9 +215,8 @@ impl<'a> Run<'a> {
         } else {
             view.end
         };
-        // A name between fixed words does not begin with "of": that was an article once. Nor does it begin with
-        // "it", which stands for a name: "set it past a timer" was a pasta timer.
-        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up" | "it" | "them") {
+        // A name between fixed words does not begin with "of": that was an article once.
+        if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up") {
             return;
         }
         for end in at + 1..=longest {
@@ -226,7 +225,10 @@ impl<'a> Run<'a> {
             let small = words.iter().filter(|word| weight(&word.text) < 1.0);
             let small = small.count();
             let torn = small > 0 || is_skippable(view.text(end));
-            if small == words.len() || (leading && torn) {
+            // "it" stands for a name and begins none: "set it past a timer" was a pasta timer once.
+            let named = end < view.end && weight(view.text(skip_articles(view, end))) >= 1.0;
+            let no_name = named && matches!(view.text(at), "it" | "them");
+            if small == words.len() || (leading && torn) || no_name {
                 continue;
             }
             let evidence = Evidence { text_words: evidence.text_words + (end - at), ..evidence };
@@ -315,6 +317,10 @@ fn number(value: f64, integer: bool) -> Option<Value> {
         return None;
     }
     Number::from_f64(value).map(Value::Number)
+}
+
+fn skip_articles(view: View<'_>, at: usize) -> usize {
+    (at..view.end).find(|at| !is_article(view.text(*at))).unwrap_or(view.end)
 }
 
 /// Whether a template takes words that could be anything.

@@ -186,3 +186,44 @@ impl ChatModel for Engine {
         cancel.run_until_cancelled(send).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gateway_core::vocab::{Clarity, Message, Phrases, Timestamp};
+    use serde_json::json;
+
+    #[test]
+    fn a_text_is_clear_a_guess_or_none() {
+        let tool = ToolSpec {
+            name: "note.list".into(),
+            input_schema: json!({"type": "object", "properties": {}}),
+            phrases: vec![Phrases { language: "en".into(), templates: vec!["(read|show) [me] my notes".into()] }],
+            ..ToolSpec::default()
+        };
+        let tools: Tools = Arc::new([Arc::new(tool)]);
+        let consider = |text: &str| {
+            let messages = vec![Message::text(Role::User, text)];
+            let (system, language) = (String::new(), "en".to_owned());
+            Engine::new().consider(&Request {
+                system,
+                messages,
+                tools: tools.clone(),
+                now: Timestamp::default(),
+                language,
+                max_tokens: None,
+            })
+        };
+        for (text, expected) in [
+            ("Read my notes.", Clarity::Clear),
+            ("Show me my notes please.", Clarity::Clear),
+            ("Red my notes.", Clarity::Guessed),
+            ("The weather is nice.", Clarity::Unclear),
+        ] {
+            let considered = consider(text).expect("there are words");
+            assert_eq!(considered.clarity, expected, "{text}");
+            assert_eq!(considered.vocabulary, ["read my notes"]);
+        }
+        assert_eq!(consider("..."), None);
+    }
+}

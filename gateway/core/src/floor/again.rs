@@ -1,5 +1,5 @@
 //! A second hearing: where the text of a short request makes no clear command, the sound is decoded once
-//! more with the words of the tools in mind, and the text that makes the better command counts.
+//! more with the words of the tools in mind. Where that text is a clear command, it counts.
 //!
 //! It begins while the pause is still being judged, so that it often costs the wearer nothing. A text that is
 //! clear at first never waits for it, and new speech ends it: then the first text counts.
@@ -23,8 +23,6 @@ const LENGTH_US_MAX: u64 = 9_000_000;
 pub(super) struct Look {
     /// Number of the question that is open, of either kind.
     pub(super) awaited: u16,
-    /// How clear the first text is, once that is known.
-    first: Clarity,
     stage: Stage,
 }
 
@@ -61,7 +59,7 @@ impl Floor {
             return None;
         }
         let request = self.command_in(cx, origin, text)?;
-        let look = Look { awaited: revision.saturating_add(1), first: Clarity::Unclear, stage: Stage::First };
+        let look = Look { awaited: revision.saturating_add(1), stage: Stage::First };
         cx.push(Output::Consider { utterance, revision: look.awaited, text: String::from(request) });
         Some(look)
     }
@@ -88,9 +86,10 @@ impl Floor {
             Stage::First => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                Next::Wait(Look { awaited, first: clarity, stage: Stage::Decoding })
+                Next::Wait(Look { awaited, stage: Stage::Decoding })
             }
-            Stage::Second(text) => Next::Settle((clarity > look.first).then_some(text)),
+            // Recognition leaned towards commands, so that nothing is put right in what came of it.
+            Stage::Second(text) => Next::Settle((clarity == Clarity::Clear).then_some(text)),
             Stage::Decoding => Next::Wait(look),
         };
         self.follow(cx, activity, utterance, next)
@@ -110,7 +109,7 @@ impl Floor {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Consider { utterance, revision: awaited, text: request });
-                Next::Wait(Look { awaited, stage: Stage::Second(text), ..look })
+                Next::Wait(Look { awaited, stage: Stage::Second(text) })
             }
             None => Next::Settle(None),
         };

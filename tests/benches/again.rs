@@ -1,0 +1,174 @@
+//! What a second hearing makes of spoken commands, without the gateway.
+//!
+//! `cargo xtask bench again [--table commands|misheard|unrelated]`
+//!
+//! Sentences are said behind "Hey Mentra," in three synthetic voices, coded as Opus at 24 kbit/s and decoded; where
+//! the first text is no clear command, the sound is decoded again with the vocabulary of the tools, as the
+//! gateway does, and a clear command counts. The tables: the development table of the spoken commands, the
+//! development half of the misheard sentences (`heard.tsv`), and everyday talk, of which nothing may fire.
+
+mod common;
+#[path = "../it/intents/house.rs"]
+#[allow(dead_code)] // the tests use the rest
+mod house;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use audio::asr::normalise::for_commands;
+use audio::asr::{Decoder as Recogniser, Options};
+use audio::codec::{Codec, Decoder, Encoder};
+use chat_models::ChatModel as _;
+use chat_models::intents::{Decision, Engine};
+use common::clips::CLIP_HZ;
+use common::voices::Speaker;
+use gateway_core::vocab::Clarity;
+use serde_json::Value;
+
+const COMMANDS: &str = include_str!("data/commands.tsv");
+const SENTENCES: &str = include_str!("../data/intents/sentences.tsv");
+const HEARD: &str = include_str!("../data/intents/heard.tsv");
+const UNRELATED: &str = include_str!("../data/intents/unrelated.txt");
+/// Everyday sentences, a third for each voice.
+const UNRELATED_SENTENCES: usize = 150;
+const PACKET_SAMPLES: usize = CLIP_HZ as usize / 50;
+/// Silence in front, as the listener's pre-roll leaves it, and behind, as a pause begins.
+const FRONT: usize = CLIP_HZ as usize / 2;
+const BEHIND: usize = CLIP_HZ as usize * 3 / 10;
+
+type Call = (String, Value);
+
+fn main() -> Result<()> {
+    common::calibrate("before")?;
+    let (tools, engine, folder) = (house::tools(), Engine::new(), tempfile::tempdir()?);
+    let phrases: Arc<[String]> = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned).into();
+    let mut recogniser = common::engine()?.decoder()?;
+    let (mut said, mut clear, mut before, mut after, mut fired) = (0, 0, 0, 0, [0; 2]);
+    for (speaker, sentence, expected) in table()? {
+        let sound = coded(&speaker.say(&format!("Hey Mentra, {sentence}"), folder.path())?)?;
+        let first = hear(&mut recogniser, &sound, Options { wake_phrases: phrases.clone(), ..Options::default() })?;
+        let weigh = |text: &str| engine.consider(&house::request(text, &tools));
+        let weighed = weigh(&first);
+        let mut better = first.clone();
+        if weighed.as_ref().is_some_and(|weighed| weighed.clarity == Clarity::Clear) {
+            clear += 1;
+        } else if let Some(weighed) = weighed {
+            let options =
+                Options { wake_phrases: phrases.clone(), vocabulary: weighed.vocabulary.into(), ..Options::default() };
+            let second = hear(&mut recogniser, &sound, options)?;
+            if weigh(&second).is_some_and(|weighed| weighed.clarity == Clarity::Clear) {
+                better = second;
+            }
+        }
+        let decide = |text: &str| match engine.decide(&house::request(text, &tools)) {
+            Decision::Calls(mut calls) if calls.len() == 1 => calls.pop().map(|call| (call.name, call.arguments)),
+            _ => None,
+        };
+        said += 1;
+        let calls = [decide(&first), decide(&better)];
+        before += usize::from(is_right(&expected, &calls[0]));
+        after += usize::from(is_right(&expected, &calls[1]));
+        for (count, call) in fired.iter_mut().zip(&calls) {
+            *count += usize::from(expected.is_none() && call.is_some());
+        }
+        if expected.is_some() && !is_right(&expected, &calls[1]) {
+            println!("  {}: {sentence:?} first {first:?}, then {better:?}: {:?}", speaker.name(), calls[1]);
+        }
+    }
+    println!("{said} said, {clear} clear at first; right at first {before}, with a second hearing {after}");
+    println!("fired at first {}, with a second hearing {}", fired[0], fired[1]);
+    common::calibrate("after")
+}
+
+fn table() -> Result<Vec<(Speaker, String, Option<Call>)>> {
+    let mut expected: HashMap<String, Call> = HashMap::new();
+    for line in COMMANDS.lines().chain(SENTENCES.lines()).filter(|line| !line.starts_with('#')) {
+        if let [sentence, tool, arguments] = line.split('\t').collect::<Vec<_>>()[..]
+            && tool != "-"
+        {
+            expected.insert(sentence.to_owned(), (tool.to_owned(), serde_json::from_str(arguments)?));
+        }
+    }
+    let mut rows = Vec::new();
+    match common::argument("--table").as_deref() {
+        Some("misheard") => {
+            for line in HEARD.lines().filter(|line| !line.starts_with('#')) {
+                let mut cells = line.split('\t');
+                let (voice, sentence) = (cells.next().context("a voice")?, cells.next().context("a sentence")?);
+                let speaker = Speaker::ALL.into_iter().find(|speaker| speaker.name() == voice).context("a speaker")?;
+                if !house::is_held_out(sentence) {
+                    rows.push((speaker, sentence.to_owned(), expected.get(sentence).cloned()));
+                }
+            }
+        }
+        Some("unrelated") => {
+            let talk = everyday();
+            rows.extend(
+                talk.into_iter().zip(Speaker::ALL.into_iter().cycle()).map(|(text, voice)| (voice, text, None)),
+            );
+        }
+        _ => {
+            for line in COMMANDS.lines().filter(|line| !line.starts_with('#')) {
+                let sentence = line.split('\t').next().unwrap_or_default();
+                rows.extend(
+                    Speaker::ALL.map(|speaker| (speaker, sentence.to_owned(), expected.get(sentence).cloned())),
+                );
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Sentences from the patterns of everyday talk; each use of a word list takes its next word.
+fn everyday() -> Vec<String> {
+    let lines = UNRELATED.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let is_list = |line: &str| line.split_once(": ").is_some_and(|(name, _)| !name.contains(' '));
+    let (lists, patterns): (Vec<&str>, Vec<&str>) = lines.partition(|line| is_list(line));
+    let lists: Vec<(&str, Vec<&str>)> = lists
+        .iter()
+        .filter_map(|list| list.split_once(": "))
+        .map(|(name, words)| (name, words.split(", ").collect()))
+        .collect();
+    let mut used = 0;
+    let mut out = Vec::new();
+    for pattern in patterns.iter().cycle().take(UNRELATED_SENTENCES) {
+        let mut text = (*pattern).to_owned();
+        for (name, words) in &lists {
+            while text.contains(&format!("{{{name}}}")) {
+                used += 1;
+                text = text.replacen(&format!("{{{name}}}"), words[used % words.len()], 1);
+            }
+        }
+        out.push(text);
+    }
+    out
+}
+
+/// What stands behind the wake word; empty where it was not heard.
+fn hear(recogniser: &mut Recogniser, sound: &[i16], options: Options) -> Result<String> {
+    let text = recogniser.transcribe(sound, &options)?.text;
+    let behind = text.split_once("Mentra").map_or("", |(_, behind)| behind);
+    Ok(behind.trim_start_matches([',', '.', '!', '?', ':', ' ']).to_owned())
+}
+
+fn coded(clean: &[i16]) -> Result<Vec<i16>> {
+    let mut pcm = vec![0; FRONT];
+    pcm.extend_from_slice(clean);
+    pcm.resize((pcm.len() + BEHIND).next_multiple_of(PACKET_SAMPLES), 0);
+    let mut encoder = Encoder::new(Codec::Opus, CLIP_HZ, 24_000)?;
+    let mut decoder = Decoder::new(Codec::Opus, CLIP_HZ)?;
+    let mut out = Vec::new();
+    for packet in pcm.chunks_exact(PACKET_SAMPLES) {
+        decoder.decode(&encoder.encode(packet)?, &mut out)?;
+    }
+    Ok(out)
+}
+
+fn is_right(expected: &Option<Call>, given: &Option<Call>) -> bool {
+    let plain = |value: &Value| for_commands(&value.to_string()).replace(' ', "");
+    match (expected, given) {
+        (Some((tool, wanted)), Some((name, given))) => tool == name && plain(wanted) == plain(given),
+        _ => false,
+    }
+}
