@@ -40,7 +40,7 @@ async def through_mcp(url, mode, answer):
 
     can = {"elicitation_callback": callback} if ANSWERS[answer] else {}
     async with mcp.Client(url, mode=mode, **can) as client:
-        result = (await client.call_tool("faulty.erase", {})).model_dump(by_alias=True)
+        result = (await client.call_tool("faulty.erase", {})).model_dump(mode="json", by_alias=True)
     tell(client=f"mcp {mode}", answer=answer, asked=asked, error=bool(result["isError"]), said=words(result))
 
 
@@ -95,8 +95,8 @@ async def classes(url, key):
     async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http:
         async with mcp.Client(streamable_http_client(url, http_client=http), mode="legacy") as client:
             tools = (await client.list_tools()).tools
-            result = (await client.call_tool("faulty.leak", {})).model_dump(by_alias=True)
-            tell(tools=[tool.model_dump(by_alias=True) for tool in tools], leaked=result)
+            result = (await client.call_tool("faulty.leak", {})).model_dump(mode="json", by_alias=True)
+            tell(tools=[tool.model_dump(mode="json", by_alias=True) for tool in tools], leaked=result)
 
 
 logging.basicConfig(level=logging.WARNING, stream=sys.stderr)

@@ -219,7 +219,6 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
         let tools = old.tools != new.tools;
         now.offers = offers.clone();
         now.link = Some(link.clone());
-        now.state = State::Up(link.version.to_string());
         drop(now);
         for (changed, news) in [(prompts, News::Prompts), (resources, News::Resources)] {
             if changed {
@@ -231,6 +230,8 @@ fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &R
     if first {
         register(server, offers.tools.values(), registry);
     }
+    // Not before its tools are offered: whoever sees it up may call them.
+    lock(&server.now).state = State::Up(link.version.to_string());
 }
 
 /// Losses of one server that are kept for people: nobody reads more.
