@@ -24,6 +24,8 @@ class Third extends MiniAppServer {
 const app = new Third({ packageName: "com.example.third", apiKey, port: Number(port), cloudApiUrl: gateway });
 
 app.onSession(async (session) => {
+  // 3.x begins as soon as its socket is open: what the gateway says of itself comes right behind.
+  if (!session.capabilities) await new Promise((known) => session.onConnected(known));
   tell("session", session.sessionId, session.userId, session.capabilities?.modelName ?? null);
   tell("permissions", session.permissions.has("microphone"), session.permissions.has("camera"));
   session.onDisconnected((info) => tell("disconnected", info.code ?? null, Boolean(info.permanent)));

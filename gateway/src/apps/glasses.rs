@@ -84,6 +84,11 @@ pub fn missing<'a>(required: &'a [String], glasses: &[&Glasses]) -> Option<&'a s
     required.iter().find(|needed| !glasses.iter().any(|one| one.has(needed))).map(String::as_str)
 }
 
+/// Whether a message is news of the glasses, which came with 2.1.29 of the SDK.
+pub fn is_news(message: &Value) -> bool {
+    matches!(message["type"].as_str(), Some("device_state_update" | "capabilities_update"))
+}
+
 /// All that is known, or what has changed.
 pub fn state_update(fields: Value, full: bool, time: String) -> Value {
     json!({"type": "device_state_update", "state": fields, "fullSnapshot": full, "timestamp": time})

@@ -75,6 +75,8 @@ pub(super) struct Session {
     pub(super) relay: Relay,
     /// Whether the session of 3.x of the SDK is at the other end, which waits for messages that 2.x does not know.
     pub(super) is_third: bool,
+    /// Whether it is 1.x, which takes news of the glasses for an error.
+    is_first: bool,
     /// Refusals that stand in the app's log, and places that were told: each once for a connection.
     told: BTreeSet<String>,
     joined_us: u64,
@@ -100,13 +102,20 @@ pub struct Headers {
     session: String,
     package: String,
     key: String,
+    /// Dialled under the address of 1.x.
+    is_first: bool,
 }
 
 impl Headers {
-    /// Those of a request; what is missing is empty.
-    pub fn of(headers: &HeaderMap) -> Self {
+    /// Those of a request to this path; what is missing is empty.
+    pub fn of(headers: &HeaderMap, path: &str) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        Self { session: text("x-session-id"), package: text("x-package-name"), key: text("x-api-key") }
+        Self {
+            session: text("x-session-id"),
+            package: text("x-package-name"),
+            key: text("x-api-key"),
+            is_first: path == super::PATH_OLD,
+        }
     }
 }
 
@@ -209,12 +218,13 @@ async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers:
         playing: Vec::new(),
         relay: Relay::default(),
         is_third,
+        is_first: headers.is_first,
         told: BTreeSet::new(),
         joined_us: clock::mono_us(),
         second: (0, 0),
     };
     let (ack, state) = session.greeting(again);
-    let sent = send(ws, &ack).await.is_ok() && send(ws, &state).await.is_ok();
+    let sent = send(ws, &ack).await.is_ok() && (session.is_first || send(ws, &state).await.is_ok());
     if !sent {
         return Err(refusal("INTERNAL_ERROR", "the socket went away"));
     }
@@ -287,6 +297,7 @@ impl Session {
             let sent = tokio::select! {
                 () = stop.cancelled() => return End::Restarting,
                 letter = mail.recv() => match letter {
+                    Some(ToApp::Json(message)) if self.is_first && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
                     Some(ToApp::Close) => return End::Stopped,
                     Some(ToApp::Drop) | None => return End::Dropped,

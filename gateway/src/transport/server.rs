@@ -295,7 +295,7 @@ fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
         Ok(key) => key,
         Err(reply) => return *reply,
     };
-    let headers = apps::socket::Headers::of(request.headers());
+    let headers = apps::socket::Headers::of(request.headers(), request.uri().path());
     let upgraded = hyper::upgrade::on(&mut request);
     spawn("app", async move {
         match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {

@@ -380,6 +380,13 @@ impl Socket {
         self.of_type("pong").await;
     }
 
+    /// As [`Self::settled`]; no message of this type comes before.
+    pub async fn settled_without(&mut self, kind: &str) {
+        self.send(json!({"type": "ping"})).await;
+        let found = self.find("pong", |message| message["type"] == "pong" || message["type"] == kind).await;
+        assert_eq!(found["type"], "pong", "{found}");
+    }
+
     /// As the SDK closes after a stop.
     pub async fn close(mut self) {
         drop(self.ws.close(None).await);

@@ -34,6 +34,10 @@ async fn an_app_that_knows_only_the_names_of_the_first_sdk_runs() {
     assert!(refusal["message"].as_str().unwrap().starts_with("notification_dismissed"), "{refusal}");
     stage.glasses.press(ButtonId::Main, ButtonAction::Press).await.unwrap();
     assert_eq!(socket.stream("button_press").await["data"]["pressType"], "short");
+    // News of the glasses would be an error to it: it gets none.
+    stage.glasses.battery(55).await.unwrap();
+    socket.subscribe(&["glasses_battery_update"]).await;
+    socket.settled_without("device_state_update").await;
     let layout = json!({"layoutType": "text_wall", "text": "From the first"});
     socket.send(json!({"type": "display_event", "packageName": PACKAGE, "view": "main", "layout": layout})).await;
     let drawn = |event: &firmware_sim::Event| matches!(&event.seen, Seen::Display { text, .. } if text.contains("From the first"));

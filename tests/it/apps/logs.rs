@@ -22,9 +22,9 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
     let mut socket = Socket::dial(&request, PACKAGE).await;
     assert_eq!(starting.await.unwrap(), Ok(true));
 
-    socket.subscribe(&["audio_chunk", "translation:es-ES-to-en-US"]).await;
+    socket.subscribe(&["audio_chunk", "video"]).await;
     socket.of_type("permission_error").await;
-    socket.subscribe(&["audio_chunk", "translation:es-ES-to-en-US", "button_press"]).await;
+    socket.subscribe(&["audio_chunk", "video", "button_press"]).await;
     socket.send(json!({"type": "display_event", "layout": {"layoutType": "hologram"}})).await;
     socket.send(json!({"type": "rtmp_stream_request", "rtmpUrl": "rtmp://live.example/app/stream-s3cret"})).await;
     let photo = json!({"type": "photo_request", "requestId": "p1", "authToken": "t0ken"});
@@ -59,7 +59,7 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
     ];
     assert_eq!(kinds, wanted, "{logs:#?}");
     assert!(logs[0].request.contains("session_request") && logs[1].message.contains("INVALID_API_KEY"), "{logs:#?}");
-    assert!(logs[3].request.contains("translation:es-ES-to-en-US") && logs[4].request.contains("hologram"));
+    assert!(logs[3].request.contains("video") && logs[4].request.contains("hologram"));
     assert!(logs[6].request.contains("127.0.0.1:9/steal") && logs[8].request.contains("p1"), "{logs:#?}");
     let all = format!("{logs:?}");
     for secret in [KEY, "wr0ng-key", "stream-s3cret", "t0ken", "sign4ture"] {

@@ -140,7 +140,7 @@ impl NodeApp {
         .to_string()
     }
 
-    pub(super) async fn install(&self, data: &Path) {
+    async fn install(&self, data: &Path) {
         super::install(data, self.manifest(), format!("http://127.0.0.1:{}", self.port), KEY).await;
     }
 }

@@ -103,6 +103,7 @@ async fn an_app_on_the_third_sdk_is_served() {
     let heard = app.told("heard").await;
     assert!(heard[1].as_str().is_some_and(|text| text.to_lowercase().contains("mountains")), "{heard}");
 
+    assert_eq!(app.count("error"), 0, "{:#?}", app.seen);
     // A gateway that was killed and comes back is a reconnect and no more.
     gateway.kill().await;
     let gateway = Process::start_at(&data, port).await;
@@ -114,6 +115,6 @@ async fn an_app_on_the_third_sdk_is_served() {
     super::stop(&data, PACKAGE).await;
     let stop = app.told("stop").await;
     assert_eq!((&stop[1], &stop[2]), (&json!(USER), &json!("user_disabled")));
-    assert_eq!((app.count("session"), app.count("error")), (1, 0), "{:#?}", app.seen);
+    assert_eq!(app.count("session"), 1, "{:#?}", app.seen);
     gateway.kill().await;
 }
