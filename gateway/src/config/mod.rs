@@ -48,6 +48,8 @@ pub struct Checked {
     pub apply_tools_now: bool,
     /// Which tools a model is offered.
     pub router: tools::router::Config,
+    /// A cheap model that chooses them, where one does.
+    pub router_model: Option<Model>,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Recognition threads.
@@ -207,6 +209,8 @@ impl Problems<'_> {
             picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
+        let router_model =
+            raw.router.model.as_ref().and_then(|model| self.model(model)).filter(|model| *model != Model::Offline);
         let ranks = self.ranks(&raw);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
@@ -243,6 +247,7 @@ impl Problems<'_> {
             ranks: ranks?,
             apply_tools_now: raw.assistant.apply_tools_now,
             router,
+            router_model,
             conversation,
             asr_workers,
             end_of_turn: raw.hearing.end_of_turn,

@@ -76,6 +76,7 @@ pub(super) struct Assistant {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Router {
     pub(super) tools: Spanned<usize>,
+    pub(super) model: Option<Model>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -179,7 +180,7 @@ impl Default for Model {
 
 impl Default for Router {
     fn default() -> Self {
-        Self { tools: unwritten(tools::router::Config::default().picked_max) }
+        Self { tools: unwritten(tools::router::Config::default().picked_max), model: None }
     }
 }
 
