@@ -1,5 +1,7 @@
 //! Which letters are marks: of emphasis, of links, of tags; and what nobody can say.
 
+/// Characters that wait at most for the end of a link, a tag or a row; more is no mark.
+pub(super) const WAITING_CHARS_MAX: usize = 400;
 /// What a line may begin with before its first word.
 pub(super) const LINE_MARKS: &str = " \t#>-*+•=_~`|:[]xX";
 /// Tags that models write into markdown.

@@ -11,10 +11,8 @@ use alloc::{
     vec::Vec,
 };
 
-use super::marks::{ENTITIES, LINE_MARKS, TAGS, closing, is_mark, is_silent};
+use super::marks::{ENTITIES, LINE_MARKS, TAGS, WAITING_CHARS_MAX, closing, is_mark, is_silent};
 
-/// Characters that wait at most for the end of a link, a tag or a row; more is no mark.
-const WAITING_CHARS_MAX: usize = 400;
 /// A stretch of clean text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
