@@ -43,6 +43,7 @@ use crate::{
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
+    models::Choosing,
     ranks::{self, Ranks},
     roster::Roster,
     store::Store,
@@ -98,7 +99,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = ranks::set_up(&config.ranks, &models::Choosing::new(config.router, config.router_model.as_ref())?)?;
+    let models = ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)?;
     let roster = Arc::new(Roster::default());
     let users = Arc::new(Users::new(store.clone(), roster.clone(), user_config(&config), summariser(&config, &models)));
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
