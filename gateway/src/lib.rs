@@ -1,6 +1,7 @@
 //! The shell: config, transports, device tasks, effects, store, control socket. It holds no policy.
 
 pub mod apps;
+mod chooser;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use chat_models::ChatModel;
-use tools::router::Router;
 
 use crate::{config, models};
 
@@ -15,9 +14,9 @@ pub type Ranks = Arc<[Arc<dyn ChatModel>]>;
 ///
 /// # Errors
 /// A key cannot be read, or an address is wrong.
-pub(crate) fn set_up(ranks: &config::Ranks, router: &Arc<Router>) -> Result<Ranks> {
+pub(crate) fn set_up(ranks: &config::Ranks, choosing: &models::Choosing) -> Result<Ranks> {
     let model = |(rank, model)| {
-        models::chat_model(model, router).with_context(|| match rank {
+        models::chat_model(model, choosing).with_context(|| match rank {
             0 => "`[model]`".to_owned(),
             rank => format!("`[[fallback]]` number {rank}"),
         })

@@ -12,16 +12,19 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::router::{Router, Said};
 
+use crate::chooser::Chooser;
+
 /// A model behind a router.
 pub(crate) struct Routed {
     model: Arc<dyn ChatModel>,
     router: Arc<Router>,
+    chooser: Option<Arc<Chooser>>,
 }
 
 impl Routed {
     /// In front of this model.
-    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>) -> Self {
-        Self { model, router }
+    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>, chooser: Option<Arc<Chooser>>) -> Self {
+        Self { model, router, chooser }
     }
 }
 
@@ -40,7 +43,11 @@ impl ChatModel for Routed {
     }
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        let choice = self.router.choose(&request.tools, &Said::of(&request.messages), self.model.tools_max());
+        let (said, tools_max) = (Said::of(&request.messages), self.model.tools_max());
+        let choice = match &self.chooser {
+            Some(chooser) => chooser.choose(&self.router, &request.tools, &said, tools_max).await,
+            None => self.router.choose(&request.tools, &said, tools_max),
+        };
         let (all, chosen) = (request.tools.len(), choice.tools.len());
         tracing::debug!(model = self.model.name(), all, chosen, reason = ?choice.reason, "tools chosen");
         request.tools = choice.tools;
@@ -83,7 +90,7 @@ mod tests {
         let mut tools: Vec<_> = (0..40).map(|number| named(format!("x.{number:02}"), "Does a thing.")).collect();
         tools.push(named("zoo.feed".into(), "Feeds the penguins."));
         let witness = Arc::new(Witness::default());
-        let routed = Routed::new(witness.clone(), Arc::new(Router::default()));
+        let routed = Routed::new(witness.clone(), Arc::new(Router::default()), None);
         for said in ["Feed the penguins, please", "Good evening"] {
             let request = Request {
                 system: String::new(),

@@ -25,7 +25,6 @@ use tools::{
     memory::Memory,
     ports::{Ports, Style},
     registry::{Registry, Source},
-    router::Router,
 };
 
 use crate::{
@@ -48,6 +47,7 @@ use crate::{
     gate::Gate,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
+    models::Choosing,
     ranks::{self, Ranks},
     roster::Roster,
     skills::Folders,
@@ -105,7 +105,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = ranks::set_up(&config.ranks, &Arc::new(Router::new(config.router)))?;
+    let models = ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)?;
     let roster = Arc::new(Roster::default());
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);

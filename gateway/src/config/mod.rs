@@ -50,6 +50,8 @@ pub struct Checked {
     pub apply_tools_now: bool,
     /// Which tools a model is offered.
     pub router: tools::router::Config,
+    /// A cheap model that chooses them, where one does.
+    pub router_model: Option<Model>,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Settings of every user.
@@ -223,6 +225,8 @@ impl Problems<'_> {
             picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
+        let router_model =
+            raw.router.model.as_ref().and_then(|model| self.model(model)).filter(|model| *model != Model::Offline);
         let personality = self.personality(&raw.assistant.personality);
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
@@ -261,6 +265,7 @@ impl Problems<'_> {
             ranks: ranks?,
             apply_tools_now: raw.assistant.apply_tools_now,
             router,
+            router_model,
             conversation,
             user,
             personality,

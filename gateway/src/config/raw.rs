@@ -80,6 +80,7 @@ pub(super) struct Assistant {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Router {
     pub(super) tools: Spanned<usize>,
+    pub(super) model: Option<Model>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -218,7 +219,7 @@ impl Default for Assistant {
 
 impl Default for Router {
     fn default() -> Self {
-        Self { tools: unwritten(tools::router::Config::default().picked_max) }
+        Self { tools: unwritten(tools::router::Config::default().picked_max), model: None }
     }
 }
 

@@ -176,7 +176,7 @@ struct Glasses {
 impl Glasses {
     /// Until the answer is complete, the client gone or the session over.
     async fn run(mut self, read: impl AsyncBufRead + Unpin, mut write: OwnedWriteHalf, text: &str) -> Result<()> {
-        self.send(Up::TextInput(up::TextInput { text })).await?;
+        let mut asked = false;
         let mut read = read.take(REPLIES_BYTES_MAX);
         let mut line = Vec::new();
         loop {
@@ -187,6 +187,13 @@ impl Glasses {
                         return say(&mut write, &Answer::Asked { event: Event::Ended { message } }).await;
                     };
                     for event in self.seen(&frame).await? {
+                        // The first state is that of a session that has just opened; the next one that is no work is
+                        // the end of the answer.
+                        if event == Event::Done && !asked {
+                            asked = true;
+                            self.send(Up::TextInput(up::TextInput { text })).await?;
+                            continue;
+                        }
                         let last = matches!(event, Event::Done | Event::Ended { .. });
                         say(&mut write, &Answer::Asked { event }).await?;
                         if last {

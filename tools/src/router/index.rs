@@ -26,11 +26,14 @@ const TERMS_MAX: usize = 64;
 /// Values in a schema that are read.
 const SCHEMA_VALUES_MAX: usize = 512;
 
+/// Tools with a term, each with what the term says for it.
+type Postings = Vec<(u32, f32)>;
+
 /// Tools by the words that speak for them.
 pub struct Index {
     tools: usize,
     /// Sorted by term, for the search by beginnings.
-    terms: Vec<(Box<str>, Vec<(u32, f32)>)>,
+    terms: Vec<(Box<str>, Postings)>,
     /// Groups of words that stand for one another.
     groups: Vec<Vec<String>>,
 }
@@ -77,7 +80,7 @@ impl Index {
                 (term.into_boxed_str(), postings.into_iter().map(score).collect())
             })
             .collect();
-        sorted.sort_by(|(a, _): &(Box<str>, Vec<_>), (b, _)| a.cmp(b));
+        sorted.sort_by(|(a, _): &(Box<str>, Postings), (b, _)| a.cmp(b));
         let groups = GROUPS.iter().map(|group| terms::of(group)).collect();
         Self { tools: tools.len(), terms: sorted, groups }
     }

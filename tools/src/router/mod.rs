@@ -119,11 +119,23 @@ impl Router {
         if routed <= self.config.picked_max && tools.len() <= tools_max {
             return Choice { tools: Arc::clone(tools), reason: Reason::Few };
         }
+        let ranked = self.rank(tools, said);
+        self.assemble(tools, said, &ranked, self.is_sure(&ranked), tools_max)
+    }
+
+    /// Routed tools that are offered at most.
+    pub fn picked_max(&self) -> usize {
+        self.config.picked_max
+    }
+
+    /// Places in the list that the words speak for, best first. Where those of now say nothing, those before count.
+    pub fn rank(&self, tools: &Specs, said: &Said) -> Vec<(usize, f32)> {
         let ranked = self.index(tools).rank(&said.now);
-        let least = self.config.score_min;
-        let sure = |ranked: &[(usize, f32)]| ranked.first().is_some_and(|(_, score)| *score >= least);
-        let ranked = if sure(&ranked) { ranked } else { self.with_earlier(tools, said, ranked) };
-        self.assemble(tools, said, &ranked, sure(&ranked), tools_max)
+        if self.is_sure(&ranked) { ranked } else { self.with_earlier(tools, said, ranked) }
+    }
+
+    fn is_sure(&self, ranked: &[(usize, f32)]) -> bool {
+        ranked.first().is_some_and(|(_, score)| *score >= self.config.score_min)
     }
 
     /// The ranking, with what was said before added to it.

@@ -1,6 +1,7 @@
 //! Answers on their way to ear and eye: one thing is said at a time.
 
 mod display;
+mod marks;
 mod markup;
 mod playout;
 mod sentences;

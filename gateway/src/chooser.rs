@@ -1,0 +1,197 @@
+//! A cheap model that chooses tools, where one is configured (`router.model`): it is told their names and what they do,
+//! and names those that fit. It has a deadline; when it fails, all tools are offered.
+
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+use chat_models::{ChatModel, Request};
+use gateway_core::vocab::{Message, ModelEvent, Role};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tools::{
+    registry::Specs,
+    router::{Choice, Router, Said},
+};
+
+use crate::clock;
+
+/// How long it may take: the wearer waits for it, in front of every answer.
+const WAIT_MS_MAX: u64 = 1_500;
+/// Tools that it is told of: those that the words speak for most. Each is some 20 tokens.
+const CATALOGUE_MAX: usize = 200;
+/// Characters of a description: the first sentence is what counts.
+const DESCRIPTION_CHARS_MAX: usize = 120;
+/// Tokens of its answer: a dozen names.
+const TOKENS_MAX: u32 = 200;
+/// Bytes of its answer that are read.
+const ANSWER_BYTES_MAX: usize = 8 * 1024;
+/// Events that may wait.
+const EVENTS_MAX: usize = 16;
+
+const INSTRUCTIONS: &str = "You choose tools for an assistant. Given the tools and what the user says, answer with a JSON array of \
+    the names of all tools that might help, most useful first, and nothing else; an empty array where none does. When in doubt, \
+    include the tool.";
+
+/// A model that chooses.
+pub(crate) struct Chooser {
+    model: Arc<dyn ChatModel>,
+    wait: Duration,
+}
+
+impl Chooser {
+    /// This model, with the deadline.
+    pub(crate) fn new(model: Arc<dyn ChatModel>) -> Self {
+        Self { model, wait: Duration::from_millis(WAIT_MS_MAX) }
+    }
+
+    /// The tools to offer, at most `tools_max`.
+    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+        let routed = tools.iter().filter(|tool| !tool.flags.always).count();
+        if routed <= router.picked_max() {
+            return router.choose(tools, said, tools_max);
+        }
+        // In the order of their relevance: what is beyond the catalogue is what fits least.
+        let ranked = router.rank(tools, said);
+        let answer = timeout(self.wait, self.ask(&catalogue(tools, &ranked), said)).await;
+        match answer.ok().flatten().and_then(|answer| names(&answer)) {
+            Some(names) => {
+                let place = |name: &String| tools.binary_search_by(|tool| tool.name.cmp(name)).ok();
+                let chosen: Vec<_> = names.iter().filter_map(place).map(|at| (at, 1.0)).collect();
+                router.assemble(tools, said, &chosen, true, tools_max)
+            }
+            None => {
+                tracing::debug!(model = self.model.name(), "no choice: all are offered");
+                router.assemble(tools, said, &ranked, false, tools_max)
+            }
+        }
+    }
+
+    async fn ask(&self, catalogue: &str, said: &Said) -> Option<String> {
+        let mut question = format!("Tools:\n{catalogue}\n");
+        if !said.before.is_empty() {
+            question.push_str(&format!("Before, the user said: {:?}\n", said.before));
+        }
+        question.push_str(&format!("The user says: {:?}", said.now));
+        let request = Request {
+            system: INSTRUCTIONS.to_owned(),
+            messages: vec![Message::text(Role::User, question)],
+            tools: Arc::new([]),
+            now: clock::now(),
+            language: "en".to_owned(),
+            max_tokens: Some(TOKENS_MAX),
+        };
+        let (events, mut received) = mpsc::channel(EVENTS_MAX);
+        let cancel = CancellationToken::new();
+        // Whoever stops waiting stops the request, too.
+        let _stops = cancel.clone().drop_guard();
+        let reading = async {
+            let mut text = String::new();
+            while let Some(event) = received.recv().await {
+                match event {
+                    ModelEvent::Text(more) if text.len() + more.len() <= ANSWER_BYTES_MAX => text.push_str(&more),
+                    ModelEvent::Done { .. } => return Some(text),
+                    ModelEvent::Text(_) | ModelEvent::Failed { .. } => return None,
+                    ModelEvent::Thinking { .. } | ModelEvent::ToolCall(_) => {}
+                }
+            }
+            None
+        };
+        let asking = self.model.stream(request, events, cancel);
+        tokio::join!(asking, reading).1
+    }
+}
+
+/// A line for each tool, the most relevant ones first.
+fn catalogue(tools: &Specs, ranked: &[(usize, f32)]) -> String {
+    let mut order: Vec<usize> = ranked.iter().map(|(at, _)| *at).collect();
+    let mut listed = vec![false; tools.len()];
+    order.iter().for_each(|at| listed[*at] = true);
+    order.extend((0..tools.len()).filter(|at| !listed[*at]));
+    let mut out = String::new();
+    let routed = order.into_iter().filter_map(|at| tools.get(at)).filter(|tool| !tool.flags.always);
+    for tool in routed.take(CATALOGUE_MAX) {
+        let first: String =
+            tool.description.lines().next().unwrap_or_default().chars().take(DESCRIPTION_CHARS_MAX).collect();
+        // Writing to a string cannot fail.
+        let _written = writeln!(out, "- {}: {first}", tool.name);
+    }
+    out
+}
+
+/// The names in an answer; `None` where it holds no list of names.
+fn names(answer: &str) -> Option<Vec<String>> {
+    let list = answer.get(answer.find('[')?..=answer.rfind(']')?)?;
+    serde_json::from_str(list).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use gateway_core::vocab::{FailureKind, StopReason, ToolFlags, ToolSpec, Usage};
+    use tools::router::Reason;
+
+    use super::*;
+
+    /// Answers this, or fails, or never answers.
+    enum Fake {
+        Answers(&'static str),
+        Fails,
+        Hangs,
+    }
+
+    #[async_trait]
+    impl ChatModel for Fake {
+        fn name(&self) -> &str {
+            "fake"
+        }
+
+        async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
+            let told = request.messages[0].plain_text();
+            assert!(told.contains("- x.07: Does thing 7.") && told.ends_with("The user says: \"Go\""), "{told}");
+            assert!(!told.contains("clock"), "what is always on is no question");
+            let event = match self {
+                Self::Answers(text) => {
+                    events.send(ModelEvent::Text((*text).to_owned())).await.unwrap();
+                    ModelEvent::Done { stop: StopReason::End, usage: Usage::default() }
+                }
+                Self::Fails => ModelEvent::Failed { kind: FailureKind::Transient, message: String::new() },
+                Self::Hangs => return cancel.cancelled().await,
+            };
+            drop(events.send(event).await);
+        }
+    }
+
+    fn tools() -> Specs {
+        let flags = ToolFlags { always: true, ..ToolFlags::default() };
+        let mut tools = vec![ToolSpec { name: "clock".into(), flags, ..ToolSpec::default() }];
+        tools.extend((0..40).map(|number| ToolSpec {
+            name: format!("x.{number:02}"),
+            description: format!("Does thing {number}.\nMore."),
+            ..ToolSpec::default()
+        }));
+        tools.into_iter().map(Arc::new).collect()
+    }
+
+    async fn chosen(fake: Fake) -> (Reason, Vec<String>) {
+        let wait = if matches!(fake, Fake::Hangs) { Duration::ZERO } else { Duration::from_secs(60) };
+        let chooser = Chooser { model: Arc::new(fake), wait };
+        let said = Said { now: "Go".into(), ..Said::default() };
+        let choice = chooser.choose(&Router::default(), &tools(), &said, 20).await;
+        (choice.reason, choice.tools.iter().map(|tool| tool.name.clone()).collect())
+    }
+
+    #[tokio::test]
+    async fn what_the_model_names_is_offered() {
+        let (reason, names) = chosen(Fake::Answers("Sure: [\"x.07\", \"nothing\", \"x.02\"]")).await;
+        assert_eq!((reason, names), (Reason::Words, vec!["clock".into(), "x.07".into(), "x.02".into()]));
+        let (_, names) = chosen(Fake::Answers("[]")).await;
+        assert_eq!(names, ["clock"]);
+    }
+
+    #[tokio::test]
+    async fn when_it_fails_all_are_offered() {
+        for fake in [Fake::Answers("none of them"), Fake::Answers("[1]"), Fake::Fails, Fake::Hangs] {
+            let (reason, names) = chosen(fake).await;
+            assert_eq!((reason, names.len()), (Reason::Doubt, 20));
+        }
+    }
+}
