@@ -95,6 +95,11 @@ async fn a_conversation_goes_on_on_other_glasses_and_the_model_is_told_what_matt
         ask(&mut one, command).await;
     }
     ask(&mut one, "Does the sea freeze?").await;
+    // A turn is kept when it is over, which is a moment after it was heard.
+    let kept = async {
+        while !run(&data, &["conversations", "search", "sea freeze"]).await.contains("Does the sea freeze?") {}
+    };
+    tokio::time::timeout(WAIT, kept).await.expect("it is kept");
     gateway.kill().await;
 
     let gateway = Process::start(&data, &settings, &[]).await;
@@ -148,7 +153,8 @@ fn count(folder: &Path, word: &str) -> usize {
             found += count(&path, word);
         } else if meta.is_file() {
             let bytes = fs::read(&path).expect("its bytes").to_ascii_lowercase();
-            found += bytes.windows(word.len()).filter(|window| *window == word.as_bytes()).count();
+            // What is no text becomes a mark; the words are plain ASCII.
+            found += String::from_utf8_lossy(&bytes).matches(word).count();
         }
     }
     found
@@ -225,7 +231,7 @@ async fn an_erasure_that_is_killed_in_the_middle_is_finished_at_the_next_start()
     assert!(gateway.terminate().await.0.success());
     // Another user has so much that the copy takes a while.
     let store = Store::open(&data.join("store"), 1024).expect("the store opens");
-    for _ in 0..400 {
+    for _ in 0..200 {
         let note = NoteRecord { text: "x".repeat(256 * 1024), created_wall_ms: 0 };
         store.write(Write::AddNote { user: "other".to_owned(), note }).await.expect("a note");
     }
@@ -251,5 +257,5 @@ async fn an_erasure_that_is_killed_in_the_middle_is_finished_at_the_next_start()
     assert!(!record.exists() && !data.join("store.new").exists());
     assert!(gateway.terminate().await.0.success());
     let store = Store::open(&data.join("store"), 1024).expect("the store opens");
-    assert_eq!(store.disk().notes("other", 1_000, |_| true).expect("notes").len(), 400);
+    assert_eq!(store.disk().notes("other", 1_000, |_| true).expect("notes").len(), 200);
 }
