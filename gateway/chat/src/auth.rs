@@ -4,8 +4,8 @@ use std::{fmt, io, path::Path};
 
 use thiserror::Error;
 
-/// Longest key in bytes; a file that holds more is not a key.
-const KEY_BYTES_MAX: usize = 4096;
+/// Longest key or token in bytes; a file that holds more is none. Tokens that carry claims are the longest.
+const KEY_BYTES_MAX: usize = 16 * 1024;
 
 /// Why there is no key.
 #[derive(Debug, Error)]

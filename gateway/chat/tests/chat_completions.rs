@@ -32,6 +32,9 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-planted-0123456789";
 
+/// `timer.set` beside a `timer_set`: told apart by a hash.
+const DOTTED: &str = "timer_set_1932e4";
+
 fn conversation() -> Request {
     let tools = [
         tool("timer.set", json!({"seconds": {"type": "integer"}}), &["seconds"], &[]),
@@ -69,19 +72,19 @@ fn a_request_is_rendered_as_the_api_has_it() {
             json!({"role": "user", "content": "Set a timer"}),
             json!({"role": "assistant", "content": "Well.", "tool_calls": [
                 {"id": "c1", "type": "function",
-                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+                    "function": {"name": DOTTED, "arguments": "{\"seconds\":5}"}},
                 {"id": "c2", "type": "function",
-                    "function": {"name": "timer_set", "arguments": "{\"seconds\":5}"}},
+                    "function": {"name": DOTTED, "arguments": "{\"seconds\":5}"}},
             ]}),
             json!({"role": "tool", "tool_call_id": "c1", "content": "Timer set."}),
             json!({"role": "tool", "tool_call_id": "c2", "content":
                 "{\"error\":{\"code\":\"TIMEOUT\",\"message\":\"late\",\"retryable\":true}}"}),
         ]
     );
-    assert_eq!(body["tools"][0]["function"]["name"], "timer_set");
-    assert_eq!(body["tools"][1]["function"]["name"], "timer_set_2");
+    assert_eq!(body["tools"][0]["function"]["name"], DOTTED);
+    assert_eq!(body["tools"][1]["function"]["name"], "timer_set");
     assert_eq!(body["tools"][0]["function"]["parameters"]["required"], json!(["seconds"]));
-    assert_eq!(names.tool("timer_set_2"), Some("timer_set"));
+    assert_eq!(names.tool("timer_set"), Some("timer_set"));
     let none = render(&request("x", &Arc::from([])), &Options::new("m")).0;
     assert_eq!(none.get("tools"), None);
 }
@@ -123,9 +126,9 @@ fn call_answer() -> String {
         delta(json!({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]}))
     };
     let chunks = [
-        call(0, "c1", "timer_set", ""),
+        call(0, "c1", DOTTED, ""),
         piece(0, "{\"sec"),
-        call(1, "", "timer_set_2", ""),
+        call(1, "", "timer_set", ""),
         piece(0, "onds\": 5}"),
         stop("tool_calls"),
     ];

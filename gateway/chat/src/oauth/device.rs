@@ -1,0 +1,108 @@
+//! Logging in on another device: a short code is typed on a page. RFC 8628.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::keyring::Token;
+
+use super::{
+    Flow, OAuthError,
+    exchange::{self, Failed},
+};
+
+const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// How often to ask where the server does not say.
+const INTERVAL_DEFAULT: f64 = 5.0;
+/// What the server may want; less would be a hammer, more would let the wearer wait.
+const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=60.0;
+/// How much slower after a `slow_down`.
+const SLOWER: Duration = Duration::from_secs(5);
+/// Longest time that a wearer is waited for, whatever the server grants.
+const WAIT_S_MAX: f64 = 1800.0;
+
+/// What the wearer has to be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DevicePrompt {
+    /// The page.
+    pub url: String,
+    /// What to type there.
+    pub code: String,
+}
+
+/// A login that waits for the wearer.
+pub struct Device<'a> {
+    flow: &'a Flow,
+    client: reqwest::Client,
+    granted: Granted,
+    until: Instant,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    device_code: String,
+    user_code: String,
+    #[serde(alias = "verification_url")]
+    verification_uri: String,
+    #[serde(default)]
+    verification_uri_complete: Option<String>,
+    #[serde(default)]
+    expires_in: Option<f64>,
+    #[serde(default)]
+    interval: Option<f64>,
+}
+
+impl<'a> Device<'a> {
+    /// Asks for a code.
+    ///
+    /// # Errors
+    /// The configuration lacks something, or the server gives none.
+    pub async fn start(flow: &'a Flow) -> Result<Self, OAuthError> {
+        let url = flow.device_url.as_deref().ok_or(OAuthError::Missing("device_url"))?;
+        let client = exchange::client()?;
+        let scope = flow.scopes.join(" ");
+        let mut fields = vec![("client_id", flow.client_id.as_str())];
+        if !scope.is_empty() {
+            fields.push(("scope", &scope));
+        }
+        let granted: Granted = exchange::post(&client, url, "device_url", &fields, flow.json).await?;
+        let seconds = granted.expires_in.unwrap_or(WAIT_S_MAX).clamp(0.0, WAIT_S_MAX);
+        let until = Instant::now() + Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        Ok(Self { flow, client, granted, until })
+    }
+
+    /// What to show; the page already knows the code where the server has such an address.
+    pub fn prompt(&self) -> DevicePrompt {
+        let shown = |text: &str| text.chars().filter(|c| !c.is_control()).take(512).collect();
+        let url = self.granted.verification_uri_complete.as_deref().unwrap_or(&self.granted.verification_uri);
+        DevicePrompt { url: shown(url), code: shown(&self.granted.user_code) }
+    }
+
+    /// Asks until the wearer has agreed.
+    ///
+    /// # Errors
+    /// The wearer refused or was too late, or the server breaks.
+    pub async fn wait(self) -> Result<Token, OAuthError> {
+        let seconds = self.granted.interval.unwrap_or(INTERVAL_DEFAULT);
+        let seconds = if seconds.is_finite() { seconds } else { INTERVAL_DEFAULT };
+        let seconds = seconds.clamp(*INTERVAL_S.start(), *INTERVAL_S.end());
+        let mut interval = Duration::try_from_secs_f64(seconds).unwrap_or(SLOWER);
+        let fields = [("grant_type", GRANT), ("device_code", self.granted.device_code.as_str())];
+        loop {
+            tokio::select! {
+                () = sleep_until(self.until) => return Err(OAuthError::TimedOut),
+                () = sleep(interval) => {}
+            }
+            match exchange::token(&self.client, self.flow, &fields, None).await {
+                Ok(token) => return Ok(token),
+                Err(Failed::Code(code, _)) if code == "authorization_pending" => {}
+                Err(Failed::Code(code, _)) if code == "slow_down" => interval += SLOWER,
+                Err(Failed::Code(code, _)) if code == "expired_token" => return Err(OAuthError::TimedOut),
+                // A network that comes back within the time is no reason to begin anew.
+                Err(Failed::Other(error)) if error.is_transient() => {}
+                Err(failed) => return Err(failed.into()),
+            }
+        }
+    }
+}
