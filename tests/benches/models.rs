@@ -1,11 +1,11 @@
-//! What the gateway adds to a model: from the final transcript to the request on the wire, from the first token on the
-//! wire to the first text for the display and the first speech; beside a Python agent on the same server.
+//! What the gateway adds to a model: from the wearer's words to the request on the wire, from the first token on the wire
+//! to the first text for the display and the first speech; beside a Python agent on the same server.
 //!
 //! `cargo xtask bench models [--rounds N] [--tools N] [--no-python]`
 //!
 //! The server is in this process and answers at once, a word at a time, over a connection that is kept. A request is on
-//! the wire when its first bytes are read there; a token, right before it is written. The wearer's words are typed, so
-//! that no recogniser is in between. The Python agent (pydantic-ai) has no wearer: its time begins where it is asked
+//! the wire when its first bytes are read there; a token, right before it is written. The wearer's words are typed at the
+//! simulated glasses, so that no recogniser is in between, but the way from the glasses to the gateway is. The Python agent (pydantic-ai) has no wearer: its time begins where it is asked
 //! and ends where it is handed the first text.
 
 #[path = "../it/cache.rs"]
@@ -169,6 +169,7 @@ async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
     for round in 0..rounds + WARM_UP {
         let known = house.turns(&glasses).len();
         glasses.forget();
+        let typed = clock::mono_us();
         glasses.text("Tell me something nice.").await?;
         anyhow::ensure!(until(TURN_MAX, || house.turns(&glasses).len() > known).await, "no answer in time");
         let turn = house.turns(&glasses).pop().context("a turn")?;
@@ -179,7 +180,7 @@ async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
             continue;
         }
         let since = |later: Option<u64>, earlier: u64| later.map(|later| later as i64 - earlier as i64);
-        asked.extend(since(Some(served.request.1), turn.final_us.unwrap_or_default()));
+        asked.extend(since(Some(served.request.1), turn.final_us.unwrap_or(typed)));
         shown.extend(since(turn.first_display_us, served.first_token.1));
         spoken.extend(
             turn.first_frame_us
@@ -188,7 +189,7 @@ async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
         );
     }
     println!("gateway, {tools} tools besides its own, {bytes} bytes a request:");
-    row("final transcript -> request on the wire", asked);
+    row("typed at the glasses -> request on the wire", asked);
     row("first token on the wire -> first display text", shown);
     row("first clause -> first speech frame, less synthesis", spoken);
     glasses.goodbye().await;

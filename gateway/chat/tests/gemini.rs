@@ -80,10 +80,10 @@ fn a_request_is_rendered_as_the_api_has_it() {
         body["tools"],
         json!([{"functionDeclarations": [
             {"name": "timer.set", "description": "The tool timer.set.", "parameters": {
-                "type": "object",
+                "type": "OBJECT",
                 "properties": {
-                    "labels": {"type": "string", "description": "a JSON object, as text"},
-                    "seconds": {"type": "integer"},
+                    "labels": {"type": "STRING", "description": "a JSON object, as text"},
+                    "seconds": {"type": "INTEGER"},
                 },
                 "required": ["seconds"]}},
             {"name": "stop", "description": "The tool stop."},

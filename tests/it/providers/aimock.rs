@@ -1,7 +1,7 @@
 //! `@copilotkit/aimock` as a process of its own.
 //!
 //! It is not the services. What it has otherwise, gateway/chat/tests/streams repeats as the providers document it:
-//! - Responses: no `sequence_number`, and reasoning without `encrypted_content`.
+//! - Responses: no `sequence_number`, and one `encrypted_content` from the beginning, which the service replaces.
 //! - Gemini: ends calls with a `finishReason` that does not exist (`FUNCTION_CALL`), gives calls neither ids nor
 //!   signatures, and errors without `details` and with a `status` of OpenAI's.
 //! - Anthropic: no `ping`, and no counts of its cache.

@@ -173,7 +173,7 @@ fn the_sdks_types_refuse_what_is_broken() {
         ("responses", |body| body["input"][0]["content"] = json!([{"type": "text", "text": "x"}])),
         ("responses", |body| body["input"][0]["role"] = "tool".into()),
         ("responses", |body| body["tools"][0]["function"] = json!({"name": "x"})),
-        ("anthropic", |body| body["messages"][0]["role"] = "system".into()),
+        ("anthropic", |body| body["messages"][0]["role"] = "tool".into()),
         ("anthropic", |body| body["tools"][0]["parameters"] = json!({})),
         ("anthropic", |body| drop(body.as_object_mut().and_then(|body| body.remove("max_tokens")))),
         ("gemini", |body| body["contents"][0]["parts"][0]["txt"] = "x".into()),

@@ -2,6 +2,7 @@
 
 mod parse;
 mod render;
+mod spelling;
 
 use crate::{
     Request,

@@ -15,7 +15,7 @@ use crate::{
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
-use super::PROVIDER;
+use super::{PROVIDER, spelling::spelled};
 
 /// Most functions that a request may declare.
 pub const TOOLS_MAX: usize = 128;
@@ -90,7 +90,7 @@ pub fn render(request: &Request, options: &Options) -> Rendered {
         .map(|tool| {
             let mut function = json!({"name": tool.name, "description": tool.description});
             if let Some(parameters) = tool.parameters {
-                function["parameters"] = parameters;
+                function["parameters"] = spelled(parameters);
             }
             function
         })
