@@ -2,6 +2,7 @@
 
 mod budgets;
 mod mcp;
+mod model;
 mod raw;
 
 use std::{
@@ -14,7 +15,8 @@ use gateway_core::{conversation, vocab::RateLimit};
 
 pub use budgets::Ranks;
 pub use mcp::{Key, Mcp};
-pub use raw::{ModelKind, Raw};
+pub use model::{Flavour, Headers, Key as ModelKey, Model, ModelKind, OAuth, Remote};
+pub use raw::Raw;
 
 use crate::gate::Limits;
 
@@ -75,28 +77,6 @@ const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. Th
     on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
     Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
     has shown. Say nothing about the wearer that was not asked for.";
-
-/// Who answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// The embedded intent engine.
-    Offline,
-    /// An OpenAI-compatible server.
-    ChatCompletions {
-        /// Up to and including `/v1`.
-        base_url: String,
-        /// Name of the model at that server.
-        model: String,
-        /// Whether it is offered tools.
-        tools: bool,
-        /// Whether the offline engine answers what it understands, before the model is asked.
-        commands_offline: bool,
-        /// Variable that holds the key.
-        key_env: Option<String>,
-        /// File that holds the key.
-        key_file: Option<PathBuf>,
-    },
-}
 
 /// What is wrong with a configuration, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -201,7 +181,8 @@ impl Problems<'_> {
             "" => Some(None),
             _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
         };
-        let ranks = self.ranks(&raw);
+        let data_dir = raw.data_dir.clone().unwrap_or_else(default_data_dir);
+        let ranks = self.ranks(&raw, &data_dir);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
         let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
@@ -225,7 +206,7 @@ impl Problems<'_> {
         let apps_url = self.apps_url(&raw.apps.url);
         Some(Checked {
             name: raw.name,
-            data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
+            data_dir,
             asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
             models_dir,
             web: web?,
@@ -264,29 +245,6 @@ impl Problems<'_> {
             self.at(url.span(), what);
         }
         Some(given.to_owned())
-    }
-
-    fn model(&mut self, model: &raw::Model) -> Option<Model> {
-        match model.kind.get_ref() {
-            ModelKind::Offline => Some(Model::Offline),
-            ModelKind::ChatCompletions => {
-                if model.base_url.is_empty() || model.model.is_empty() {
-                    self.at(
-                        model.kind.span(),
-                        "a chat_completions model needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`",
-                    );
-                    return None;
-                }
-                Some(Model::ChatCompletions {
-                    base_url: model.base_url.clone(),
-                    model: model.model.clone(),
-                    tools: model.tools,
-                    commands_offline: model.commands_offline,
-                    key_env: model.key_env.clone(),
-                    key_file: model.key_file.clone(),
-                })
-            }
-        }
     }
 
     fn conversation(&mut self, raw: &Raw) -> conversation::Config {
@@ -379,10 +337,5 @@ mod tests {
         }
         let good = check("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", "x.toml").unwrap();
         assert_eq!(good.apps_url.as_deref(), Some("wss://box.lan:8460/app-ws"));
-    }
-
-    #[test]
-    fn a_model_that_lacks_its_server_is_refused() {
-        assert_eq!(problems("[model]\nkind = \"chat_completions\"\n")[0].0, 2);
     }
 }
