@@ -12,6 +12,7 @@ mod mcp;
 mod mini_apps;
 mod peer;
 mod process;
+mod providers;
 mod speech;
 mod tidy;
 mod tools;

@@ -71,6 +71,8 @@ pub enum AssistantPart<'a> {
 /// A tool call in the provider's words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called<'a> {
+    /// As the conversation has it.
+    pub canonical: &'a str,
     /// Unique in the request, of `[A-Za-z0-9_-]`, at most 40 characters.
     pub id: String,
     /// The provider's name of the tool.
@@ -183,7 +185,7 @@ impl<'a> Turns<'a> {
                         _ => Cow::Owned(Value::Object(Map::new())),
                     };
                     outcomes.push(Outcome { id: id.clone(), name: name.clone(), result });
-                    calls.push(AssistantPart::Call(Called { id, name, arguments }));
+                    calls.push(AssistantPart::Call(Called { canonical: &call.id, id, name, arguments }));
                 }
                 Part::Text { .. } | Part::Thinking { .. } | Part::Image { .. } | Part::ToolResult { .. } => {}
             }

@@ -183,7 +183,7 @@ fn user_part(part: &UserPart<'_>) -> Value {
     }
 }
 
-/// Signatures go back on the very part that they came with: a call by its id, a text by standing behind them.
+/// Signatures go back on the very part that they came with: a call by its canonical id, a text by standing behind them.
 fn model_parts(parts: &[AssistantPart<'_>], options: &Options) -> Vec<Value> {
     let mut out = Vec::new();
     let mut of_text = None;
@@ -201,7 +201,7 @@ fn model_parts(parts: &[AssistantPart<'_>], options: &Options) -> Vec<Value> {
             }
             AssistantPart::Call(call) => {
                 let known = parts.iter().find_map(|part| match part {
-                    AssistantPart::Thinking(data) if data.get("call")?.as_str()? == call.id => signature(data),
+                    AssistantPart::Thinking(data) if data.get("call")?.as_str()? == call.canonical => signature(data),
                     _ => None,
                 });
                 // Of calls side by side only the first has one.

@@ -4,8 +4,10 @@
 //! A witness ([`witness::Witness`]) reads a provider's requests and writes its answers without any code of the
 //! adapter; the properties know the witness only.
 
+mod anthropic;
 mod chat_completions;
 mod conversation;
+mod gemini;
 mod responses;
 mod witness;
 
@@ -20,7 +22,7 @@ use witness::{Item, Seen, Witness, joined};
 
 /// One line for each provider.
 fn witnesses() -> Vec<Box<dyn Witness>> {
-    vec![Box::new(chat_completions::Wire), Box::new(responses::Wire)]
+    vec![Box::new(chat_completions::Wire), Box::new(responses::Wire), Box::new(anthropic::Wire), Box::new(gemini::Wire)]
 }
 
 fn config() -> ProptestConfig {

@@ -1,0 +1,67 @@
+//! `@copilotkit/aimock` as a process of its own.
+//!
+//! It is not the services. What it has otherwise, gateway/chat/tests/streams repeats as the providers document it:
+//! - Responses: no `sequence_number`, and reasoning without `encrypted_content`.
+//! - Gemini: ends calls with a `finishReason` that does not exist (`FUNCTION_CALL`), gives calls neither ids nor
+//!   signatures, and errors without `details` and with a `status` of OpenAI's.
+//! - Anthropic: no `ping`, and no counts of its cache.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::{Child, Command},
+};
+
+use super::node;
+use crate::world::WAIT;
+
+/// The mock while it runs.
+pub struct Mock {
+    /// `http://127.0.0.1:PORT`
+    pub url: String,
+    _child: Child,
+    _folder: tempfile::TempDir,
+}
+
+impl Mock {
+    /// Starts it with these answers.
+    pub async fn start(fixtures: &Value) -> Self {
+        let tools = node::tools();
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("answers.json");
+        std::fs::write(&file, fixtures.to_string()).expect("the answers");
+        let mut child = Command::new(tools.node())
+            .arg(tools.folder().join("node_modules/@copilotkit/aimock/dist/cli.js"))
+            .args(["--port", "0", "--strict", "--fixtures"])
+            .arg(&file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("node");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let listening = async {
+            while let Some(line) = lines.next_line().await.expect("a line") {
+                if let Some((_, url)) = line.split_once("listening on ") {
+                    return url.trim().to_owned();
+                }
+            }
+            panic!("the mock does not listen");
+        };
+        let url = tokio::time::timeout(WAIT, listening).await.expect("the mock listens");
+        // It goes on writing, and must not be stopped by a full pipe.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        Self { url, _child: child, _folder: folder }
+    }
+
+    /// What it was asked, in its own reading, by requests with such an `x-test-id`.
+    pub async fn journal(&self, id: &str) -> Vec<Value> {
+        let url = format!("{}/__aimock/journal?testId={id}", self.url);
+        let answer = reqwest::get(url).await.expect("the journal").text().await.expect("its text");
+        let document: Value = serde_json::from_str(&answer).expect("JSON");
+        let list = document.get("entries").unwrap_or(&document);
+        list.as_array().unwrap_or_else(|| panic!("no journal: {answer}")).clone()
+    }
+}
