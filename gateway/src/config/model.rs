@@ -457,6 +457,17 @@ mod tests {
     }
 
     #[test]
+    fn the_examples_of_the_page_are_valid() {
+        let page = include_str!("../../../docs/models.md");
+        let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let sections: Vec<&str> = blocks.filter(|block| block.contains("[model]")).collect();
+        assert!(sections.len() >= 2, "{}", sections.len());
+        for section in sections {
+            remote(section);
+        }
+    }
+
+    #[test]
     fn header_values_are_not_shown() {
         let text = "[model]\nkind = \"gemini\"\nmodel = \"m\"\nkey_env = \"K\"\nheaders = { x-secret = \"planted\" }\n";
         let shown = format!("{:?}", remote(text));
