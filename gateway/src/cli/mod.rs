@@ -6,6 +6,7 @@ mod ask;
 mod check;
 mod conversations;
 mod devices;
+mod login;
 mod mcp;
 mod models;
 mod serve;
@@ -51,6 +52,8 @@ enum Command {
     Conversations(conversations::Arguments),
     /// List, pair, rename and revoke devices.
     Devices(devices::Arguments),
+    /// Log in to a model's provider, or keep its key.
+    Login(login::Arguments),
     /// Speak MCP over standard input and output, for a client that starts this command.
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
@@ -84,6 +87,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
+        Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
         Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),

@@ -1,5 +1,7 @@
 //! Which models may be asked, in which order, and what turns and days may take.
 
+use std::path::Path;
+
 use gateway_core::{conversation, user};
 use serde::Deserialize;
 use toml::Spanned;
@@ -56,10 +58,10 @@ pub struct Ranks {
 
 impl Problems<'_> {
     /// The model, its fall-backs in their order, and the box behind all of them unless it is not wanted.
-    pub(super) fn ranks(&mut self, raw: &raw::Raw) -> Option<Ranks> {
+    pub(super) fn ranks(&mut self, raw: &raw::Raw, data_dir: &Path) -> Option<Ranks> {
         let mut ranks = Ranks { models: Vec::new(), terms: Vec::new(), nano_per_day: None };
         for written in std::iter::once(&raw.model).chain(&raw.fallback) {
-            let model = self.model(written)?;
+            let model = self.model(written, data_dir)?;
             let on_box = model == Model::Offline;
             ranks.terms.push(user::Model { on_box, images: written.images, price: self.price(&written.price) });
             ranks.models.push(model);

@@ -3,6 +3,7 @@
 mod budgets;
 mod display;
 mod mcp;
+mod model;
 mod raw;
 
 use std::{
@@ -16,7 +17,8 @@ use gateway_core::{conversation, user, vocab::RateLimit};
 
 pub use budgets::Ranks;
 pub use mcp::{Key, Mcp};
-pub use raw::{ModelKind, Raw};
+pub use model::{Flavour, Headers, Key as ModelKey, Model, ModelKind, OAuth, Remote};
+pub use raw::Raw;
 
 use crate::gate::Limits;
 
@@ -92,28 +94,6 @@ const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. Th
 
 /// Characters of a personality: it is in every request.
 const PERSONALITY_CHARS_MAX: usize = 2_000;
-
-/// Who answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// The embedded intent engine.
-    Offline,
-    /// An OpenAI-compatible server.
-    ChatCompletions {
-        /// Up to and including `/v1`.
-        base_url: String,
-        /// Name of the model at that server.
-        model: String,
-        /// Whether it is offered tools.
-        tools: bool,
-        /// Whether the offline engine answers what it understands, before the model is asked.
-        commands_offline: bool,
-        /// Variable that holds the key.
-        key_env: Option<String>,
-        /// File that holds the key.
-        key_file: Option<PathBuf>,
-    },
-}
 
 /// What is wrong with a configuration, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -218,15 +198,20 @@ impl Problems<'_> {
             "" => Some(None),
             _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
         };
-        let ranks = self.ranks(&raw);
+        let data_dir = raw.data_dir.clone().unwrap_or_else(default_data_dir);
+        let ranks = self.ranks(&raw, &data_dir);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
         let router = tools::router::Config {
             picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
-        let router_model =
-            raw.router.model.as_ref().and_then(|model| self.model(model)).filter(|model| *model != Model::Offline);
+        let router_model = raw
+            .router
+            .model
+            .as_ref()
+            .and_then(|model| self.model(model, &data_dir))
+            .filter(|model| *model != Model::Offline);
         let personality = self.personality(&raw.assistant.personality);
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
@@ -253,7 +238,7 @@ impl Problems<'_> {
         let apps_location = self.apps_location(raw.apps.location.as_ref());
         Some(Checked {
             name: raw.name,
-            data_dir: raw.data_dir.unwrap_or_else(default_data_dir),
+            data_dir,
             asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
             models_dir,
             web: web?,
@@ -320,29 +305,6 @@ impl Problems<'_> {
             self.at(given.span(), what);
         }
         Some(*given.get_ref())
-    }
-
-    fn model(&mut self, model: &raw::Model) -> Option<Model> {
-        match model.kind.get_ref() {
-            ModelKind::Offline => Some(Model::Offline),
-            ModelKind::ChatCompletions => {
-                if model.base_url.is_empty() || model.model.is_empty() {
-                    self.at(
-                        model.kind.span(),
-                        "a chat_completions model needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`",
-                    );
-                    return None;
-                }
-                Some(Model::ChatCompletions {
-                    base_url: model.base_url.clone(),
-                    model: model.model.clone(),
-                    tools: model.tools,
-                    commands_offline: model.commands_offline,
-                    key_env: model.key_env.clone(),
-                    key_file: model.key_file.clone(),
-                })
-            }
-        }
     }
 
     fn conversation(&mut self, raw: &Raw) -> conversation::Config {
@@ -472,10 +434,5 @@ mod tests {
             assert_eq!((found.len(), found[0].0), (1, 2), "{found:?}");
             assert!(found[0].1.contains(words), "{found:?}");
         }
-    }
-
-    #[test]
-    fn a_model_that_lacks_its_server_is_refused() {
-        assert_eq!(problems("[model]\nkind = \"chat_completions\"\n")[0].0, 2);
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::budgets::{Budgets, Price};
+use super::{budgets::Budgets, model::Written};
 
 /// The whole file. Unknown keys are errors.
 #[derive(Debug, Deserialize)]
@@ -16,8 +16,8 @@ pub struct Raw {
     pub(super) data_dir: Option<PathBuf>,
     pub(super) models_dir: Option<PathBuf>,
     pub(super) listen: Listen,
-    pub(super) model: Model,
-    pub(super) fallback: Vec<Model>,
+    pub(super) model: Written,
+    pub(super) fallback: Vec<Written>,
     pub(super) budgets: Budgets,
     pub(super) assistant: Assistant,
     pub(super) router: Router,
@@ -41,30 +41,6 @@ pub(super) struct Listen {
     pub(super) try_page: bool,
 }
 
-/// Kinds of models.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelKind {
-    /// The embedded intent engine.
-    Offline,
-    /// An OpenAI-compatible server.
-    ChatCompletions,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Model {
-    pub(super) kind: Spanned<ModelKind>,
-    pub(super) base_url: String,
-    pub(super) model: String,
-    pub(super) tools: bool,
-    pub(super) commands_offline: bool,
-    pub(super) key_env: Option<String>,
-    pub(super) key_file: Option<PathBuf>,
-    pub(super) images: bool,
-    pub(super) price: Spanned<Price>,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Assistant {
@@ -80,7 +56,7 @@ pub(super) struct Assistant {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Router {
     pub(super) tools: Spanned<usize>,
-    pub(super) model: Option<Model>,
+    pub(super) model: Option<super::model::Written>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -159,7 +135,7 @@ impl Default for Raw {
             data_dir: None,
             models_dir: None,
             listen: Listen::default(),
-            model: Model::default(),
+            model: Written::default(),
             fallback: Vec::new(),
             budgets: Budgets::default(),
             assistant: Assistant::default(),
@@ -184,22 +160,6 @@ impl Default for Listen {
             websocket: true,
             plain: false,
             try_page: true,
-        }
-    }
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            kind: unwritten(ModelKind::Offline),
-            base_url: String::new(),
-            model: String::new(),
-            tools: true,
-            commands_offline: false,
-            key_env: None,
-            key_file: None,
-            images: false,
-            price: unwritten(Price::default()),
         }
     }
 }

@@ -112,18 +112,14 @@ enum Block {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Delta {
-    TextDelta {
-        text: String,
-    },
-    InputJsonDelta {
-        partial_json: String,
-    },
-    ThinkingDelta {
-        thinking: String,
-    },
-    SignatureDelta {
-        signature: String,
-    },
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "signature_delta")]
+    Signature { signature: String },
     #[serde(other)]
     Other,
 }
@@ -211,15 +207,15 @@ impl Blocks {
     fn handle_delta(&mut self, index: u64, delta: Delta, answer: &mut Answer) -> Outcome {
         let thought = self.thought.as_mut().filter(|thought| thought.index == index);
         match delta {
-            Delta::TextDelta { text } => answer.push_text(text),
-            Delta::InputJsonDelta { partial_json } => {
+            Delta::Text { text } => answer.push_text(text),
+            Delta::InputJson { partial_json } => {
                 let Some(position) = self.calls.iter().rposition(|block| *block == index) else {
                     return Ok(());
                 };
                 answer.change_call(position, |call| call.arguments.push_str(&partial_json))
             }
-            Delta::ThinkingDelta { thinking } => thought.map_or(Ok(()), |thought| thought.add(&thinking, "")),
-            Delta::SignatureDelta { signature } => thought.map_or(Ok(()), |thought| thought.add("", &signature)),
+            Delta::Thinking { thinking } => thought.map_or(Ok(()), |thought| thought.add(&thinking, "")),
+            Delta::Signature { signature } => thought.map_or(Ok(()), |thought| thought.add("", &signature)),
             Delta::Other => Ok(()),
         }
     }

@@ -44,7 +44,7 @@ pub struct Options {
     pub images: bool,
     /// Which backend is asked.
     pub flavour: Flavour,
-    /// Further fields of the request.
+    /// Further fields of the request; those of `generationConfig` are joined with ours.
     pub extra: Map<String, Value>,
 }
 
@@ -141,7 +141,10 @@ pub fn render(request: &Request, options: &Options) -> Rendered {
 }
 
 fn generation_config(request: &Request, options: &Options) -> Map<String, Value> {
-    let mut config = Map::new();
+    let mut config = match options.extra.get("generationConfig") {
+        Some(Value::Object(config)) => config.clone(),
+        _ => Map::new(),
+    };
     if let Some(temperature) = options.temperature {
         config.insert("temperature".into(), temperature.into());
     }

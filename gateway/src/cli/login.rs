@@ -1,0 +1,103 @@
+//! `lorgnette login`.
+
+use std::{
+    io::{BufRead as _, IsTerminal as _, Read as _},
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use chat_models::{
+    auth::Key,
+    keyring::{Entry, Keyring},
+    oauth::{Device, Flow, Loopback},
+};
+
+use crate::{
+    config::{Checked, Model, ModelKey, Remote},
+    models,
+};
+
+/// How long a browser is waited for.
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest line that is taken for a key.
+const LINE_BYTES_MAX: u64 = 16 * 1024;
+
+/// Log in to a model's provider, or keep its key.
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// What `login` in the model's section calls it.
+    name: String,
+    /// Keep a key, read from standard input, instead of logging in.
+    #[arg(long)]
+    key: bool,
+    /// Log in on another device, with a code.
+    #[arg(long, conflicts_with = "key")]
+    device: bool,
+    /// Forget what is kept.
+    #[arg(long, conflicts_with_all = ["key", "device"])]
+    forget: bool,
+}
+
+pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+    let remote = remote(config, &arguments.name)?;
+    let keyring = Keyring::new(&remote.keyring);
+    let name = arguments.name.as_str();
+    if arguments.forget {
+        let kept = keyring.remove(name)?;
+        println!("{name} {}", if kept { "is forgotten" } else { "was not kept" });
+        return Ok(());
+    }
+    let entry = match &remote.oauth {
+        Some(oauth) if !arguments.key => log_in(&models::flow(oauth)?, arguments.device)?,
+        None if arguments.device => bail!("`{name}` has no section `oauth` that says where to log in"),
+        _ => Entry::Key(read_key(name)?),
+    };
+    keyring.put(name, &entry)?;
+    println!("{name} is kept in {}; a gateway that runs uses it from its next request on", keyring.folder().display());
+    Ok(())
+}
+
+fn remote<'a>(config: &'a Checked, name: &str) -> Result<&'a Remote> {
+    let mut known = Vec::new();
+    for model in &config.ranks.models {
+        if let Model::Remote(remote) = model
+            && let ModelKey::Login(login) = &remote.key
+        {
+            if login == name {
+                return Ok(remote);
+            }
+            known.push(login.as_str());
+        }
+    }
+    if known.is_empty() {
+        bail!("no model of the configuration has a `login`; write `login = \"{name}\"` into its section");
+    }
+    bail!("no model of the configuration has `login = \"{name}\"`; there are: {}", known.join(", "))
+}
+
+fn read_key(name: &str) -> Result<Key> {
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        eprintln!("The key of {name}, then Enter:");
+    }
+    let mut line = String::new();
+    input.lock().take(LINE_BYTES_MAX).read_line(&mut line).context("the key cannot be read")?;
+    Key::new(&line).context("standard input")
+}
+
+fn log_in(flow: &Flow, device: bool) -> Result<Entry> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let token = runtime.block_on(async {
+        if device || flow.authorize_url.is_none() {
+            let device = Device::start(flow).await?;
+            let prompt = device.prompt();
+            println!("Open {} and type {}", prompt.url, prompt.code);
+            device.wait().await
+        } else {
+            let browser = Loopback::bind(flow).await?;
+            println!("Open this address in a browser on this machine:\n{}", browser.url());
+            browser.wait(BROWSER_TIMEOUT).await
+        }
+    })?;
+    Ok(Entry::Token(token))
+}
