@@ -172,7 +172,8 @@ async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
         glasses.text("Tell me something nice.").await?;
         anyhow::ensure!(until(TURN_MAX, || house.turns(&glasses).len() > known).await, "no answer in time");
         let turn = house.turns(&glasses).pop().context("a turn")?;
-        let served = log.lock().map_err(|_| anyhow::anyhow!("the log is poisoned"))?.last().copied().context("a request")?;
+        let served =
+            log.lock().map_err(|_| anyhow::anyhow!("the log is poisoned"))?.last().copied().context("a request")?;
         bytes = served.bytes;
         if round < WARM_UP {
             continue;
@@ -180,9 +181,11 @@ async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
         let since = |later: Option<u64>, earlier: u64| later.map(|later| later as i64 - earlier as i64);
         asked.extend(since(Some(served.request.1), turn.final_us.unwrap_or_default()));
         shown.extend(since(turn.first_display_us, served.first_token.1));
-        spoken.extend(turn.first_frame_us.zip(turn.tts_us).map(|(frame, tts)| {
-            frame as i64 - turn.first_clause_us.unwrap_or_default() as i64 - tts as i64
-        }));
+        spoken.extend(
+            turn.first_frame_us
+                .zip(turn.tts_us)
+                .map(|(frame, tts)| frame as i64 - turn.first_clause_us.unwrap_or_default() as i64 - tts as i64),
+        );
     }
     println!("gateway, {tools} tools besides its own, {bytes} bytes a request:");
     row("final transcript -> request on the wire", asked);
@@ -202,7 +205,10 @@ fn theirs(lines: &[Value], log: &Log) -> Result<()> {
         asked.push((served.request.0 - at("asked_ns")?) / 1_000);
         shown.push((at("text_ns")? - served.first_token.0) / 1_000);
     }
-    println!("pydantic-ai, the same number of tools, {} bytes a request:", served.last().map_or(0, |served| served.bytes));
+    println!(
+        "pydantic-ai, the same number of tools, {} bytes a request:",
+        served.last().map_or(0, |served| served.bytes)
+    );
     row("asked -> request on the wire", asked);
     row("first token on the wire -> first text handed out", shown);
     Ok(())

@@ -1,6 +1,7 @@
 //! Integration tests.
 
 mod apps;
+mod assistant;
 mod bad_input;
 mod cache;
 mod cli;

@@ -9,8 +9,7 @@ mod types;
 use std::{sync::Arc, time::Duration};
 
 use chat_models::{
-    ChatModel, Request, Tools, anthropic, chat_completions,
-    gemini,
+    ChatModel, Request, Tools, anthropic, chat_completions, gemini,
     http::{Endpoint, Http},
     provider::Provider,
     responses,

@@ -29,11 +29,18 @@ fn conversation() -> Vec<Message> {
     let mut messages = Vec::new();
     for round in 0..5 {
         let id = format!("call_{round}");
-        let call = ToolCall { id: id.clone(), name: format!("com.example.app{round}.tool.{}", round * 10), arguments: json!({"text": "tea"}) };
+        let call = ToolCall {
+            id: id.clone(),
+            name: format!("com.example.app{round}.tool.{}", round * 10),
+            arguments: json!({"text": "tea"}),
+        };
         messages.extend([
             Message::text(Role::User, "Remind me to make tea, please."),
             Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] },
-            Message { role: Role::Tool, parts: vec![Part::ToolResult { call_id: id, result: ToolResult::said("It rings at five.") }] },
+            Message {
+                role: Role::Tool,
+                parts: vec![Part::ToolResult { call_id: id, result: ToolResult::said("It rings at five.") }],
+            },
             Message::text(Role::Assistant, "I will remind you at five."),
         ]);
     }

@@ -28,7 +28,8 @@ fn providers() -> Vec<(&'static str, &'static str, Arc<dyn Provider>)> {
     let claude = anthropic::Options::new("m");
     let thinking = anthropic::Options { thinking_tokens: Some(2000), cache: false, ..claude.clone() };
     let google = gemini::Options::new("gemini-2.5-flash");
-    let signed = gemini::Options { thinking_tokens: Some(100), temperature: Some(0.5), ..gemini::Options::new("gemini-3") };
+    let signed =
+        gemini::Options { thinking_tokens: Some(100), temperature: Some(0.5), ..gemini::Options::new("gemini-3") };
     vec![
         ("chat", "ChatRequest", Arc::new(chat_completions::ChatCompletions::new(chat))),
         ("chat_openai", "ChatRequest", Arc::new(chat_completions::ChatCompletions::new(openai))),
@@ -64,7 +65,10 @@ fn requests() -> Vec<Request> {
     let failed = ToolResult::failed(ErrorCode::Timeout, "too late", true);
     let structured = ToolResult { data: Some(json!({"left": 5})), ..ToolResult::default() };
     let called = [
-        message(Role::Assistant, [vec![Part::Text { text: "Well.".into() }], thoughts, vec![call("c1"), call("c:2"), call("c3")]].concat()),
+        message(
+            Role::Assistant,
+            [vec![Part::Text { text: "Well.".into() }], thoughts, vec![call("c1"), call("c:2"), call("c3")]].concat(),
+        ),
         message(
             Role::Tool,
             vec![result("c1", ToolResult::said("Set.")), result("c:2", failed), result("c3", structured)],
@@ -72,7 +76,12 @@ fn requests() -> Vec<Request> {
     ];
     let looked = message(
         Role::User,
-        vec![Part::Text { text: "What is this?".into() }, image("image/jpeg"), image("image/png"), image("image/x-odd")],
+        vec![
+            Part::Text { text: "What is this?".into() },
+            image("image/jpeg"),
+            image("image/png"),
+            image("image/x-odd"),
+        ],
     );
     let noted = message(Role::System, vec![Part::Text { text: "The display is off.".into() }]);
     let mut all = vec![
@@ -90,10 +99,13 @@ fn requests() -> Vec<Request> {
         tool("timer/set"),
         odd("nothing", json!({"type": "object"})),
         odd("anything", json!(true)),
-        odd("refers", json!({"$defs": {"a": {"type": "string"}}, "type": "object",
+        odd(
+            "refers",
+            json!({"$defs": {"a": {"type": "string"}}, "type": "object",
             "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"anyOf": [{"type": "null"}, {"type": "number"}]},
                 "c": {"type": ["string", "null"]}, "d": {"type": "array", "items": {"type": "object"}},
-                "e": {"const": 5}, "f": {"type": "string", "format": "date-time", "minLength": 3}}})),
+                "e": {"const": 5}, "f": {"type": "string", "format": "date-time", "minLength": 3}}}),
+        ),
     ];
     all.extend([bare, Request { tools: tools.into(), ..request(vec![user("hello")]) }]);
     all
