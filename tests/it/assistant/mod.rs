@@ -20,7 +20,12 @@ fn model(provider: &Provider, kind: &str, branch: &str) -> String {
 /// Types a request; everything that was shown and said in answer to it.
 async fn ask(glasses: &mut Glasses, request: &str) -> String {
     text(glasses, request).await;
-    answered(glasses).await
+    answered(glasses).await.replace('\n', " ")
+}
+
+/// Whether one of these was told.
+fn has(told: &str, words: &[&str]) -> bool {
+    words.iter().any(|words| told.contains(words))
 }
 
 /// Where all of these stand in a request, one behind the other, whatever its protocol.
@@ -86,7 +91,7 @@ async fn a_conversation_goes_on_with_every_other_provider() {
         provider.then(kind, Answer::Calls("note.add", json!({"text": format!("item {number}")})));
         provider.then(kind, Answer::Says("It is noted, dear wearer.", 10, 5));
         told.push(ask(&mut glasses, &request).await);
-        assert!(told[number].contains("noted"), "{kind}: {told:?}");
+        assert!(has(&told[number], &["noted", &format!("item {number}")]), "{kind}: {told:?}");
         // Everything before is there, calls and results too, in the form of this provider.
         let asked = provider.asked();
         let last = asked.last().expect("a request");
@@ -118,10 +123,10 @@ async fn when_every_model_is_down_the_box_answers_and_says_so_once() {
     let told = ask(&mut glasses, "what is the capital of France").await;
     assert!(told.contains("my usual model is away") && told.contains("paris"), "{told}");
     let told = ask(&mut glasses, "set a timer for ten minutes").await;
-    assert!(told.contains("i am offline") && told.contains("ten minutes"), "{told}");
+    assert!(told.contains("i am offline") && has(&told, &["ten minutes", "10:00", "10 min"]), "{told}");
     let requests = provider.asked().len();
     let told = ask(&mut glasses, "set a timer for five minutes").await;
-    assert!(!told.contains("offline") && told.contains("five minutes"), "{told}");
+    assert!(!told.contains("offline") && has(&told, &["five minutes", "5:00", "5 min"]), "{told}");
     assert_eq!(provider.asked().len(), requests, "nobody is asked again so soon");
     assert!(provider.asked().iter().any(|asked| asked.branch == "two"));
     glasses.goodbye().await;
@@ -138,9 +143,9 @@ async fn the_days_money_ends_and_commands_go_on() {
     let told = ask(&mut glasses, "what is the capital of France").await;
     assert!(told.contains("paris"), "{told}");
     let told = ask(&mut glasses, "set a timer for ten minutes").await;
-    assert!(told.contains("today's budget is used up") && told.contains("ten minutes"), "{told}");
+    assert!(told.contains("today's budget is used up") && has(&told, &["ten minutes", "10:00", "10 min"]), "{told}");
     let told = ask(&mut glasses, "set a timer for five minutes").await;
-    assert!(!told.contains("budget") && told.contains("five minutes"), "{told}");
+    assert!(!told.contains("budget") && has(&told, &["five minutes", "5:00", "5 min"]), "{told}");
     assert_eq!(provider.asked().len(), 1);
 }
 
@@ -155,7 +160,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
     let world = World::with(&settings).await;
     mcp::up(&world, "fixture").await;
     let mut glasses = world.glasses("wss", "glasses").await;
-    let has = |asked: &Asked, name: &str| names(&asked.body).iter().any(|known| known.contains(name));
+    let offers = |asked: &Asked, name: &str| names(&asked.body).iter().any(|known| known.contains(name));
     let change = || async {
         let mut changes = world.gateway().gate().registry.changes();
         changes.mark_unchanged();
@@ -180,7 +185,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
         ask(&mut glasses, "use the new one").await;
         let asked = provider.asked();
         let (first, then) = (&asked[asked.len() - 2], &asked[asked.len() - 1]);
-        assert!(has(first, come) && !has(first, gone), "{number}: {:?}", names(&first.body));
+        assert!(offers(first, come) && !offers(first, gone), "{number}: {:?}", names(&first.body));
         if number == 2 {
             in_order(then, &["No tool named", "Tools that are offered now: ", "test_changed_2"]);
         }
@@ -195,15 +200,15 @@ async fn changed_tools_count_at_once_where_the_operator_wants_it() {
     provider.then("one", Answer::Hangs).then("one", Answer::Says("Without notes.", 5, 5));
     text(&mut glasses, "what can you do").await;
     let first = provider.until(1).await;
-    let has = |asked: &Asked| names(&asked.body).iter().any(|name| name.contains("note") && name.contains("add"));
-    assert!(has(&first));
+    let offers = |asked: &Asked| names(&asked.body).iter().any(|name| name.contains("note") && name.contains("add"));
+    assert!(offers(&first));
     // Nothing has changed, and nothing begins anew: the next request is the one after the change.
     world.ask(Request::ApplyTools { user: None }).await.expect("told");
     let off = Request::SwitchTool { user: "wearer".into(), name: "note.add".into(), on: false };
     world.ask(off).await.expect("switched off");
     world.ask(Request::ApplyTools { user: Some("wearer".into()) }).await.expect("told");
     let second = provider.until(2).await;
-    assert!(!has(&second), "{:?}", names(&second.body));
+    assert!(!offers(&second), "{:?}", names(&second.body));
     in_order(&second, &["what can you do"]);
     let told = answered(&mut glasses).await;
     assert!(told.contains("without notes"), "{told}");
