@@ -3,6 +3,7 @@
 mod approvals;
 mod apps;
 mod ask;
+mod assistant;
 mod bad_input;
 mod cache;
 mod cli;

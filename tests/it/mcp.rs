@@ -4,7 +4,7 @@
 mod client_judge;
 mod doors;
 mod faults;
-mod fixture;
+pub mod fixture;
 mod node;
 mod peers;
 mod server_judge;
@@ -20,7 +20,7 @@ use tools::{caller::Caller, executor::CallContext, mcp::client::State};
 use crate::world::{USER, WAIT, World};
 
 /// Waits until a downstream server is up.
-async fn up(world: &World, server: &str) {
+pub async fn up(world: &World, server: &str) {
     state(world, server, |state| matches!(state, State::Up(_))).await;
 }
 

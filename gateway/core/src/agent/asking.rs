@@ -76,18 +76,36 @@ impl Active {
         surroundings::tell(cx, messages, turn)
     }
 
+    /// Whether nothing of this answer was given.
+    fn is_untold(&self) -> bool {
+        self.steps.last().is_some_and(|step| step.text.trim().is_empty() && step.calls.is_empty())
+    }
+
     /// Asks the next model, where there is one and nothing of this answer was given. Late words of the
     /// one before belong to an older revision.
     pub(super) fn fall_back(&mut self, cx: &mut Context) -> bool {
-        let given = self.steps.last().is_none_or(|step| !step.text.trim().is_empty() || !step.calls.is_empty());
-        if given || !self.has_another() {
+        if !self.is_untold() || !self.has_another() {
             return false;
         }
-        self.steps.pop();
         self.choice += 1;
+        self.repeat(cx);
+        true
+    }
+
+    /// Asks the same model once more, with the tools of this moment; once in a turn.
+    pub(super) fn ask_again(&mut self, cx: &mut Context) -> bool {
+        if !self.is_untold() || self.asked_again {
+            return false;
+        }
+        self.asked_again = true;
+        self.repeat(cx);
+        true
+    }
+
+    fn repeat(&mut self, cx: &mut Context) {
+        self.steps.pop();
         self.turn.revision = self.turn.revision.saturating_add(1);
         self.ask(cx);
-        true
     }
 
     fn begin_anew(&mut self, cx: &mut Context) {

@@ -71,6 +71,8 @@ struct Active {
     /// Tokens that its requests took.
     tokens: u64,
     restarts: u8,
+    /// Whether a model was asked once more.
+    asked_again: bool,
     failed: bool,
     shown: bool,
     /// Whether something was said beside the answer.
@@ -141,6 +143,7 @@ impl Agent {
             calls_made: 0,
             tokens: 0,
             restarts: 0,
+            asked_again: false,
             failed: false,
             shown: false,
             spoke: false,

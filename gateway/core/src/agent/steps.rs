@@ -144,9 +144,10 @@ impl Active {
         self.phase = Phase::Tools;
         // Who refuses has answered: another model is not asked for what this one will not do.
         let refused = kind == FailureKind::Refused;
-        let outcome = if refused { ModelOutcome::Answered } else { ModelOutcome::Failed };
+        let is_there = refused || kind == FailureKind::BadCall;
+        let outcome = if is_there { ModelOutcome::Answered } else { ModelOutcome::Failed };
         self.model_used(cx, Usage::default(), outcome);
-        if !refused && self.fall_back(cx) {
+        if (kind == FailureKind::BadCall && self.ask_again(cx)) || (!refused && self.fall_back(cx)) {
             return Vec::new();
         }
         self.fail_or_tell(cx, asking::apology(kind), ErrorCode::Cancelled)

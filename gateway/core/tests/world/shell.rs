@@ -4,7 +4,7 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        Clarity, DisplayCommand, ErrorCode, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
+        Clarity, DisplayCommand, ErrorCode, Message, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
         TranscriptKind, Turn, View, VoiceFact,
     },
 };
@@ -132,7 +132,10 @@ impl World {
                 assert!(self.devices[device].turns_open.insert(turn), "{turn:?} is asked for twice");
                 self.after(0, Event::ToUser(UserInput::TurnRequested { device: id, turn }));
             }
-            Output::AskModel { turn, .. } => self.ask_model(device, turn),
+            Output::AskModel { turn, messages, .. } => {
+                assert_light(&messages);
+                self.ask_model(device, turn);
+            }
             Output::ModelUsed { rank, usage, outcome, .. } => {
                 self.after(0, Event::ToUser(UserInput::ModelUsed { rank, usage, outcome }));
             }
@@ -159,6 +162,7 @@ impl World {
                 }
             }
             Output::TurnDone { turn, messages, .. } => {
+                assert_light(&messages);
                 // It may have been begun anew meanwhile.
                 let asked = Turn { revision: 0, ..turn };
                 assert!(self.devices[device].turns_open.remove(&asked), "{turn:?} ends twice");
@@ -425,6 +429,16 @@ impl World {
     pub fn play_on(&mut self, device: usize) {
         if let Some(generation) = self.devices[device].speech.as_ref().map(|playing| playing.generation) {
             self.after(0, Event::Play(device, generation));
+        }
+    }
+}
+
+/// No result is kept or told with the bytes of a picture.
+fn assert_light(messages: &[Message]) {
+    for part in messages.iter().flat_map(|message| &message.parts) {
+        if let Part::ToolResult { result, .. } = part {
+            let bytes = format!("{:?}", result.attachments).len();
+            assert!(bytes < 500, "{bytes} bytes of attachments");
         }
     }
 }

@@ -1,0 +1,244 @@
+//! A scripted provider: one server with a branch for each model, which speaks whatever protocol it is asked in.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http_body_util::{BodyExt, StreamBody, combinators::BoxBody};
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Frame, Incoming},
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::watch};
+
+/// What a model does with one request.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Says this, and that it took so many tokens.
+    Says(&'static str, u32, u32),
+    /// Calls the tool of this name, with these arguments.
+    Calls(&'static str, Value),
+    /// Says nothing until the connection is closed.
+    Hangs,
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub branch: String,
+    pub path: String,
+    pub body: Value,
+}
+
+#[derive(Default)]
+struct State {
+    scripts: BTreeMap<String, VecDeque<Answer>>,
+    asked: Vec<Asked>,
+}
+
+/// The server.
+#[derive(Clone)]
+pub struct Provider {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    count: watch::Sender<usize>,
+}
+
+impl Provider {
+    /// Every branch fails until it is told what to say.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let provider = Self { address, state: Arc::default(), count: watch::Sender::new(0) };
+        let server = provider.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let server = server.clone();
+                tokio::spawn(async move {
+                    let answer = service_fn(move |request| {
+                        let server = server.clone();
+                        async move { Ok::<_, Infallible>(server.answer(request).await) }
+                    });
+                    let builder = hyper::server::conn::http1::Builder::new();
+                    drop(builder.serve_connection(TokioIo::new(stream), answer).await);
+                });
+            }
+        });
+        provider
+    }
+
+    /// Where a branch is.
+    pub fn url(&self, branch: &str) -> String {
+        format!("http://{}/{branch}", self.address)
+    }
+
+    /// What a branch answers next.
+    pub fn then(&self, branch: &str, answer: Answer) -> &Self {
+        self.state.lock().unwrap().scripts.entry(branch.to_owned()).or_default().push_back(answer);
+        self
+    }
+
+    /// Every request so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.state.lock().unwrap().asked.clone()
+    }
+
+    /// Waits for this many requests in all.
+    pub async fn until(&self, count: usize) -> Asked {
+        let mut seen = self.count.subscribe();
+        let waited = tokio::time::timeout(crate::world::WAIT, seen.wait_for(|asked| *asked >= count));
+        waited.await.unwrap_or_else(|_| panic!("{count} requests: {:#?}", self.asked())).expect("a server");
+        self.asked()[count - 1].clone()
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
+        let path = request.uri().path().to_owned();
+        let branch = path.split('/').nth(1).unwrap_or_default().to_owned();
+        let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = {
+            let mut state = self.state.lock().unwrap();
+            state.asked.push(Asked { branch: branch.clone(), path: path.clone(), body: body.clone() });
+            state.scripts.get_mut(&branch).and_then(VecDeque::pop_front)
+        };
+        self.count.send_modify(|count| *count += 1);
+        let Some(answer) = answer else {
+            let body = stream::iter([frame("{\"error\": {\"message\": \"down\"}}")]);
+            let mut response = Response::new(BodyExt::boxed(StreamBody::new(body)));
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            return response;
+        };
+        let mut response = Response::new(match &answer {
+            Answer::Hangs => {
+                BodyExt::boxed(StreamBody::new(stream::iter([frame(": wait\n\n")]).chain(stream::pending())))
+            }
+            answer => BodyExt::boxed(StreamBody::new(stream::iter([frame(&events(&path, answer, &body))]))),
+        });
+        response.headers_mut().insert("content-type", "text/event-stream".parse().expect("a value"));
+        response
+    }
+}
+
+fn frame(text: &str) -> Result<Frame<Bytes>, Infallible> {
+    Ok(Frame::data(Bytes::from(text.to_owned())))
+}
+
+/// A tool's name as the request has it.
+fn exposed(wanted: &str, body: &Value) -> String {
+    fn letters(name: &str) -> String {
+        name.chars().filter(|letter| letter.is_ascii_alphanumeric()).collect()
+    }
+    names(body).into_iter().find(|name| letters(name) == letters(wanted)).unwrap_or_else(|| wanted.replace('.', "_"))
+}
+
+/// The names of the tools that a request offers, whatever its protocol.
+pub fn names(body: &Value) -> Vec<String> {
+    fn collect(tools: &Value, names: &mut Vec<String>) {
+        for tool in tools.as_array().into_iter().flatten() {
+            collect(&tool["functionDeclarations"], names);
+            let name = tool["name"].as_str().or(tool["function"]["name"].as_str());
+            names.extend(name.map(str::to_owned));
+        }
+    }
+    let mut found = Vec::new();
+    collect(&body["tools"], &mut found);
+    found
+}
+
+/// The answer as a stream of the protocol that this path belongs to.
+fn events(path: &str, answer: &Answer, body: &Value) -> String {
+    let events = match path {
+        path if path.ends_with("/chat/completions") => chat_completions(answer, body),
+        path if path.ends_with("/messages") => anthropic(answer, body),
+        path if path.ends_with("/responses") => responses(answer, body),
+        _ => gemini(answer, body),
+    };
+    let line = |event: &Value| match event["type"].as_str() {
+        Some(kind) => format!("event: {kind}\ndata: {event}\n\n"),
+        None => format!("data: {event}\n\n"),
+    };
+    let end = if path.ends_with("/chat/completions") { "data: [DONE]\n\n" } else { "" };
+    events.iter().map(line).collect::<String>() + end
+}
+
+fn chat_completions(answer: &Answer, body: &Value) -> Vec<Value> {
+    let choice =
+        |delta: Value, reason: Value| json!({"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]});
+    match answer {
+        Answer::Says(text, input, output) => {
+            let words = text.split_inclusive(' ').map(|word| choice(json!({"content": word}), Value::Null));
+            let usage = json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output}});
+            words.chain([choice(json!({}), json!("stop")), usage]).collect()
+        }
+        Answer::Calls(name, arguments) => {
+            let function = json!({"name": exposed(name, body), "arguments": arguments.to_string()});
+            let call = json!({"tool_calls": [{"index": 0, "id": "call_a", "type": "function", "function": function}]});
+            vec![choice(call, Value::Null), choice(json!({}), json!("tool_calls"))]
+        }
+        Answer::Hangs => Vec::new(),
+    }
+}
+
+fn anthropic(answer: &Answer, body: &Value) -> Vec<Value> {
+    let (block, delta, stop) = match answer {
+        Answer::Says(text, ..) => {
+            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}), "end_turn")
+        }
+        Answer::Calls(name, arguments) => (
+            json!({"type": "tool_use", "id": "toolu_a", "name": exposed(name, body), "input": {}}),
+            json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
+            "tool_use",
+        ),
+        Answer::Hangs => return Vec::new(),
+    };
+    vec![
+        json!({"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [],
+            "usage": {"input_tokens": 9, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"output_tokens": 5}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+fn gemini(answer: &Answer, body: &Value) -> Vec<Value> {
+    let part = match answer {
+        Answer::Says(text, ..) => json!({"text": text}),
+        Answer::Calls(name, arguments) => json!({"functionCall": {"name": exposed(name, body), "args": arguments}}),
+        Answer::Hangs => return Vec::new(),
+    };
+    let content = json!({"role": "model", "parts": [part]});
+    let usage = json!({"promptTokenCount": 9, "candidatesTokenCount": 5});
+    vec![json!({"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage})]
+}
+
+fn responses(answer: &Answer, body: &Value) -> Vec<Value> {
+    let item = match answer {
+        Answer::Says(text, ..) => {
+            let part = json!({"type": "output_text", "text": text, "annotations": []});
+            json!({"type": "message", "id": "msg_a", "role": "assistant", "status": "completed", "content": [part]})
+        }
+        Answer::Calls(name, arguments) => json!({"type": "function_call", "id": "fc_a", "call_id": "call_a",
+            "name": exposed(name, body), "arguments": arguments.to_string(), "status": "completed"}),
+        Answer::Hangs => return Vec::new(),
+    };
+    let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_a", "status": "in_progress"}})];
+    if let Answer::Says(text, ..) = answer {
+        events.push(json!({"type": "response.output_text.delta", "item_id": "msg_a", "output_index": 0,
+            "content_index": 0, "delta": text}));
+    }
+    events.push(json!({"type": "response.output_item.done", "output_index": 0, "item": item}));
+    let usage = json!({"input_tokens": 9, "output_tokens": 5, "total_tokens": 14});
+    events.push(json!({"type": "response.completed",
+        "response": {"id": "resp_a", "status": "completed", "output": [item], "usage": usage}}));
+    events
+}
