@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        DisplayCommand, ErrorCode, Message, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript, TranscriptKind,
-        Turn, View, VoiceFact,
+        DisplayCommand, ErrorCode, Message, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
+        TranscriptKind, Turn, View, VoiceFact,
     },
 };
 
