@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
 
     for number in 0..MESSAGES / 20 {
         let message = |at: usize| {
-            let role = if at % 2 == 0 { Role::User } else { Role::Assistant };
+            let role = if at.is_multiple_of(2) { Role::User } else { Role::Assistant };
             let json =
                 serde_json::to_string(&Message::text(role, format!("sentence {number} {at} about the weather")))?;
             Ok(MessageRecord { wall_ms: 0, json })

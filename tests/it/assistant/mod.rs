@@ -2,6 +2,8 @@
 
 mod provider;
 
+use std::time::Duration;
+
 use firmware_sim::Glasses;
 use gateway::control::{Answer as Told, Request};
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use serde_json::{Value, json};
 use self::provider::{Answer, Asked, Provider, names};
 use crate::{
     mcp::{self, fixture},
-    world::{World, answered, text},
+    world::{WAIT, World, answered, text},
 };
 
 /// A model of this kind at a branch of the provider.
@@ -38,12 +40,20 @@ fn in_order(asked: &Asked, wanted: &[&str]) {
     }
 }
 
-async fn latest(world: &World) -> Value {
-    let answer = world.ask(Request::Turns { count: 1 }).await.expect("turns");
-    match answer {
-        Told::Turns { mut turns } => turns.pop().expect("a turn"),
-        other => panic!("{other:?}"),
-    }
+/// The record of a turn, which is closed a moment after its answer was heard.
+async fn record(world: &World, number: u32) -> Value {
+    let looked = async {
+        loop {
+            let Told::Turns { turns } = world.ask(Request::Turns { count: 8 }).await.expect("turns") else {
+                panic!("no turns");
+            };
+            if let Some(turn) = turns.into_iter().find(|turn| turn["turn"] == json!(number)) {
+                return turn;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(WAIT, looked).await.expect("a record")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,8 +74,7 @@ async fn an_answer_reaches_eye_and_ear_and_a_call_its_tool() {
     assert!(told.contains("noted"), "{told}");
     assert_eq!(world.notes(), ["buy oat milk"]);
     in_order(&provider.until(3).await, &["Paris", "remember the milk", "buy oat milk"]);
-    glasses.goodbye().await;
-    let turn = latest(&world).await;
+    let turn = record(&world, 2).await;
     assert_eq!(
         (&turn["requests"], &turn["model_rank"], &turn["restarts"]),
         (&json!(2), &json!(0), &json!(0)),
@@ -129,8 +138,7 @@ async fn when_every_model_is_down_the_box_answers_and_says_so_once() {
     assert!(!told.contains("offline") && has(&told, &["five minutes", "5:00", "5 min"]), "{told}");
     assert_eq!(provider.asked().len(), requests, "nobody is asked again so soon");
     assert!(provider.asked().iter().any(|asked| asked.branch == "two"));
-    glasses.goodbye().await;
-    assert_eq!(latest(&world).await["model_rank"], json!(2));
+    assert_eq!(record(&world, 3).await["model_rank"], json!(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +180,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
         provider.then("one", Answer::Says("They have changed.", 5, 5));
         ask(&mut glasses, "change your tools").await;
         // The server tells of it in its own time.
-        let told = tokio::time::timeout(crate::world::WAIT, async {
+        let told = tokio::time::timeout(WAIT, async {
             let registry = &world.gateway().gate().registry;
             while registry.snapshot("wearer", "").find(&format!("fixture.{come}")).is_none() {
                 changes.changed().await.expect("a registry");
@@ -212,7 +220,6 @@ async fn changed_tools_count_at_once_where_the_operator_wants_it() {
     in_order(&second, &["what can you do"]);
     let told = answered(&mut glasses).await;
     assert!(told.contains("without notes"), "{told}");
-    glasses.goodbye().await;
-    let turn = latest(&world).await;
+    let turn = record(&world, 1).await;
     assert_eq!((&turn["restarts"], &turn["requests"]), (&json!(1), &json!(2)), "{turn}");
 }

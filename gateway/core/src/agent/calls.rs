@@ -1,6 +1,6 @@
 //! Tool calls of one step: each gets exactly one result.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use serde_json::json;
 
 use crate::{
@@ -31,7 +31,7 @@ pub(super) struct Step {
 #[derive(Clone, Debug)]
 enum Slot {
     /// Opaque.
-    Thinking(Part),
+    Thinking(Box<Part>),
     /// All of the step's text.
     Text,
     /// A call, by its index.
@@ -56,7 +56,7 @@ impl Step {
     /// Keeps at most `most` thoughts.
     pub(super) fn push_thinking(&mut self, part: Part, most: usize) {
         if self.order.iter().filter(|slot| matches!(slot, Slot::Thinking(_))).count() < most {
-            self.order.push(Slot::Thinking(part));
+            self.order.push(Slot::Thinking(Box::new(part)));
         }
     }
 
@@ -84,7 +84,7 @@ impl Step {
         let mut parts = Vec::new();
         for slot in &self.order {
             match slot {
-                Slot::Thinking(part) => parts.push(part.clone()),
+                Slot::Thinking(part) => parts.push(Part::clone(part)),
                 Slot::Text if text.is_empty() => {}
                 Slot::Text => parts.push(Part::Text { text: String::from(text) }),
                 Slot::Call(index) => {

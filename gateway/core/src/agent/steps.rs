@@ -182,7 +182,7 @@ impl Active {
 
     pub(super) fn take_result(&mut self, cx: &mut Context, call_id: &str, result: ToolResult) -> Vec<Event> {
         let turn = self.turn;
-        if !self.steps.last_mut().is_some_and(|step| step.waiting(call_id).is_some()) {
+        if self.steps.last_mut().is_none_or(|step| step.waiting(call_id).is_none()) {
             return Vec::new();
         }
         self.keep_follow_ups(&result);
