@@ -366,7 +366,7 @@ mod tests {
         let uncommented: String = EXAMPLE
             .lines()
             .map(|line| match line.strip_prefix("# ") {
-                Some(rest) if rest.contains(" = ") => format!("{rest}\n"),
+                Some(rest) if rest.contains(" = ") || rest.starts_with("[[") => format!("{rest}\n"),
                 _ => format!("{line}\n"),
             })
             .collect();
