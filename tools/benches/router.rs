@@ -2,6 +2,8 @@
 //!
 //! `cargo xtask bench router`
 
+#![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
+
 #[path = "../tests/router/table.rs"]
 mod table;
 
