@@ -98,7 +98,7 @@ mod tests {
     fn vocabulary_stands_in_front_and_has_an_end() {
         let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
         let phrases = texts(&["hey mentra"]);
-        let vocabulary = texts(&["take a photo", "bad\n", "", "  read my notes. "]);
+        let vocabulary = texts(&["take a photo", "ba\nd", "", "  read my notes. "]);
         assert_eq!(prompt_with(&vocabulary, &phrases), "Take a photo. Read my notes. Hey Mentra, good morning.");
         assert_eq!(prompt_with(&[], &phrases), prompt_for(&phrases));
         assert_eq!(prompt_with(&vocabulary, &[]), "Take a photo. Read my notes.");

@@ -162,7 +162,8 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
     let provider = Provider::start().await;
     let server = fixture::serve().await;
     let settings = format!(
-        "[model]\n{}[mcp]\nservers.fixture = {{ url = \"http://{server}/\" }}\n",
+        // All tools are offered: which ones the words speak for is not what is judged here.
+        "[model]\n{}[router]\ntools = 1000\n[mcp]\nservers.fixture = {{ url = \"http://{server}/\" }}\n",
         model(&provider, "chat_completions", "one")
     );
     let world = World::with(&settings).await;
