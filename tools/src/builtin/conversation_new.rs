@@ -1,7 +1,7 @@
 //! `conversation.new`: what is said from now on stands for itself.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, WEARER_ONLY, told};
@@ -31,7 +31,7 @@ impl Tool for ConversationNew {
                 "(new|fresh|another) conversation",
             ],
             guidance: None,
-            flags: CHANGES,
+            flags: ToolFlags { always: false, ..CHANGES },
         }
     }
 

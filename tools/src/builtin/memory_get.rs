@@ -1,7 +1,7 @@
 //! `memory.get`: one fact by its number.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
@@ -32,7 +32,7 @@ impl Tool for MemoryGet {
                 "what (is|does) memory [number] {id:number} [say]",
             ],
             guidance: None,
-            flags: READ_ONLY,
+            flags: ToolFlags { always: false, ..READ_ONLY },
         }
     }
 

@@ -1,7 +1,7 @@
 //! `memory.list`: what is remembered, newest first.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
@@ -36,7 +36,7 @@ impl Tool for MemoryList {
                 "tell me (everything|all|what) you (remember|know about me|remember about me)",
             ],
             guidance: None,
-            flags: READ_ONLY,
+            flags: ToolFlags { always: false, ..READ_ONLY },
         }
     }
 

@@ -1,7 +1,7 @@
 //! `memory.restore`: brings back what was forgotten a moment ago.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, WITH_KEY, facts, told};
@@ -31,7 +31,7 @@ impl Tool for MemoryRestore {
                 "remember (that|it) again",
             ],
             guidance: None,
-            flags: CHANGES,
+            flags: ToolFlags { always: false, ..CHANGES },
         }
     }
 

@@ -1,7 +1,7 @@
 //! `personality.get`: how the assistant is to speak, also for clients that bring their own model.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, told};
@@ -34,7 +34,7 @@ impl Tool for PersonalityGet {
                 "how are you supposed to (speak|talk|answer)",
             ],
             guidance: None,
-            flags: READ_ONLY,
+            flags: ToolFlags { always: false, ..READ_ONLY },
         }
     }
 

@@ -37,7 +37,7 @@ impl Tool for PromptDelete {
                 "(delete|remove|drop|forget|cancel) all [of] [the|my] [standing] instructions {query=all}",
             ],
             guidance: None,
-            flags: ToolFlags { destructive: true, ..CHANGES },
+            flags: ToolFlags { destructive: true, always: false, ..CHANGES },
         }
     }
 

@@ -1,7 +1,7 @@
 //! `prompt.list`: the wearer's standing instructions.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ClientClass, ToolResult};
+use gateway_core::vocab::{ClientClass, ToolFlags, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, WEARER_ONLY, facts, told};
@@ -31,7 +31,7 @@ impl Tool for PromptList {
                 "(list|read|read me|show|show me) [all] [the|my] [standing] instructions",
             ],
             guidance: None,
-            flags: READ_ONLY,
+            flags: ToolFlags { always: false, ..READ_ONLY },
         }
     }
 

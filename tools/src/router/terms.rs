@@ -8,7 +8,7 @@ const WORD_BYTES_MAX: usize = 40;
 /// Words that tell nothing about what is wanted. Sorted.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
-    "by", "can", "could", "did", "do", "does", "doing", "done", "don", "down", "for", "from", "get", "give", "go",
+    "by", "can", "could", "did", "do", "does", "doing", "don", "done", "down", "for", "from", "get", "give", "go",
     "going", "got", "had", "has", "have", "he", "her", "here", "him", "his", "how", "i", "if", "in", "into", "is",
     "it", "its", "just", "know", "let", "like", "ll", "m", "make", "may", "me", "more", "my", "need", "no", "not",
     "of", "off", "on", "one", "or", "our", "out", "please", "put", "re", "s", "see", "she", "should", "show", "so",
@@ -57,8 +57,7 @@ fn stem(word: &str) -> String {
         }
     }
     let long = |rest: &&str| rest.len() >= 3 && rest.contains(['a', 'e', 'i', 'o', 'u', 'y']);
-    for ending in ["ations", "ation", "ness", "ment", "ings", "ing", "ers", "ion", "est", "ed", "er", "or", "ly", "al"]
-    {
+    for ending in ["ions", "ness", "ment", "ings", "ing", "ers", "ion", "est", "ed", "er", "or", "ly", "al"] {
         if let Some(rest) = stem.strip_suffix(ending).filter(long) {
             stem = rest;
             break;

@@ -30,6 +30,11 @@ fn names(choice: &Choice) -> Vec<&str> {
     choice.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
+/// A router that takes every word that fits: the least score is judged on the table.
+fn eager() -> Router {
+    Router::new(Config { score_min: 0.1, ..Config::default() })
+}
+
 fn said(now: &str) -> Said {
     Said { now: now.into(), ..Said::default() }
 }
@@ -64,7 +69,7 @@ fn what_was_called_lately_stays_and_what_was_said_before_helps() {
     messages.push(Message::text(Role::User, "And tomorrow?"));
     let said = Said::of(&messages);
     assert_eq!((said.now.as_str(), said.before.as_str()), ("And tomorrow?", "How is the wind?"));
-    let choice = Router::default().choose(&house(), &said, 128);
+    let choice = eager().choose(&house(), &said, 128);
     assert_eq!(names(&choice), ["clock.time", "zoo.07", "weather.now"]);
 }
 
@@ -75,7 +80,7 @@ fn a_phrase_counts_though_the_description_is_silent() {
     let templates = vec!["release the {animal} [into the meadow]".into()];
     spec.phrases = vec![Phrases { language: "en".into(), templates }];
     tools[20] = Arc::new(spec);
-    let choice = Router::default().choose(&tools.into(), &said("Release the goats!"), 128);
+    let choice = eager().choose(&tools.into(), &said("Release the goats!"), 128);
     assert_eq!(names(&choice), ["clock.time", "zoo.18"]);
 }
 
