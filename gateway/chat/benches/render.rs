@@ -70,12 +70,12 @@ fn main() {
             language: "en".into(),
             max_tokens: None,
         };
-        // One tool changes places from list to list.
+        // The same tools in another order; a list comes back only when it is no longer kept.
         let others: Vec<Request> = (0..ROUNDS)
             .map(|round| {
                 let mut list: Vec<_> = request.tools.iter().cloned().collect();
                 let front = list.len().min(TOOLS_MAX);
-                list.swap(0, (round + 1).min(front.saturating_sub(1)));
+                list[..front].rotate_left(round % front.max(1));
                 Request { tools: list.into(), ..request.clone() }
             })
             .collect();

@@ -31,7 +31,7 @@ fn tool(name: &str, which: u32) -> Arc<ToolSpec> {
         description: format!("The tool {which}."),
         input_schema: json!({"type": "object", "properties": {
             format!("some-{which}"): {"type": "string"}, "free": {"type": "object"}}}),
-        guidance: (which % 3 == 0).then(|| format!("Use {which} with care.")),
+        guidance: which.is_multiple_of(3).then(|| format!("Use {which} with care.")),
         ..ToolSpec::default()
     })
 }
