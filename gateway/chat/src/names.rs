@@ -116,7 +116,10 @@ impl NameMap {
     /// Arguments of a call as the tool's own schema has them.
     pub fn arguments_for_tool(&self, tool: &str, arguments: Value) -> Value {
         match self.shared.changes.get(tool) {
-            Some(changes) => changes.back(arguments, false),
+            Some(changes) => {
+                let own = changes.renamed.iter().map(|(own, theirs)| (theirs.as_str(), own.as_str())).collect();
+                changes.back(arguments, false, &own)
+            }
             None => arguments,
         }
     }
@@ -197,7 +200,8 @@ impl Changes {
         }
     }
 
-    fn back(&self, value: Value, text: bool) -> Value {
+    /// `own`: properties' own names by the provider's.
+    fn back(&self, value: Value, text: bool, own: &BTreeMap<&str, &str>) -> Value {
         match value {
             Value::String(written) if text => match serde_json::from_str::<Value>(&written) {
                 Ok(object @ Value::Object(_)) => object,
@@ -206,12 +210,12 @@ impl Changes {
             Value::Object(map) => {
                 let renamed = map.into_iter().map(|(key, value)| {
                     let text = self.as_text.contains(&key);
-                    let own = self.renamed.iter().find(|(_, theirs)| **theirs == key);
-                    (own.map_or(key, |(own, _)| own.clone()), self.back(value, text))
+                    let key = own.get(key.as_str()).map_or(key, |own| (*own).to_owned());
+                    (key, self.back(value, text, own))
                 });
                 Value::Object(renamed.collect())
             }
-            Value::Array(list) => list.into_iter().map(|value| self.back(value, text)).collect(),
+            Value::Array(list) => list.into_iter().map(|value| self.back(value, text, own)).collect(),
             other => other,
         }
     }

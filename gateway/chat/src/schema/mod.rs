@@ -168,7 +168,11 @@ fn is_legal(property: &str, subset: Subset) -> bool {
 /// A description within bounds; none where it is blank.
 fn bounded(text: &str) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(DESCRIPTION_CHARS_MAX).collect())
+    // Mostly it is short, and nothing needs to be counted.
+    if text.len() <= DESCRIPTION_CHARS_MAX {
+        return (!text.is_empty()).then(|| text.to_owned());
+    }
+    Some(text.chars().take(DESCRIPTION_CHARS_MAX).collect())
 }
 
 /// A value that is small enough to be repeated with every request.
