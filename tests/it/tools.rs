@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chat_models::chat_completions;
+use chat_models::{
+    chat_completions::{ChatCompletions, Options},
+    provider::Provider as _,
+};
 use gateway::{
     clock,
     control::{Answer, Request},
@@ -176,9 +179,10 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
             language: "en".into(),
             max_tokens: None,
         };
-        let (prompt, _) = chat_completions::render(&request, &chat_completions::Options::new("m"));
-        assert!(prompt.to_string().contains("[secret]"));
-        for text in [prompt.to_string(), serde_json::to_string(&result).unwrap()] {
+        let body = ChatCompletions::new(Options::new("m")).render(&request).body;
+        let prompt = String::from_utf8(body.bytes().to_vec()).expect("UTF-8");
+        assert!(prompt.contains("[secret]"));
+        for text in [prompt, serde_json::to_string(&result).unwrap()] {
             assert!(!text.contains("planted"), "{text}");
         }
     }

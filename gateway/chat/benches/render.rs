@@ -1,11 +1,12 @@
-//! What a request costs before it leaves: rendering it for each provider, with many tools and a conversation, and
-//! writing it as JSON.
+//! What a request costs before it leaves: from a conversation and many tools to the bytes that are sent, for each
+//! provider. `first` is a set-up that has seen none of the tools; `other` a choice of tools that was not asked with
+//! before, all of them known; `same` the list that the last request had.
 //!
 //! `cargo xtask bench render`
 
 use std::{hint::black_box, sync::Arc, time::Instant};
 
-use chat_models::{Request, anthropic, chat_completions, gemini, provider::Provider, responses};
+use chat_models::{Request, TOOLS_MAX, anthropic, chat_completions, gemini, provider::Provider, responses};
 use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolCall, ToolResult, ToolSpec};
 use serde_json::json;
 
@@ -48,15 +49,18 @@ fn conversation() -> Vec<Message> {
     messages
 }
 
-fn main() {
-    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
-    println!("{profile} profile; a conversation of 21 messages; medians of {ROUNDS} in microseconds");
-    let providers: [Box<dyn Provider>; 4] = [
+fn providers() -> [Box<dyn Provider>; 4] {
+    [
         Box::new(chat_completions::ChatCompletions::new(chat_completions::Options::new("chat completions"))),
         Box::new(responses::Responses::new(responses::Options::new("responses"))),
         Box::new(anthropic::Anthropic::new(anthropic::Options::new("anthropic"))),
         Box::new(gemini::Gemini::new(gemini::Options::new("gemini"))),
-    ];
+    ]
+}
+
+fn main() {
+    let profile = if cfg!(debug_assertions) { "dev" } else { "optimised" };
+    println!("{profile} profile; a conversation of 21 messages; medians of {ROUNDS} in microseconds");
     for tools in [0, 20, 200, 1_000] {
         let request = Request {
             system: "Answer briefly, for the ear.".into(),
@@ -66,24 +70,39 @@ fn main() {
             language: "en".into(),
             max_tokens: None,
         };
-        for provider in &providers {
-            let (mut rendering, mut writing, mut bytes) = (Vec::new(), Vec::new(), 0);
-            for _ in 0..ROUNDS {
-                let start = Instant::now();
-                let rendered = black_box(provider.render(black_box(&request)));
-                rendering.push(start.elapsed().as_micros());
-                let start = Instant::now();
-                bytes = black_box(rendered.body.to_string()).len();
-                writing.push(start.elapsed().as_micros());
-            }
-            rendering.sort_unstable();
-            writing.sort_unstable();
+        // The same tools in another order; a list comes back only when it is no longer kept.
+        let others: Vec<Request> = (0..ROUNDS)
+            .map(|round| {
+                let mut list: Vec<_> = request.tools.iter().cloned().collect();
+                let front = list.len().min(TOOLS_MAX);
+                list[..front].rotate_left(round % front.max(1));
+                Request { tools: list.into(), ..request.clone() }
+            })
+            .collect();
+        let fresh: Vec<_> = (0..ROUNDS).map(|_| providers()).collect();
+        for (at, provider) in providers().iter().enumerate() {
+            let first = median(fresh.iter().map(|all| time(&*all[at], &request)));
+            let other = median(others.iter().map(|request| time(&**provider, request)));
+            let same = median((0..=ROUNDS).map(|_| time(&**provider, &request)).skip(1));
+            let bytes = provider.render(&request).body.bytes().len();
             println!(
-                "  {tools:5} tools  {:18} render {:7}  write {:7}  {bytes:8} bytes",
+                "  {tools:5} tools  {:18} first {first:7}  other {other:7}  same {same:7}  {bytes:8} bytes",
                 provider.model(),
-                rendering[ROUNDS / 2],
-                writing[ROUNDS / 2],
             );
         }
     }
+}
+
+fn time(provider: &dyn Provider, request: &Request) -> u128 {
+    let start = Instant::now();
+    let rendered = black_box(provider.render(black_box(request)));
+    let time = start.elapsed().as_micros();
+    drop(rendered);
+    time
+}
+
+fn median(times: impl Iterator<Item = u128>) -> u128 {
+    let mut times: Vec<u128> = times.collect();
+    times.sort_unstable();
+    times[times.len() / 2]
 }

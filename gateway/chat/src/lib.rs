@@ -6,8 +6,10 @@
 
 pub mod anthropic;
 pub mod auth;
+pub mod body;
 pub mod chat_completions;
 pub mod commands_first;
+pub mod declarations;
 pub mod dialect;
 pub mod failure;
 pub mod gemini;

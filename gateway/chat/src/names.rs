@@ -9,13 +9,12 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
-use gateway_core::vocab::{Message, Part, ToolSpec};
+use gateway_core::vocab::{Message, Part};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use crate::Request;
 
 /// Longest name that every provider takes.
 pub const NAME_CHARS_MAX: usize = 63;
@@ -43,14 +42,20 @@ pub struct Changes {
     pub as_text: BTreeSet<String>,
 }
 
-/// Provider names for tools, one to one, and the call ids that are taken already.
+/// Provider names for tools, one to one, and the call ids that are taken already. Clones share the names until one of
+/// them learns another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMap {
     rule: Rule,
+    shared: Arc<Names>,
+    call_ids: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Names {
     to_provider: BTreeMap<String, String>,
     to_tool: BTreeMap<String, String>,
     changes: BTreeMap<String, Changes>,
-    call_ids: BTreeSet<String>,
 }
 
 impl NameMap {
@@ -77,38 +82,32 @@ impl NameMap {
         map
     }
 
-    /// Names for everything that a request offers or has called before.
-    pub fn of(request: &Request, offered: &[&ToolSpec], rule: Rule) -> Self {
-        let called = request.messages.iter().flat_map(called);
-        Self::new(rule, offered.iter().map(|tool| tool.name.as_str()).chain(called))
-    }
-
     /// The provider's name of a tool: matches the rule; made on first use.
     pub fn insert(&mut self, tool: &str) -> String {
-        if let Some(known) = self.to_provider.get(tool) {
+        if let Some(known) = self.shared.to_provider.get(tool) {
             return known.clone();
         }
         let plain = self.sanitised(tool);
-        let name = if self.to_tool.contains_key(&plain) { self.hashed(tool) } else { plain };
+        let name = if self.shared.to_tool.contains_key(&plain) { self.hashed(tool) } else { plain };
         self.give(tool, name.clone());
         name
     }
 
     /// The tool behind a provider's name; none for a name that was never given out.
     pub fn tool(&self, name: &str) -> Option<&str> {
-        self.to_tool.get(name).map(String::as_str)
+        self.shared.to_tool.get(name).map(String::as_str)
     }
 
     /// Remembers how a tool's schema was changed for the provider.
-    pub fn insert_changes(&mut self, tool: &str, changes: Changes) {
-        if changes != Changes::default() {
-            self.changes.insert(tool.to_owned(), changes);
+    pub fn insert_changes(&mut self, tool: &str, changes: &Changes) {
+        if *changes != Changes::default() {
+            Arc::make_mut(&mut self.shared).changes.insert(tool.to_owned(), changes.clone());
         }
     }
 
     /// Arguments of a call as the provider was taught to write them.
     pub fn arguments_for_provider<'a>(&self, tool: &str, arguments: &'a Value) -> Cow<'a, Value> {
-        match self.changes.get(tool) {
+        match self.shared.changes.get(tool) {
             Some(changes) => Cow::Owned(changes.forth(arguments.clone(), false)),
             None => Cow::Borrowed(arguments),
         }
@@ -116,8 +115,11 @@ impl NameMap {
 
     /// Arguments of a call as the tool's own schema has them.
     pub fn arguments_for_tool(&self, tool: &str, arguments: Value) -> Value {
-        match self.changes.get(tool) {
-            Some(changes) => changes.back(arguments, false),
+        match self.shared.changes.get(tool) {
+            Some(changes) => {
+                let own = changes.renamed.iter().map(|(own, theirs)| (theirs.as_str(), own.as_str())).collect();
+                changes.back(arguments, false, &own)
+            }
             None => arguments,
         }
     }
@@ -142,8 +144,9 @@ impl NameMap {
     }
 
     fn give(&mut self, tool: &str, name: String) {
-        self.to_provider.insert(tool.to_owned(), name.clone());
-        self.to_tool.insert(name, tool.to_owned());
+        let names = Arc::make_mut(&mut self.shared);
+        names.to_provider.insert(tool.to_owned(), name.clone());
+        names.to_tool.insert(name, tool.to_owned());
     }
 
     /// A free name with a hash of the whole name behind it.
@@ -152,7 +155,7 @@ impl NameMap {
         loop {
             let suffix = format!("_{}", hash(tool, salt));
             let name = ellipsised(&self.legal(tool), NAME_CHARS_MAX - suffix.len()) + &suffix;
-            if !self.to_tool.contains_key(&name) {
+            if !self.shared.to_tool.contains_key(&name) {
                 return name;
             }
             salt = salt.saturating_add(1);
@@ -197,7 +200,8 @@ impl Changes {
         }
     }
 
-    fn back(&self, value: Value, text: bool) -> Value {
+    /// `own`: properties' own names by the provider's.
+    fn back(&self, value: Value, text: bool, own: &BTreeMap<&str, &str>) -> Value {
         match value {
             Value::String(written) if text => match serde_json::from_str::<Value>(&written) {
                 Ok(object @ Value::Object(_)) => object,
@@ -206,18 +210,19 @@ impl Changes {
             Value::Object(map) => {
                 let renamed = map.into_iter().map(|(key, value)| {
                     let text = self.as_text.contains(&key);
-                    let own = self.renamed.iter().find(|(_, theirs)| **theirs == key);
-                    (own.map_or(key, |(own, _)| own.clone()), self.back(value, text))
+                    let key = own.get(key.as_str()).map_or(key, |own| (*own).to_owned());
+                    (key, self.back(value, text, own))
                 });
                 Value::Object(renamed.collect())
             }
-            Value::Array(list) => list.into_iter().map(|value| self.back(value, text)).collect(),
+            Value::Array(list) => list.into_iter().map(|value| self.back(value, text, own)).collect(),
             other => other,
         }
     }
 }
 
-fn called(message: &Message) -> impl Iterator<Item = &str> {
+/// The tools that a message calls.
+pub(crate) fn called(message: &Message) -> impl Iterator<Item = &str> {
     message.parts.iter().filter_map(|part| match part {
         Part::ToolCall { call } => Some(call.name.as_str()),
         _ => None,
@@ -304,7 +309,7 @@ mod tests {
             renamed: [("user-id".to_owned(), "user_id".to_owned())].into(),
             as_text: ["filter".to_owned()].into(),
         };
-        names.insert_changes("t", changes);
+        names.insert_changes("t", &changes);
         let own = json!({"user-id": 1, "filter": {"a": 2}, "list": [{"user-id": 3}]});
         let theirs = json!({"user_id": 1, "filter": "{\"a\":2}", "list": [{"user_id": 3}]});
         assert_eq!(*names.arguments_for_provider("t", &own), theirs);

@@ -2,9 +2,8 @@
 //! the answer to [`ModelEvent`]s. One HTTP shell serves them all.
 
 use gateway_core::vocab::ModelEvent;
-use serde_json::Value;
 
-use crate::{Request, names::NameMap};
+use crate::{Request, body::Body, names::NameMap};
 
 /// A request as a provider takes it, without what only the shell knows: base address and credentials.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +13,7 @@ pub struct Rendered {
     /// Further headers that the provider's protocol wants; no secrets.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
-    pub body: Value,
+    pub body: Body,
     /// The names that the answer will use.
     pub names: NameMap,
 }

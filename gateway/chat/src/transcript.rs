@@ -272,20 +272,20 @@ pub fn only_text(parts: &[UserPart<'_>]) -> Option<String> {
 }
 
 /// The tools of a request, each name once: the first of a name counts.
-pub fn offered(tools: &[Arc<ToolSpec>]) -> Vec<&ToolSpec> {
+pub fn offered(tools: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let mut seen = BTreeSet::new();
-    tools.iter().map(Arc::as_ref).filter(|tool| seen.insert(tool.name.as_str())).collect()
+    tools.iter().filter(|tool| seen.insert(tool.name.as_str())).cloned().collect()
 }
 
 /// Standing instructions first and the clock last, so that a provider's prefix cache holds.
-pub fn instructions(request: &Request, offered: &[&ToolSpec]) -> String {
+pub fn instructions(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let mut parts = vec![standing(request, offered), moment(request)];
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
 /// What stays the same from request to request; may be empty.
-pub fn standing(request: &Request, offered: &[&ToolSpec]) -> String {
+pub fn standing(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let guidance = offered.iter().filter_map(|tool| tool.guidance.as_deref());
     let parts: Vec<&str> =
         std::iter::once(request.system.as_str()).chain(guidance).filter(|part| !is_blank(part)).collect();

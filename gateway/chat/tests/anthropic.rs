@@ -7,14 +7,22 @@ use std::sync::Arc;
 
 use chat_models::{
     Request,
-    anthropic::{Anthropic, Flavour, Options, render},
-    provider::Provider,
+    anthropic::{Anthropic, Flavour, Options},
+    provider::{Provider, Rendered},
 };
 use common::{request, tool};
 use gateway_core::vocab::{
     ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult, Usage,
 };
 use serde_json::{Value, json};
+
+fn render(request: &Request, options: &Options) -> Rendered {
+    Anthropic::new(options.clone()).render(request)
+}
+
+fn json(rendered: &Rendered) -> Value {
+    rendered.body.to_value().expect("JSON")
+}
 
 fn call(id: &str) -> Part {
     Part::ToolCall { call: ToolCall { id: id.into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) } }
@@ -50,7 +58,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     let rendered = render(&conversation(), &Options { cache: false, ..Options::new("m") });
     assert_eq!(rendered.path, "/messages");
     assert_eq!(rendered.headers, [("anthropic-version", "2023-06-01".to_owned())]);
-    let body = rendered.body;
+    let body = json(&rendered);
     assert_eq!((&body["model"], &body["max_tokens"], &body["stream"]), (&json!("m"), &json!(1024), &json!(true)));
     assert_eq!(body["system"][0], json!({"type": "text", "text": "Be brief."}));
     assert_eq!(body["tools"][0]["name"], "timer_set");
@@ -78,7 +86,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
 
 #[test]
 fn what_stands_still_is_marked_for_the_cache() {
-    let body = render(&conversation(), &Options::new("m")).body;
+    let body = json(&render(&conversation(), &Options::new("m")));
     let mark = json!({"type": "ephemeral"});
     assert_eq!(body["system"][0]["cache_control"], mark);
     assert_eq!(body["system"][1].get("cache_control"), None);
@@ -91,12 +99,12 @@ fn thinking_is_asked_for_only_where_the_api_can_go_on() {
     let options = Options { thinking_tokens: Some(2000), temperature: Some(0.5), ..Options::new("m") };
     let mut request = conversation();
     request.messages.pop();
-    let body = render(&request, &options).body;
+    let body = json(&render(&request, &options));
     assert_eq!(body["thinking"], json!({"type": "enabled", "budget_tokens": 2000}));
     assert_eq!((&body["max_tokens"], body.get("temperature")), (&json!(3024), None));
     // The thoughts before the calls were another provider's.
     request.messages[1].parts[0] = thought("gemini");
-    let body = render(&request, &options).body;
+    let body = json(&render(&request, &options));
     assert_eq!((body.get("thinking"), &body["temperature"]), (None, &json!(0.5)));
     assert!(!body["messages"].to_string().contains("thinking"));
 }
@@ -112,9 +120,9 @@ fn the_envelope_for_oauth_bearers() {
     let rendered = render(&conversation(), &Options { flavour, ..Options::new("m") });
     assert_eq!(rendered.path, "/messages?beta=true");
     assert!(rendered.headers.contains(&("anthropic-beta", "oauth-2025-04-20".to_owned())));
-    assert_eq!(rendered.body["system"][0], json!({"type": "text", "text": "Required first."}));
-    assert_eq!(rendered.body["system"][1]["text"], "Be brief.");
-    assert_eq!(rendered.body["metadata"], json!({"user_id": "user-1"}));
+    assert_eq!(json(&rendered)["system"][0], json!({"type": "text", "text": "Required first."}));
+    assert_eq!(json(&rendered)["system"][1]["text"], "Be brief.");
+    assert_eq!(json(&rendered)["metadata"], json!({"user_id": "user-1"}));
 }
 
 fn parse(events: &[Value]) -> Vec<ModelEvent> {

@@ -12,7 +12,7 @@ use std::{
 use chat_models::{
     ChatModel, Request,
     auth::Key,
-    chat_completions::{ChatCompletions, Options, render},
+    chat_completions::{ChatCompletions, Options},
     http::{Endpoint, Http, KeyHeader},
     names::NameMap,
     provider::Provider,
@@ -34,6 +34,11 @@ const KEY: &str = "sk-planted-0123456789";
 
 /// `timer.set` beside a `timer_set`: told apart by a hash.
 const DOTTED: &str = "timer_set_1932e4";
+
+fn render(request: &Request, options: &Options) -> (Value, NameMap) {
+    let rendered = ChatCompletions::new(options.clone()).render(request);
+    (rendered.body.to_value().expect("JSON"), rendered.names)
+}
 
 fn conversation() -> Request {
     let tools = [

@@ -7,14 +7,22 @@ use std::sync::Arc;
 
 use chat_models::{
     Request,
-    gemini::{Flavour, Gemini, Options, render},
-    provider::Provider,
+    gemini::{Flavour, Gemini, Options},
+    provider::{Provider, Rendered},
 };
 use common::{request, tool};
 use gateway_core::vocab::{
     ErrorCode, FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult, Usage,
 };
 use serde_json::{Value, json};
+
+fn render(request: &Request, options: &Options) -> Rendered {
+    Gemini::new(options.clone()).render(request)
+}
+
+fn json(rendered: &Rendered) -> Value {
+    rendered.body.to_value().expect("JSON")
+}
 
 fn call(id: &str) -> Part {
     Part::ToolCall { call: ToolCall { id: id.into(), name: "timer.set".into(), arguments: json!({"seconds": 5}) } }
@@ -54,7 +62,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     let options = Options { temperature: Some(0.0), max_tokens: Some(50), ..Options::new("gemini-2.5-flash") };
     let rendered = render(&conversation(), &options);
     assert_eq!(rendered.path, "/models/gemini-2.5-flash:streamGenerateContent?alt=sse");
-    let body = rendered.body;
+    let body = json(&rendered);
     let function_call = json!({"id": "a", "name": "timer.set", "args": {"seconds": 5}});
     let second = json!({"id": "b", "name": "timer.set", "args": {"seconds": 5}});
     assert_eq!(
@@ -96,11 +104,11 @@ fn a_request_is_rendered_as_the_api_has_it() {
 fn calls_that_others_made_are_signed_where_the_model_insists() {
     let mut request = conversation();
     request.messages[1].parts.remove(0);
-    let newer = render(&request, &Options::new("gemini-3-pro")).body;
+    let newer = json(&render(&request, &Options::new("gemini-3-pro")));
     let parts = &newer["contents"][1]["parts"];
     assert_eq!(parts[0]["thoughtSignature"], "skip_thought_signature_validator");
     assert_eq!(parts[1].get("thoughtSignature"), None);
-    let older = render(&request, &Options::new("gemini-2.5-pro")).body;
+    let older = json(&render(&request, &Options::new("gemini-2.5-pro")));
     assert!(!older.to_string().contains("thoughtSignature"));
 }
 
@@ -111,7 +119,7 @@ fn the_envelope_for_oauth_bearers() {
     let flavour = Flavour::CloudCode { project: Some("p-1".into()) };
     let rendered = render(&conversation(), &Options { flavour, ..Options::new("gemini-2.5-pro") });
     assert_eq!(rendered.path, "/v1internal:streamGenerateContent?alt=sse");
-    let body = rendered.body;
+    let body = json(&rendered);
     assert_eq!((&body["model"], &body["project"]), (&json!("gemini-2.5-pro"), &json!("p-1")));
     assert_eq!(body["user_prompt_id"].as_str().map(str::len), Some(36));
     let tools = &body["request"]["tools"][0];
@@ -204,7 +212,7 @@ fn a_signature_goes_back_on_the_call_that_it_came_with() {
         result("call_2", ToolResult::said("1")),
         result("f2", ToolResult::said("2")),
     ];
-    let body = render(&request, &Options::new("gemini-3-pro")).body;
+    let body = json(&render(&request, &Options::new("gemini-3-pro")));
     assert_eq!(body["contents"][1]["parts"][0]["thoughtSignature"], "c2ln");
     assert_eq!(body["contents"][1]["parts"][0]["functionCall"]["args"]["labels"], "{\"a\":1}");
     assert_eq!(body["contents"][1]["parts"][1].get("thoughtSignature"), None);

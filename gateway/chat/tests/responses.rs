@@ -4,12 +4,18 @@
 mod common;
 
 use chat_models::{
+    names::NameMap,
     provider::Provider,
-    responses::{Options, Responses, render},
+    responses::{Options, Responses},
 };
 use common::{request, tool};
 use gateway_core::vocab::{FailureKind, Message, ModelEvent, Part, Role, StopReason, ToolCall, ToolResult, Usage};
 use serde_json::{Value, json};
+
+fn render(request: &chat_models::Request, options: &Options) -> (Value, NameMap) {
+    let rendered = Responses::new(options.clone()).render(request);
+    (rendered.body.to_value().expect("JSON"), rendered.names)
+}
 
 fn asked() -> chat_models::Request {
     let tools = [tool("timer.set", json!({"seconds": {"type": "integer"}}), &["seconds"], &[])];

@@ -3,15 +3,18 @@
 mod parse;
 mod render;
 
+use std::sync::Arc;
+
 use crate::{
     Request,
+    declarations::Declarations,
     dialect::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };
 
 pub use parse::Blocks;
-pub use render::{Flavour, Options, THINKING_TOKENS_MIN, render};
+pub use render::{Flavour, Options, STYLE, THINKING_TOKENS_MIN, render};
 
 /// How thoughts of this provider are marked in a conversation.
 pub const PROVIDER: &str = "anthropic";
@@ -24,12 +27,13 @@ pub const KEY_HEADER: &str = "x-api-key";
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     options: Options,
+    declarations: Arc<Declarations>,
 }
 
 impl Anthropic {
     /// With these options.
     pub fn new(options: Options) -> Self {
-        Self { options }
+        Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }
 }
 
@@ -39,7 +43,7 @@ impl Provider for Anthropic {
     }
 
     fn render(&self, request: &Request) -> Rendered {
-        render(request, &self.options)
+        render(request, &self.options, &self.declarations)
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

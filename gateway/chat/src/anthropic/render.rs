@@ -2,14 +2,18 @@
 //!
 //! Source: the Messages API reference and the types of `@anthropic-ai/sdk`.
 
+use std::sync::Arc;
+
 use gateway_core::vocab::ToolSpec;
 use serde_json::{Map, Value, json};
 
 use crate::{
     Request,
-    names::{NameMap, Rule},
+    body::Body,
+    declarations::{Declarations, Style},
+    names::Rule,
     provider::Rendered,
-    schema::{self, Subset},
+    schema::{Declaration, Subset},
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
@@ -80,21 +84,13 @@ impl Options {
     }
 }
 
+/// How this provider declares tools.
+pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
+
 /// The request, and the names that its answer will use.
-pub fn render(request: &Request, options: &Options) -> Rendered {
-    let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
-    let mut names = NameMap::of(request, &offered, Rule::Strict);
-    let tools: Vec<Value> = schema::declarations(&offered, Subset::JsonSchema, &mut names)
-        .into_iter()
-        .map(|tool| {
-            let empty = || json!({"type": "object", "properties": {}});
-            json!({
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": tool.parameters.unwrap_or_else(empty),
-            })
-        })
-        .collect();
+pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
+    let declared = declarations.of(request, options.tools);
+    let mut names = declared.names.clone();
     let rules = Rules { provider: PROVIDER, images: options.images, system_inside: false, user_first: true };
     let mut messages = Vec::new();
     for turn in transcript::turns(&request.messages, &rules, &mut names) {
@@ -107,11 +103,8 @@ pub fn render(request: &Request, options: &Options) -> Rendered {
     let max_tokens = request.max_tokens.unwrap_or(options.max_tokens).max(1);
     let mut body = options.extra.clone();
     body.insert("model".into(), options.model.clone().into());
-    body.insert("system".into(), system(request, &offered, options).into());
+    body.insert("system".into(), system(request, &declared.offered, options).into());
     body.insert("stream".into(), true.into());
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
-    }
     // A turn with calls whose thoughts are missing, or another provider's, cannot be gone on with thinking.
     if let Some(tokens) = options.thinking_tokens.filter(|_| may_think(&messages)) {
         let tokens = tokens.max(THINKING_TOKENS_MIN);
@@ -135,11 +128,21 @@ pub fn render(request: &Request, options: &Options) -> Rendered {
             body.insert("metadata".into(), json!({"user_id": user_id}));
         }
     }
-    Rendered { path, headers, body: Value::Object(body), names }
+    let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
+    Rendered { path, headers, body, names }
+}
+
+fn declare(tool: Declaration) -> Value {
+    let empty = || json!({"type": "object", "properties": {}});
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": tool.parameters.unwrap_or_else(empty),
+    })
 }
 
 /// The cache ends behind what stands still; the time of day comes after it.
-fn system(request: &Request, offered: &[&ToolSpec], options: &Options) -> Vec<Value> {
+fn system(request: &Request, offered: &[Arc<ToolSpec>], options: &Options) -> Vec<Value> {
     let front = match &options.flavour {
         Flavour::ClaudeCode { system, .. } => system.as_slice(),
         Flavour::Api => &[],

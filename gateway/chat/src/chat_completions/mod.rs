@@ -4,26 +4,30 @@
 mod parse;
 mod render;
 
+use std::sync::Arc;
+
 use crate::{
     Request,
+    declarations::Declarations,
     dialect::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };
 
 pub use parse::Chunks;
-pub use render::{Options, render};
+pub use render::{Options, STYLE, render};
 
 /// The protocol, set up for one model.
 #[derive(Clone, Debug)]
 pub struct ChatCompletions {
     options: Options,
+    declarations: Arc<Declarations>,
 }
 
 impl ChatCompletions {
     /// With these options.
     pub fn new(options: Options) -> Self {
-        Self { options }
+        Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }
 }
 
@@ -33,8 +37,7 @@ impl Provider for ChatCompletions {
     }
 
     fn render(&self, request: &Request) -> Rendered {
-        let (body, names) = render(request, &self.options);
-        Rendered { path: "/chat/completions".into(), headers: Vec::new(), body, names }
+        render(request, &self.options, &self.declarations)
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

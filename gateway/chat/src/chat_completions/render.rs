@@ -7,8 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Request,
-    names::{NameMap, Rule},
-    schema::{self, Subset},
+    body::Body,
+    declarations::{Declarations, Style},
+    names::Rule,
+    provider::Rendered,
+    schema::{Declaration, Subset},
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
@@ -51,23 +54,16 @@ impl Options {
     }
 }
 
-/// The body of the request, and the names that its answer will use.
-pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
-    let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
-    let mut names = NameMap::of(request, &offered, Rule::Strict);
-    let tools: Vec<Value> = schema::declarations(&offered, Subset::JsonSchema, &mut names)
-        .into_iter()
-        .map(|tool| {
-            json!({"type": "function", "function": {
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-            }})
-        })
-        .collect();
+/// How this provider declares tools.
+pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
+
+/// The request, and the names that its answer will use.
+pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
+    let declared = declarations.of(request, options.tools);
+    let mut names = declared.names.clone();
     // No server gives thoughts back in a form that it would take again.
     let rules = Rules { provider: "", images: options.images, system_inside: options.system_inside, user_first: false };
-    let mut messages = vec![json!({"role": "system", "content": transcript::instructions(request, &offered)})];
+    let mut messages = vec![json!({"role": "system", "content": transcript::instructions(request, &declared.offered)})];
     for turn in transcript::turns(&request.messages, &rules, &mut names) {
         push_turn(&turn, &mut messages);
     }
@@ -78,16 +74,22 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
     if options.include_usage {
         body.insert("stream_options".into(), json!({"include_usage": true}));
     }
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
-    }
     if let Some(temperature) = options.temperature {
         body.insert("temperature".into(), temperature.into());
     }
     if let Some(max_tokens) = request.max_tokens {
         body.insert(options.max_tokens_field.clone(), max_tokens.into());
     }
-    (Value::Object(body), names)
+    let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
+    Rendered { path: "/chat/completions".into(), headers: Vec::new(), body, names }
+}
+
+fn declare(tool: Declaration) -> Value {
+    json!({"type": "function", "function": {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }})
 }
 
 fn push_turn(turn: &Turn<'_>, out: &mut Vec<Value>) {

@@ -4,15 +4,18 @@ mod parse;
 mod render;
 mod spelling;
 
+use std::sync::Arc;
+
 use crate::{
     Request,
+    declarations::Declarations,
     dialect::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };
 
 pub use parse::Candidates;
-pub use render::{Flavour, Options, TOOLS_MAX, render};
+pub use render::{Flavour, Options, STYLE, TOOLS_MAX, render};
 
 /// How thoughts of this provider are marked in a conversation.
 pub const PROVIDER: &str = "gemini";
@@ -27,12 +30,13 @@ pub const KEY_HEADER: &str = "x-goog-api-key";
 #[derive(Clone, Debug)]
 pub struct Gemini {
     options: Options,
+    declarations: Arc<Declarations>,
 }
 
 impl Gemini {
     /// With these options.
     pub fn new(options: Options) -> Self {
-        Self { options }
+        Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }
 }
 
@@ -42,7 +46,7 @@ impl Provider for Gemini {
     }
 
     fn render(&self, request: &Request) -> Rendered {
-        render(request, &self.options)
+        render(request, &self.options, &self.declarations)
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

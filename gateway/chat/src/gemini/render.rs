@@ -9,9 +9,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Request,
-    names::{NameMap, Rule},
+    body::Body,
+    declarations::{Declarations, Style},
+    names::Rule,
     provider::Rendered,
-    schema::{self, Subset},
+    schema::{Declaration, Subset},
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
@@ -80,21 +82,13 @@ impl Options {
     }
 }
 
+/// How this provider declares tools.
+pub const STYLE: Style = Style { rule: Rule::Gemini, subset: Subset::Gemini, tools_max: TOOLS_MAX, declare };
+
 /// The request, and the names that its answer will use.
-pub fn render(request: &Request, options: &Options) -> Rendered {
-    let mut offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
-    offered.truncate(TOOLS_MAX);
-    let mut names = NameMap::of(request, &offered, Rule::Gemini);
-    let functions: Vec<Value> = schema::declarations(&offered, Subset::Gemini, &mut names)
-        .into_iter()
-        .map(|tool| {
-            let mut function = json!({"name": tool.name, "description": tool.description});
-            if let Some(parameters) = tool.parameters {
-                function["parameters"] = spelled(parameters);
-            }
-            function
-        })
-        .collect();
+pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
+    let declared = declarations.of(request, options.tools);
+    let mut names = declared.names.clone();
     let rules = Rules { provider: PROVIDER, images: options.images, system_inside: false, user_first: true };
     let mut contents = Vec::new();
     for turn in transcript::turns(&request.messages, &rules, &mut names) {
@@ -105,39 +99,43 @@ pub fn render(request: &Request, options: &Options) -> Rendered {
     }
     let mut body = options.extra.clone();
     body.insert("contents".into(), contents.into());
-    let mut system = json!({"parts": [{"text": transcript::instructions(request, &offered)}]});
+    let mut system = json!({"parts": [{"text": transcript::instructions(request, &declared.offered)}]});
     let is_cloud_code = matches!(options.flavour, Flavour::CloudCode { .. });
     if is_cloud_code {
         system["role"] = "user".into();
     }
     body.insert("systemInstruction".into(), system);
-    if !functions.is_empty() {
-        let mut tools = json!({"functionDeclarations": functions});
-        if is_cloud_code {
-            tools["function_declarations"] = tools["functionDeclarations"].clone();
-        }
-        body.insert("tools".into(), json!([tools]));
-    }
     let config = generation_config(request, options);
     if !config.is_empty() {
         body.insert("generationConfig".into(), config.into());
     }
-    let body = Value::Object(body);
+    let tools = declared.json.as_ref().map(|json| {
+        let twice = if is_cloud_code { format!(r#","function_declarations":{json}"#) } else { String::new() };
+        format!(r#"[{{"functionDeclarations":{json}{twice}}}]"#)
+    });
+    let body = Body::object(body, tools.as_ref().map(|tools| ("tools", tools.as_bytes())));
     let (path, body) = match &options.flavour {
         Flavour::Api => (format!("/models/{}:streamGenerateContent?alt=sse", options.model), body),
         Flavour::CloudCode { project } => {
-            let mut envelope = json!({
-                "model": options.model,
-                "user_prompt_id": prompt_id(request),
-                "request": body,
-            });
+            let mut envelope = Map::new();
+            envelope.insert("model".into(), options.model.clone().into());
+            envelope.insert("user_prompt_id".into(), prompt_id(request).into());
             if let Some(project) = project {
-                envelope["project"] = project.clone().into();
+                envelope.insert("project".into(), project.clone().into());
             }
-            ("/v1internal:streamGenerateContent?alt=sse".to_owned(), envelope)
+            let body = Body::object(envelope, Some(("request", body.bytes())));
+            ("/v1internal:streamGenerateContent?alt=sse".to_owned(), body)
         }
     };
     Rendered { path, headers: Vec::new(), body, names }
+}
+
+fn declare(tool: Declaration) -> Value {
+    let mut function = json!({"name": tool.name, "description": tool.description});
+    if let Some(parameters) = tool.parameters {
+        function["parameters"] = spelled(parameters);
+    }
+    function
 }
 
 fn generation_config(request: &Request, options: &Options) -> Map<String, Value> {

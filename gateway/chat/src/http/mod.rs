@@ -153,7 +153,7 @@ impl Http {
 
     async fn run(&self, request: &Request, events: &mpsc::Sender<ModelEvent>) {
         let Rendered { path, headers, body, names } = self.provider.render(request);
-        let (url, body) = (self.url(&path), body.to_string());
+        let url = self.url(&path);
         let mut secrets = Vec::new();
         let mut backoff = self.endpoint.backoff;
         let mut left = self.endpoint.retries;
@@ -173,7 +173,7 @@ impl Http {
             for (name, value) in &sent {
                 post = post.header(name, value);
             }
-            match self.attempt(post.body(body.clone()), names.clone(), events, first).await {
+            match self.attempt(post.body(body.bytes().clone()), names.clone(), events, first).await {
                 Attempt::Over => return,
                 Attempt::Again(_, wait) if left > 0 && wait.is_none_or(|wait| wait <= Endpoint::BACKOFF_MAX) => {
                     left -= 1;

@@ -4,15 +4,18 @@
 mod parse;
 mod render;
 
+use std::sync::Arc;
+
 use crate::{
     Request,
+    declarations::Declarations,
     dialect::Parser,
     names::NameMap,
     provider::{Parse, Provider, Rendered},
 };
 
 pub use parse::Items;
-pub use render::{Options, render};
+pub use render::{Options, STYLE, render};
 
 /// As this adapter signs thoughts.
 pub const PROVIDER: &str = "openai.responses";
@@ -21,12 +24,13 @@ pub const PROVIDER: &str = "openai.responses";
 #[derive(Clone, Debug)]
 pub struct Responses {
     options: Options,
+    declarations: Arc<Declarations>,
 }
 
 impl Responses {
     /// With these options.
     pub fn new(options: Options) -> Self {
-        Self { options }
+        Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }
 }
 
@@ -36,8 +40,7 @@ impl Provider for Responses {
     }
 
     fn render(&self, request: &Request) -> Rendered {
-        let (body, names) = render(request, &self.options);
-        Rendered { path: "/responses".into(), headers: Vec::new(), body, names }
+        render(request, &self.options, &self.declarations)
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

@@ -6,9 +6,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Request,
-    names::{NameMap, Rule},
+    body::Body,
+    declarations::{Declarations, Style},
+    names::Rule,
+    provider::Rendered,
     responses::PROVIDER,
-    schema::{self, Subset},
+    schema::{Declaration, Subset},
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
@@ -50,23 +53,13 @@ impl Options {
     }
 }
 
-/// The body of the request, and the names that its answer will use.
-pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
-    let offered = if options.tools { transcript::offered(&request.tools) } else { Vec::new() };
-    let mut names = NameMap::of(request, &offered, Rule::Strict);
-    let tools: Vec<Value> = schema::declarations(&offered, Subset::JsonSchema, &mut names)
-        .into_iter()
-        .map(|tool| {
-            json!({
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.parameters,
-                // Strict schemas may not have optional properties, and others' tools do.
-                "strict": false,
-            })
-        })
-        .collect();
+/// How this provider declares tools.
+pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
+
+/// The request, and the names that its answer will use.
+pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
+    let declared = declarations.of(request, options.tools);
+    let mut names = declared.names.clone();
     let rules = Rules { provider: PROVIDER, images: options.images, system_inside: true, user_first: false };
     let turns = transcript::turns(&request.messages, &rules, &mut names);
     let is_follow_up = matches!(turns.last(), Some(Turn::Results(_)));
@@ -76,12 +69,11 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
     }
     let mut body = options.extra.clone();
     body.insert("model".into(), options.model.clone().into());
-    body.insert("instructions".into(), transcript::instructions(request, &offered).into());
+    body.insert("instructions".into(), transcript::instructions(request, &declared.offered).into());
     body.insert("input".into(), input.into());
     body.insert("stream".into(), true.into());
     body.insert("store".into(), false.into());
-    if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
+    if declared.json.is_some() {
         body.insert("tool_choice".into(), "auto".into());
         let parallel = !(options.serial_follow_ups && is_follow_up);
         body.insert("parallel_tool_calls".into(), parallel.into());
@@ -98,7 +90,19 @@ pub fn render(request: &Request, options: &Options) -> (Value, NameMap) {
         const TOKENS_MIN: u32 = 16;
         body.insert("max_output_tokens".into(), max_tokens.max(TOKENS_MIN).into());
     }
-    (Value::Object(body), names)
+    let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
+    Rendered { path: "/responses".into(), headers: Vec::new(), body, names }
+}
+
+fn declare(tool: Declaration) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        // Strict schemas may not have optional properties, and others' tools do.
+        "strict": false,
+    })
 }
 
 fn push_turn(turn: &Turn<'_>, input: &mut Vec<Value>) {

@@ -1,5 +1,7 @@
 //! One level of a schema, with references followed and `allOf` taken together.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, Place, Walk};
@@ -59,9 +61,12 @@ impl Type {
 #[derive(Debug, Default)]
 pub(super) struct Flat<'a> {
     /// Plain keywords; of several, the first.
-    keywords: Map<String, Value>,
+    keywords: BTreeMap<&'a str, &'a Value>,
+    nullable: bool,
     pub(super) properties: Vec<(&'a str, &'a Value)>,
-    pub(super) required: Vec<&'a str>,
+    /// Names of `properties`: schemas from afar may have many.
+    known: BTreeSet<&'a str>,
+    pub(super) required: BTreeSet<&'a str>,
     pub(super) items: Option<&'a Value>,
     /// `items` as a list, or `prefixItems`.
     pub(super) tuple: Vec<&'a Value>,
@@ -76,11 +81,11 @@ pub(super) struct Flat<'a> {
 }
 
 impl<'a> Flat<'a> {
-    pub(super) fn get(&self, keyword: &str) -> Option<&Value> {
-        self.keywords.get(keyword)
+    pub(super) fn get(&self, keyword: &str) -> Option<&'a Value> {
+        self.keywords.get(keyword).copied()
     }
 
-    pub(super) fn text(&self, keyword: &str) -> Option<&str> {
+    pub(super) fn text(&self, keyword: &str) -> Option<&'a str> {
         self.get(keyword)?.as_str()
     }
 
@@ -115,7 +120,7 @@ impl<'a> Flat<'a> {
     }
 
     /// The values of `enum` or `const`.
-    pub(super) fn values(&self) -> Option<&[Value]> {
+    pub(super) fn values(&self) -> Option<&'a [Value]> {
         match (self.get("enum"), self.get("const")) {
             (Some(Value::Array(values)), _) if !values.is_empty() => Some(values),
             (_, Some(value)) => Some(std::slice::from_ref(value)),
@@ -128,17 +133,13 @@ impl<'a> Flat<'a> {
             match (key.as_str(), value) {
                 ("properties", Value::Object(properties)) => {
                     for (name, schema) in properties {
-                        if !self.properties.iter().any(|(known, _)| known == name) {
+                        if self.known.insert(name) {
                             self.properties.push((name, schema));
                         }
                     }
                 }
                 ("required", Value::Array(names)) => {
-                    for name in names.iter().filter_map(Value::as_str) {
-                        if !self.required.contains(&name) {
-                            self.required.push(name);
-                        }
-                    }
+                    self.required.extend(names.iter().filter_map(Value::as_str));
                 }
                 ("items" | "prefixItems", Value::Array(tuple)) => self.tuple = tuple.iter().collect(),
                 ("items", _) => self.items = self.items.or(Some(value)),
@@ -153,11 +154,9 @@ impl<'a> Flat<'a> {
                     | "minItems" | "maxItems" | "uniqueItems" | "minProperties" | "maxProperties",
                     _,
                 ) => {
-                    self.keywords.entry(key.as_str()).or_insert_with(|| value.clone());
+                    self.keywords.entry(key.as_str()).or_insert(value);
                 }
-                ("nullable", Value::Bool(true)) => {
-                    self.keywords.insert("nullable".into(), true.into());
-                }
+                ("nullable", Value::Bool(true)) => self.nullable = true,
                 _ => {}
             }
         }
@@ -185,7 +184,7 @@ impl<'a> Walk<'a> {
         let mut inside = place.clone();
         self.gather(schema, &mut flat, &mut inside, 0);
         inside.depth += 1;
-        if flat.keywords.remove("nullable").is_some() && !flat.types.is_empty() && !flat.types.contains(&Type::Null) {
+        if flat.nullable && !flat.types.is_empty() && !flat.types.contains(&Type::Null) {
             flat.types.push(Type::Null);
         }
         (flat, inside)

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gateway_core::vocab::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::names::{Changes, NameMap, ellipsised, hash};
+use crate::names::{Changes, ellipsised, hash};
 
 /// Deepest nesting of a rendered schema: deeper ones are refused by some providers, and no sentence fills them.
 pub const DEPTH_MAX: usize = 12;
@@ -49,18 +49,11 @@ pub struct Declaration {
     pub parameters: Option<Value>,
 }
 
-/// Declares tools in the order given. Their names and changed arguments are entered into `names`.
-pub fn declarations(offered: &[&ToolSpec], subset: Subset, names: &mut NameMap) -> Vec<Declaration> {
-    offered
-        .iter()
-        .map(|tool| {
-            let name = names.insert(&tool.name);
-            let (parameters, changes) = normalise(&tool.input_schema, subset);
-            names.insert_changes(&tool.name, changes);
-            let description = bounded(&tool.description).unwrap_or_else(|| tool.name.clone());
-            Declaration { name, description, parameters }
-        })
-        .collect()
+/// Declares a tool under a provider's name, and says how its arguments differ from it.
+pub fn declaration(tool: &ToolSpec, name: String, subset: Subset) -> (Declaration, Changes) {
+    let (parameters, changes) = normalise(&tool.input_schema, subset);
+    let description = bounded(&tool.description).unwrap_or_else(|| tool.name.clone());
+    (Declaration { name, description, parameters }, changes)
 }
 
 /// A tool's schema in a provider's subset, and how arguments differ from it. None for a tool without parameters.
@@ -175,7 +168,11 @@ fn is_legal(property: &str, subset: Subset) -> bool {
 /// A description within bounds; none where it is blank.
 fn bounded(text: &str) -> Option<String> {
     let text = text.trim();
-    (!text.is_empty()).then(|| text.chars().take(DESCRIPTION_CHARS_MAX).collect())
+    // Mostly it is short, and nothing needs to be counted.
+    if text.len() <= DESCRIPTION_CHARS_MAX {
+        return (!text.is_empty()).then(|| text.to_owned());
+    }
+    Some(text.chars().take(DESCRIPTION_CHARS_MAX).collect())
 }
 
 /// A value that is small enough to be repeated with every request.

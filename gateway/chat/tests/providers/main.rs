@@ -137,7 +137,7 @@ proptest! {
     #[test]
     fn any_conversation_makes_a_legal_request(request in any_request(any_messages())) {
         for witness in witnesses() {
-            let body = witness.provider().render(&request).body;
+            let body = witness.provider().render(&request).body.to_value().expect("JSON");
             check_legal(&*witness, &body).map_err(|error| named(&*witness, error))?;
         }
     }
@@ -147,10 +147,11 @@ proptest! {
     fn orderly_conversations_are_rendered_whole(request in any_request(orderly())) {
         for witness in witnesses() {
             let rendered = witness.provider().render(&request);
-            check_legal(&*witness, &rendered.body).map_err(|error| named(&*witness, error))?;
+            let body = rendered.body.to_value().expect("JSON");
+            check_legal(&*witness, &body).map_err(|error| named(&*witness, error))?;
             let back = |name: &str| rendered.names.tool(name).map(str::to_owned);
             let seen: Vec<Item> = witness
-                .seen(&rendered.body)
+                .seen(&body)
                 .into_iter()
                 .flat_map(|message| joined(message.items))
                 .map(|item| match item {
@@ -238,7 +239,7 @@ fn check_next(witness: &dyn Witness, request: &Request, events: &[ModelEvent]) -
     next.messages.push(Message { role: Role::Assistant, parts });
     next.messages.push(Message { role: Role::Tool, parts: results });
     next.messages.push(Message::text(Role::User, "go on"));
-    let body = witness.provider().render(&next).body;
+    let body = witness.provider().render(&next).body.to_value().expect("JSON");
     check_legal(witness, &body).map_err(|error| named(witness, error))?;
     let thoughts = |witness: &dyn Witness, body: &Value| {
         let items = witness.seen(body).into_iter().flat_map(|message| message.items);
@@ -249,7 +250,7 @@ fn check_next(witness: &dyn Witness, request: &Request, events: &[ModelEvent]) -
     let wanted: Vec<Item> = witness.thought().filter(|_| kept).map(Item::Thought).into_iter().collect();
     prop_assert_eq!(thoughts(witness, &body), wanted, "{}", witness.name());
     for other in witnesses().iter().filter(|other| other.name() != witness.name()) {
-        let body = other.provider().render(&next).body;
+        let body = other.provider().render(&next).body.to_value().expect("JSON");
         check_legal(&**other, &body).map_err(|error| named(&**other, error))?;
         prop_assert!(thoughts(&**other, &body).is_empty(), "{} is given thoughts of {}", other.name(), witness.name());
     }
