@@ -1,5 +1,6 @@
 //! Answers on their way to ear and eye: one thing is said at a time.
 
+mod clause;
 mod display;
 mod marks;
 mod markup;

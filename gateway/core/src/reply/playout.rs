@@ -2,7 +2,10 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::sentences::Splitter;
+use super::{
+    clause::{Clause, Kind, State},
+    sentences::Splitter,
+};
 use crate::{
     agent::history::Heard,
     conversation::{Context, Timer},
@@ -30,40 +33,6 @@ pub(crate) enum Purpose {
     Question,
     /// A repetition, or a word about a failure outside of any turn.
     Aside,
-}
-
-/// A piece of speech.
-#[derive(Clone, Debug)]
-struct Clause {
-    step: usize,
-    text: String,
-    kind: Kind,
-    /// A piece of this sound, and which one, in place of the text.
-    sound: Option<(u64, u16)>,
-    duration_us: Option<u64>,
-    state: State,
-}
-
-/// What a clause is part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Answer,
-    /// A question for consent, by its number: no part of the answer.
-    Question(u64),
-    /// Said beside the answer, and no part of it either.
-    Aside,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum State {
-    /// Not handed out, or not acknowledged.
-    Waiting,
-    /// So much of it was played and no more is coming, or it is going on.
-    Partly(f32),
-    Played,
-    /// Cut off for good after so much of it.
-    Cut(f32),
-    Failed,
 }
 
 /// One thing that is said from its first clause to its last. It may take several speeches where
