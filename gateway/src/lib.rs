@@ -23,7 +23,7 @@ mod roster;
 mod routed;
 pub mod serve;
 pub mod skills;
-mod spending;
+pub mod spending;
 pub mod store;
 pub mod telemetry;
 pub mod transport;

@@ -220,7 +220,8 @@ impl Running {
         &self.gate
     }
 
-    /// Tells the devices, waits for their goodbyes, stops.
+    /// Tells the devices, waits for their goodbyes, stops, and closes the store: a gateway may start on the same
+    /// folder afterwards, in this process too.
     pub async fn stop(self) {
         self.stop.cancel();
         for (id, _) in self.gate.roster.all() {
@@ -234,6 +235,9 @@ impl Running {
         self.gate.mcp.stop().await;
         for task in self.tasks {
             drop(task.await);
+        }
+        if let Err(error) = self.gate.store.close().await {
+            tracing::warn!(%error, "the store was not closed in order");
         }
     }
 }

@@ -36,6 +36,39 @@ pub fn days(store: &Store, user: &str, count: usize) -> Result<Vec<Spending>, st
     rows.into_iter().map(day).collect()
 }
 
+/// Most days that [`of`] looks back: ten years.
+pub const DAYS_MAX: usize = 3_660;
+
+/// What was taken on the last `count` days up to `today`, by one user or by all: users in the order of their names, of
+/// each the newest day first. Days without anything are left out. A user whose clock is ahead may have a day after
+/// today; it is given too.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn of(
+    store: &Store,
+    user: Option<&str>,
+    today: i64,
+    count: usize,
+) -> Result<Vec<(String, Vec<Spending>)>, store::Error> {
+    let count = count.clamp(1, DAYS_MAX);
+    let first = today.saturating_sub(i64::try_from(count).unwrap_or(i64::MAX)).saturating_add(1);
+    let users = match user {
+        Some(user) => vec![user.to_owned()],
+        None => store.disk().owners(Kind::Spending)?,
+    };
+    let of_user = |user: String| -> Result<_, store::Error> {
+        // One more: the day of a clock that is ahead.
+        let mut days = days(store, &user, count + 1)?;
+        days.retain(|spending| spending.day >= first);
+        Ok((user, days))
+    };
+    let mut spent = users.into_iter().map(of_user).collect::<Result<Vec<_>, _>>()?;
+    spent.retain(|(_, days)| !days.is_empty());
+    spent.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(spent)
+}
+
 /// Keeps a day's sum in place of what was kept of that day before.
 pub fn write(user: String, spending: Spending) -> Write {
     let Spending { day, nano, input, output } = spending;
@@ -61,5 +94,28 @@ mod tests {
         store.write(write("an".into(), day(300, 5))).await.unwrap();
         assert_eq!(last(&store, "ann").unwrap(), day(256, 2));
         assert_eq!(days(&store, "ann", 9).unwrap(), [day(256, 2), day(255, 9), day(0, 7)]);
+    }
+
+    #[tokio::test]
+    async fn today_and_the_days_before_by_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let day = |day, nano| Spending { day, nano, input: 3, output: 4 };
+        for (user, spending) in [
+            ("ben", day(300, 1)),
+            ("ann", day(298, 2)),
+            ("ann", day(300, 3)),
+            ("ann", day(301, 4)),
+            ("cy", day(290, 5)),
+        ] {
+            store.write(write(user.into(), spending)).await.unwrap();
+        }
+        let ann = |days: &[Spending]| ("ann".to_owned(), days.to_vec());
+        let ben = ("ben".to_owned(), vec![day(300, 1)]);
+        assert_eq!(of(&store, None, 300, 1).unwrap(), [ann(&[day(301, 4), day(300, 3)]), ben]);
+        assert_eq!(of(&store, Some("ann"), 300, 3).unwrap(), [ann(&[day(301, 4), day(300, 3), day(298, 2)])]);
+        assert_eq!(of(&store, Some("an"), 300, 3).unwrap(), []);
+        assert_eq!(of(&store, Some("ben"), 301, 1).unwrap(), []);
+        assert_eq!(of(&store, None, 300, usize::MAX).unwrap().len(), 3);
     }
 }

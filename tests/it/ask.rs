@@ -84,10 +84,19 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     };
     assert_eq!(turns.len(), 2);
     assert!(turns.iter().all(|turn| turn["transport"] == "text"), "{turns:?}");
-    // It is a device only while it asks, and no device that anybody sees.
-    assert!(world.gateway().gate().roster.all().is_empty());
-    let stored = world.gateway().gate().store.disk().messages(USER, 100).expect("the history");
-    assert!(stored.iter().any(|message| message.json.contains("buy milk")));
+    // It is a device only while it asks, and no device that anybody sees; it goes, and the history is written, after the
+    // answer was told.
+    let gate = world.gateway().gate().clone();
+    let kept = tokio::time::timeout(WAIT, async {
+        loop {
+            gate.store.settled().await.expect("the store");
+            let stored = gate.store.disk().messages(USER, 100).expect("the history");
+            if gate.roster.all().is_empty() && stored.iter().any(|message| message.json.contains("buy milk")) {
+                return;
+            }
+        }
+    });
+    kept.await.expect("the device goes and the history is kept");
     world.stop().await;
 }
 

@@ -4,10 +4,12 @@ use std::{fs, path::Path};
 
 use audio::models;
 use firmware_sim::{Glasses, Seen};
+use gateway::spending;
+use gateway_core::input::Spending;
 
 use crate::{
     process::{Process, configure, fails, succeeds},
-    world::{self, until},
+    world::{self, World, until},
 };
 
 fn shown(path: &Path) -> String {
@@ -152,4 +154,31 @@ async fn frames_are_explained() {
     assert!(!cut.contains("1234567"), "{cut}");
     let error = fails(&["wire", "decode", "xyz"]).await;
     assert!(error.contains("hexadecimal"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spending_tells_what_the_models_took_today() {
+    let world = World::start().await;
+    let config = shown(&configure(&world.data(), ""));
+    assert_eq!(succeeds(&["spending", "--config", &config]).await.trim(), "the models took nothing");
+
+    let today = jiff::Zoned::now().date();
+    let day_of = |date: jiff::civil::Date| i64::from((date - jiff::civil::date(1970, 1, 1)).get_days());
+    for (user, day, nano) in [("ann", day_of(today), 1_250_000_000), ("ann", day_of(today) - 1, 7), ("ben", 3, 9)] {
+        let spending = Spending { day, nano, input: 1_200, output: 34 };
+        world.gateway().gate().store.write(spending::write(user.into(), spending)).await.expect("written");
+    }
+    let words = succeeds(&["spending", "--config", &config]).await;
+    let date = today.to_string();
+    for wanted in ["ann", date.as_str(), "1200", "34", "1.250000"] {
+        assert!(words.contains(wanted), "{wanted}: {words}");
+    }
+    assert_eq!(words.lines().count(), 2, "{words}");
+    let json = succeeds(&["spending", "--json", "--user", "ann", "--days", "2", "--config", &config]).await;
+    let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.len(), 2, "{json}");
+    assert_eq!((&lines[0]["money"], &lines[0]["input_tokens"]), (&1.25.into(), &1_200.into()));
+    assert_eq!((&lines[1]["money"], &lines[0]["budget"]), (&7e-9.into(), &serde_json::Value::Null));
+    assert_eq!(succeeds(&["spending", "--user", "ben", "--config", &config]).await.trim(), "the models took nothing");
+    world.stop().await;
 }

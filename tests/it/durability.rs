@@ -5,7 +5,7 @@ mod power;
 use std::path::Path;
 
 use firmware_sim::{Glasses, Seen};
-use gateway::store::{NoteRecord, Store, Write};
+use gateway::store::{Error, NoteRecord, Store, Write};
 
 use crate::{
     process::Process,
@@ -129,4 +129,19 @@ async fn a_full_store_is_told_and_loses_nothing() {
     std::fs::create_dir_all(&copy).unwrap();
     std::fs::copy(world.data().join("store/data.mdb"), copy.join("data.mdb")).unwrap();
     assert_eq!(kept(&world.folder().join("copy")).0.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_was_stopped_starts_again_in_the_same_process() {
+    let mut world = World::start().await;
+    for text in ["buy milk", "call mom"] {
+        let note = NoteRecord { text: text.to_owned(), created_wall_ms: 0 };
+        let store = world.gateway().gate().store.clone();
+        store.write(Write::AddNote { user: USER.to_owned(), note }).await.expect("written");
+        world = world.again().await;
+        assert!(matches!(store.settled().await, Err(Error::Closed)), "the old one is closed");
+        assert!(matches!(store.disk().notes(USER, 1, |_| true), Err(Error::Closed)), "for reads too");
+    }
+    assert_eq!(world.notes(), ["call mom", "buy milk"]);
+    world.stop().await;
 }

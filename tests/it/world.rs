@@ -27,8 +27,7 @@ pub async fn floor() -> MutexGuard<'static, ()> {
 /// The user that the tests' devices belong to.
 pub const USER: &str = "wearer";
 
-/// A gateway with a data folder of its own. A second one on the same data needs a process of its own: LMDB opens a
-/// store once per process.
+/// A gateway with a data folder of its own.
 pub struct World {
     folder: TempDir,
     running: Running,
@@ -51,6 +50,14 @@ impl World {
     /// Stops it as an operator does.
     pub async fn stop(self) {
         self.running.stop().await;
+    }
+
+    /// Stops it as an operator does, and starts another one on the same data in this process.
+    pub async fn again(self) -> Self {
+        let Self { folder, running } = self;
+        running.stop().await;
+        let running = run(&basics(&folder.path().join("data"))).await;
+        Self { folder, running }
     }
 
     pub fn gateway(&self) -> &Running {

@@ -11,6 +11,7 @@ mod mcp;
 mod models;
 mod serve;
 mod skills;
+mod spending;
 mod tools;
 mod transcribe;
 mod turns;
@@ -60,6 +61,8 @@ enum Command {
     Models(models::Arguments),
     /// Show the skills that are offered, and what is wrong with others.
     Skills(skills::Arguments),
+    /// Show what the models took today: tokens and money.
+    Spending(spending::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
     Transcribe(transcribe::Arguments),
     /// Show the latest turns with the time of each stage.
@@ -84,6 +87,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Check(arguments) => check::run(config, &arguments),
         Command::Conversations(arguments) => load(config).and_then(|config| conversations::run(&config, arguments)),
         Command::Skills(arguments) => load(config).and_then(|config| skills::run(&config, &arguments)),
+        Command::Spending(arguments) => load(config).and_then(|config| spending::run(&config, &arguments)),
         Command::Users(arguments) => load(config).and_then(|config| users::run(&config, arguments)),
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),

@@ -1,7 +1,10 @@
 //! What can be asked about users and what is kept of them. Texts go over this socket and nowhere else.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gateway_core::{input::UserInput, vocab::Role};
+use gateway_core::{
+    input::{Spending, UserInput},
+    vocab::Role,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -14,7 +17,7 @@ use crate::{
     effects::memory::{search, spoken},
     erasing::{self, Erasure},
     gate::Gate,
-    photos,
+    photos, spending,
     store::{Conversation, KINDS, Kind, Scope, Store},
 };
 
@@ -24,6 +27,8 @@ const FOUND_MAX: usize = 100;
 const MESSAGES_PER_LINE: usize = 200;
 /// Rows of one kind that are exported: more than any kind keeps.
 const ROWS_MAX: usize = 1_000_000;
+
+const DAY_MS: i64 = 86_400_000;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -44,6 +49,8 @@ pub enum Wish {
     EraseConversations { user: String, id: Option<u64> },
     /// Skills, and what keeps others from being offered.
     Skills,
+    /// What the models took on the last days, by one user or by all.
+    Spending { user: Option<String>, days: usize },
 }
 
 /// For the log.
@@ -56,6 +63,7 @@ pub(super) fn name(wish: &Wish) -> &'static str {
         Wish::Search { .. } => "conversations search",
         Wish::EraseConversations { .. } => "conversations erase",
         Wish::Skills => "skills list",
+        Wish::Spending { .. } => "spending",
     }
 }
 
@@ -87,8 +95,33 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(gate.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
+        Wish::Spending { user, days } => spent(gate, user.as_deref(), days)?,
     };
     Ok(Answer::Records { records })
+}
+
+/// One record for each user and day. `money` is in the unit of the models' prices, and so is `budget`.
+fn spent(gate: &Gate, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
+    user.map_or(Ok(()), check_name)?;
+    let now = clock::now();
+    let today = now.wall_ms.saturating_add(i64::from(now.offset_s) * 1_000).div_euclid(DAY_MS);
+    let budget = gate.config.ranks.nano_per_day.map(whole);
+    let mut records = Vec::new();
+    for (user, days) in spending::of(&gate.store, user, today, days).map_err(words)? {
+        for Spending { day, nano, input, output } in days {
+            let moment = jiff::Timestamp::from_millisecond(day.saturating_mul(DAY_MS)).map_err(words)?;
+            let date = moment.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+            records.push(json!({
+                "user": user, "date": date, "input_tokens": input, "output_tokens": output,
+                "money": whole(nano), "budget": budget,
+            }));
+        }
+    }
+    Ok(records)
+}
+
+fn whole(nano: u64) -> f64 {
+    nano as f64 / 1e9
 }
 
 fn words(error: impl std::fmt::Display) -> String {

@@ -46,7 +46,7 @@ struct Place {
     folder: PathBuf,
     size_max_mib: usize,
     /// Every read holds this for reading; an erase takes it for the moment in which the file is swapped. Absent when
-    /// the file could not be opened again.
+    /// the store was closed, and when the file could not be opened again.
     opened: RwLock<Option<Opened>>,
 }
 
@@ -69,6 +69,14 @@ impl Disk {
     pub(super) fn with<R>(&self, act: impl FnOnce(&Opened) -> Result<R, Error>) -> Result<R, Error> {
         let opened = self.0.opened.read().unwrap_or_else(PoisonError::into_inner);
         act(opened.as_ref().ok_or(Error::Closed)?)
+    }
+
+    /// Closes the environment for good: reads answer [`Error::Closed`] from now on.
+    pub(super) fn close(&self) {
+        let mut opened = self.0.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = opened.take() {
+            opened.close();
+        }
     }
 
     /// Closes the environment, has `exchange` put another file in its place, and opens that. No read is under way

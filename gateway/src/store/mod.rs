@@ -145,6 +145,17 @@ impl Store {
         answer.await.map_err(|_| Error::Closed)?.map(drop)
     }
 
+    /// Ends the writer after what was submitted before, and closes the file, so that it may be opened again in this
+    /// process. Reads and writes afterwards fail with [`Error::Closed`], those of all handles.
+    ///
+    /// # Errors
+    /// It is closed already, or there is no thread to be had.
+    pub async fn close(&self) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.close(Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?.map(drop)
+    }
+
     /// Whether anything of this user may be written. What is tried meanwhile fails with [`Error::Erasing`].
     pub fn bar(&self, user: &str, barred: bool) {
         self.writer.bar(user, barred);
@@ -153,5 +164,41 @@ impl Store {
     /// For reads.
     pub fn disk(&self) -> &Disk {
         &self.disk
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(text: &str) -> Write {
+        Write::AddNote { user: "ann".into(), note: NoteRecord { text: text.into(), created_wall_ms: 0 } }
+    }
+
+    #[tokio::test]
+    async fn a_closed_store_answers_nothing_and_opens_again_in_the_same_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let other = store.clone();
+        assert!(Store::open(folder.path(), 16).is_err(), "a process opens a file once");
+        // What was submitted before is written, although nobody waits for it.
+        for text in ["one", "two"] {
+            store.submit(note(text), |_| ()).unwrap();
+        }
+        store.close().await.unwrap();
+        assert!(matches!(other.write(note("late")).await, Err(Error::Closed)));
+        assert!(matches!(other.settled().await, Err(Error::Closed)));
+        assert!(matches!(other.erase(Scope::User { user: "ann".into(), devices: true }).await, Err(Error::Closed)));
+        assert!(matches!(other.disk().notes("ann", 9, |_| true), Err(Error::Closed)));
+        assert!(matches!(other.disk().rows(Kind::Spending, "ann", b"", 9), Err(Error::Closed)));
+        assert!(matches!(other.close().await, Err(Error::Closed)));
+        // The handles of the closed one are still there.
+        for round in 0..3 {
+            let again = Store::open(folder.path(), 16).unwrap();
+            let notes = again.disk().notes("ann", 9, |_| true).unwrap();
+            assert_eq!(notes.len(), 2 + round);
+            again.write(note("three")).await.unwrap();
+            again.close().await.unwrap();
+        }
     }
 }

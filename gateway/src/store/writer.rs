@@ -86,6 +86,8 @@ enum Job {
     Write(Write, Reply),
     /// Copy everything but this, and put the copy in the file's place.
     Erase(Scope, Reply),
+    /// Close the environment and end: the last job.
+    Close(Reply),
 }
 
 /// Users of whom nothing is written, because everything of them is being erased.
@@ -122,6 +124,17 @@ impl Writer {
         self.send(Job::Erase(scope, reply))
     }
 
+    /// Ends the writer after what was submitted before. A full queue is waited for, on a thread of its own: closing
+    /// must not be refused as busy. `reply` is dropped where the writer has ended already.
+    pub(super) fn close(&self, reply: Reply) -> Result<(), Error> {
+        let queue = self.queue.clone();
+        thread::Builder::new()
+            .name("store-close".to_owned())
+            .spawn(move || drop(queue.send(Job::Close(reply))))
+            .map(drop)
+            .map_err(|source| Error::Folder { path: "store-close thread".to_owned(), source })
+    }
+
     /// From now on nothing of this user is written, or it is again.
     pub(super) fn bar(&self, user: &str, barred: bool) {
         if barred {
@@ -148,13 +161,22 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
         match first {
             Job::Erase(scope, reply) => reply(copy::without(disk, &scope)),
+            Job::Close(reply) => {
+                disk.close();
+                // What was submitted after it is not written.
+                for Job::Write(_, reply) | Job::Erase(_, reply) | Job::Close(reply) in jobs.try_iter() {
+                    reply(Err(Error::Closed));
+                }
+                reply(Ok(0));
+                return;
+            }
             Job::Write(write, reply) => {
                 let mut group = vec![(write, reply)];
                 while group.len() < GROUP_MAX {
                     match jobs.try_recv() {
                         Ok(Job::Write(write, reply)) => group.push((write, reply)),
-                        Ok(erase) => {
-                            next = Some(erase);
+                        Ok(other) => {
+                            next = Some(other);
                             break;
                         }
                         Err(_) => break,

@@ -1,6 +1,7 @@
-//! Text to phonemes: make it speakable, cut it into sentences, spell out figures, split it into words, tag them,
+//! Text to phonemes: say addresses in words, cut it into sentences, spell out figures, split it into words, tag them,
 //! look them up, guess the rest.
 
+mod addresses;
 mod figures;
 mod lexicon;
 mod normalize;
@@ -9,7 +10,6 @@ mod oov;
 mod phonemize;
 mod readings;
 mod sentences;
-mod speakable;
 mod stress;
 mod tagger;
 mod token;
@@ -54,7 +54,7 @@ impl FrontEnd {
     /// The ids of each stretch that is synthesised at once.
     pub(super) fn phoneme_ids(&self, text: &str) -> Result<Vec<Vec<i32>>, Error> {
         let mut stretches = Vec::new();
-        for sentence in sentences::split(&speakable::speakable(text), self.normalizer.titles()) {
+        for sentence in sentences::split(&addresses::in_words(text), self.normalizer.titles()) {
             let phonemes = self.phonemizer.phonemize(&self.normalizer.normalize(sentence))?;
             for stretch in sentences::split_phonemes(&phonemes, PHONEMES_MAX) {
                 let ids: Vec<i32> = stretch.chars().filter_map(|phoneme| self.vocab.get(&phoneme).copied()).collect();

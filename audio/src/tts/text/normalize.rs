@@ -104,6 +104,8 @@ impl Normalizer {
             (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
             (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
             (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
+            (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
+            (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
             (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
         ];
         let rules = rules
@@ -234,9 +236,11 @@ mod tests {
             ("No. 5, #3", "Number 5, number 3"),
             ("Chapter IV of Henry VIII", "Chapter 4 of Henry the eighth"),
             ("555-0123", "5 5 5, 0 1 2 3"),
-            ("1/2, 3/4, 9/11", "one half, 3 quarters, September eleventh"),
+            ("1/2, 3/4, 9/11, 24/7", "one half, 3 quarters, September eleventh, 24 7"),
             ("pages 10–12", "pages 10 to 12"),
             ("6 × 7=42", "6 times 7 equals 42"),
+            ("3 * 4 is 12, 2*3 is 6", "3 times 4 is 12, 2 times 3 is 6"),
+            ("2x faster, 1.5x, 0x1f", "2 times faster, 1.5 times, 0x1f"),
             ("+5", "plus 5"),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");

@@ -181,6 +181,9 @@ pub(super) fn fraction(words: &Words, found: &Match<'_>) -> Option<String> {
             (above, part) => format!("{above} {part}s"),
         });
     }
+    if (above, below) == (24, 7) {
+        return Some("24 7".to_owned());
+    }
     date(words, "", above, below).or_else(|| Some(format!("{above} slash {below}")))
 }
 

@@ -7,7 +7,7 @@ const ENDS: &[char] = &['.', '!', '?', '…'];
 const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
 
 /// Sentences of `text`: lines end one, and so do end marks followed by white space, except after a title, an
-/// initial, or before a small letter.
+/// initial, before a small letter, or in "No. 5".
 pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -20,7 +20,9 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
             if next.len() == after_closers.len() || end <= start {
                 continue;
             }
-            if next.chars().next().is_some_and(|c| !c.is_lowercase()) && (mark != '.' || ends(&line[..at], titles)) {
+            if next.chars().next().is_some_and(|c| !c.is_lowercase())
+                && (mark != '.' || ends(&line[..at], next, titles))
+            {
                 sentences.push(&line[start..end]);
                 start = line.len() - next.len();
             }
@@ -31,11 +33,12 @@ pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str>
     sentences
 }
 
-/// Whether a period after `before` ends a sentence.
-fn ends(before: &str, titles: &HashSet<String>) -> bool {
+/// Whether a period between `before` and `next` ends a sentence.
+fn ends(before: &str, next: &str, titles: &HashSet<String>) -> bool {
     let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
-    !initial && !titles.contains(word)
+    let number = matches!(word, "No" | "Nos") && next.starts_with(|c: char| c.is_ascii_digit());
+    !initial && !number && !titles.contains(word)
 }
 
 /// Stretches of at most `chars_max` phonemes, cut after clause marks, else between words, else anywhere.
@@ -112,6 +115,7 @@ mod tests {
             ["Dr. Smith called.", "\"Why?", "I do not know.", "Next"]
         );
         assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
+        assert_eq!(split("No. 5 is late. No. It is not."), ["No. 5 is late.", "No.", "It is not."]);
         assert_eq!(split("Wait... What"), ["Wait...", "What"]);
         assert_eq!(split(" \n\n "), Vec::<&str>::new());
     }

@@ -1,0 +1,75 @@
+//! Sums, and what is none.
+
+use gateway_core::vocab::ErrorCode;
+use serde_json::json;
+
+use super::{House, shown};
+
+#[tokio::test]
+async fn sums() {
+    let house = House::usual();
+    for (expression, say) in [
+        ("12 times 7", "That's 84."),
+        ("2 times 3 times 4", "That's 24."),
+        ("Twelve times seven", "That's 84."),
+        ("Two plus two?", "That's 4."),
+        ("100 divided by 8", "That's 12.5."),
+        ("20 percent of 80", "That's 16."),
+        ("fifteen percent of sixty", "That's 9."),
+        ("the square root of 16 plus 9", "That's 13."),
+        ("5 squared", "That's 25."),
+        ("2 to the power of 10", "That's 1024."),
+        ("7 minus 10", "That's -3."),
+        ("(3 + 4) × 2", "That's 14."),
+        ("6 x 7", "That's 42."),
+        ("10 / 4", "That's 2.5."),
+        ("1 / 3", "That's about 0.3333."),
+        ("5 factorial", "That's 120."),
+        ("5 miles to km", "That's 8.04672 km."),
+        ("5 km in miles", "That's about 3.1069 miles."),
+        ("2 GB to MB", "That's 2000 MB."),
+        ("100 degrees Fahrenheit to Celsius", "That's about 37.7778 °C."),
+        ("two hundred and fifty plus one", "That's 251."),
+        ("0.1 + 0.2", "That's 0.3."),
+    ] {
+        let said = house.say("calculator.evaluate", json!({"expression": expression})).await;
+        assert_eq!(said, say, "{expression}");
+    }
+    let result = house.run("calculator.evaluate", json!({"expression": "12 times 7"})).await;
+    assert_eq!(shown(&result), ("12 times 7", "= 84"));
+    assert_eq!(result.content, "84");
+}
+
+#[tokio::test]
+async fn sums_that_cannot_be() {
+    let house = House::usual();
+    let cannot = "I can't calculate that.";
+    for (expression, say) in [
+        ("1 / 0", "Nothing can be divided by zero."),
+        ("5 divided by zero", "Nothing can be divided by zero."),
+        ("the meaning of life", cannot),
+        ("2 +", cannot),
+        ("?", cannot),
+        ("5 dollars to euros", cannot),
+        ("roll d6", cannot),
+        ("d6", cannot),
+        (r"(\x. x x) (\x. x x)", cannot),
+        ("f = x: f x; f 1", cannot),
+        ("@noapprox pi", cannot),
+        ("'a' + \"b\"", cannot),
+        (&"(".repeat(150), cannot),
+        ("1000!", "The result is too long to say."),
+        ("  ", "What should I calculate?"),
+        (&"1+".repeat(200), "That is too long for me."),
+    ] {
+        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
+        assert_eq!(said, say, "{expression}");
+        assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError));
+    }
+    // These are stopped by the budget or refused; that they come back at all is the test.
+    for expression in ["9^9^9^9", "99999999!", "2^99999999", "10^10^10", "(((9!)!)!)!", "1e999999999", "3^(10^7) mod 7"]
+    {
+        let (code, said) = house.fail("calculator.evaluate", json!({"expression": expression})).await;
+        assert!(matches!(code, ErrorCode::InvalidArguments | ErrorCode::ExecutionError), "{expression}: {said}");
+    }
+}

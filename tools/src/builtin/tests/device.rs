@@ -1,0 +1,31 @@
+//! What the glasses tell of themselves.
+
+use gateway_core::vocab::ErrorCode;
+use serde_json::json;
+
+use super::{House, shown};
+
+#[tokio::test]
+async fn the_glasses_status() {
+    let house = House::usual();
+    let result = house.run("device.status", json!({})).await;
+    let say = "The battery is at 80 percent. Connected over Wi-Fi. Firmware 1.2.3.";
+    assert_eq!(result.say.as_deref(), Some(say));
+    assert_eq!(shown(&result), ("Glasses", "Battery 80%\nWi-Fi\nFirmware 1.2.3"));
+    for (battery, charging, begin) in [
+        (Some(5), Some(true), "The battery is at 5 percent and charging."),
+        (Some(200), None, "The battery is at 100 percent."),
+        (None, Some(true), "The battery is charging."),
+        (None, None, "The glasses don't tell their battery."),
+    ] {
+        if let Some(status) = house.world.status.lock().unwrap().as_mut() {
+            status.battery_percent = battery;
+            status.charging = charging;
+        }
+        let say = house.say("device.status", json!({})).await;
+        assert!(say.starts_with(begin), "{say}");
+    }
+    *house.world.status.lock().unwrap() = None;
+    let failed = house.fail("device.status", json!({})).await;
+    assert_eq!(failed, (ErrorCode::AppNotAvailable, "The glasses are not connected.".into()));
+}

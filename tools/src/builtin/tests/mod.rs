@@ -1,0 +1,102 @@
+//! Every built-in through the executor, in a world on a virtual clock.
+
+mod calculator;
+mod clock;
+mod device;
+mod every_tool;
+mod notes;
+mod reminders;
+mod timers;
+
+use std::sync::Arc;
+
+use gateway_core::vocab::{Content, ErrorCode, ToolResult};
+use serde_json::Value;
+
+use crate::{
+    executor::Executor,
+    fakes_tests::{World, call, context},
+    ports::EntryKind,
+};
+
+const NAMES: [&str; 32] = [
+    "app.list",
+    "app.start",
+    "app.stop",
+    "calculator.evaluate",
+    "clock.date",
+    "clock.time",
+    "conversation.new",
+    "conversation.search",
+    "device.status",
+    "help.show",
+    "memory.create",
+    "memory.delete",
+    "memory.get",
+    "memory.list",
+    "memory.restore",
+    "memory.search",
+    "memory.update",
+    "note.add",
+    "note.delete",
+    "note.list",
+    "note.search",
+    "personality.get",
+    "prompt.add",
+    "prompt.delete",
+    "prompt.list",
+    "reminder.cancel",
+    "reminder.list",
+    "reminder.set",
+    "skill.list",
+    "skill.read",
+    "timer.cancel",
+    "timer.list",
+];
+
+struct House {
+    world: Arc<World>,
+    executor: Executor,
+}
+
+impl House {
+    fn new(world: Arc<World>) -> Self {
+        let executor = world.executor();
+        Self { world, executor }
+    }
+
+    fn usual() -> Self {
+        Self::new(World::usual())
+    }
+
+    async fn run(&self, name: &str, arguments: Value) -> ToolResult {
+        self.executor.call(context(), call(name, arguments)).await
+    }
+
+    /// What is said; the call must succeed.
+    async fn say(&self, name: &str, arguments: Value) -> String {
+        let result = self.run(name, arguments.clone()).await;
+        assert!(!result.is_error(), "{name} {arguments}: {result:?}");
+        assert!(result.show.is_some() && result.data.is_some() && !result.content.is_empty());
+        result.say.expect("words")
+    }
+
+    /// Kind of failure and what is said; the call must fail.
+    async fn fail(&self, name: &str, arguments: Value) -> (ErrorCode, String) {
+        let result = self.run(name, arguments.clone()).await;
+        let error = result.error.unwrap_or_else(|| panic!("{name} {arguments} went well"));
+        (error.code, result.say.expect("words"))
+    }
+
+    fn entries(&self, kind: EntryKind) -> usize {
+        let entries = self.world.entries.lock().unwrap();
+        entries.iter().filter(|(_, entry)| entry.kind == kind).count()
+    }
+}
+
+fn shown(result: &ToolResult) -> (&str, &str) {
+    match &result.show {
+        Some(Content::Card { title, text }) => (title, text),
+        other => panic!("{other:?}"),
+    }
+}

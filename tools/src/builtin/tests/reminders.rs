@@ -1,0 +1,146 @@
+//! Reminders by length and by clock, also where the clock changes.
+
+use gateway_core::vocab::ErrorCode;
+use serde_json::json;
+
+use super::House;
+use crate::{fakes_tests::World, ports::EntryKind};
+
+#[tokio::test]
+async fn reminders_by_length_and_by_clock() {
+    for (arguments, say, due) in [
+        (
+            json!({"text": "check the oven", "in_seconds": 1800}),
+            "I'll remind you in 30 minutes: check the oven.",
+            "2026-11-21T17:50:00",
+        ),
+        (
+            json!({"text": "call mom!", "at": "2026-11-21T18:00"}),
+            "I'll remind you at 6 PM: call mom!",
+            "2026-11-21T18:00:00",
+        ),
+        (
+            json!({"text": "x", "at": "2026-11-22T00:00"}),
+            "I'll remind you tomorrow at midnight: x.",
+            "2026-11-22T00:00:00",
+        ),
+        (
+            json!({"text": "x", "at": "2026-11-25T09:15:00"}),
+            "I'll remind you on Wednesday at 9:15 AM: x.",
+            "2026-11-25T09:15:00",
+        ),
+        (
+            json!({"text": "x", "at": "2028-02-29T09:00"}),
+            "I'll remind you on February 29, 2028 at 9 AM: x.",
+            "2028-02-29T09:00:00",
+        ),
+        // A time that has passed today is meant for tomorrow, and that is said.
+        (
+            json!({"text": "x", "at": "2026-11-21T07:00"}),
+            "That time has passed today, so the reminder is set for tomorrow at 7 AM: x.",
+            "2026-11-22T07:00:00",
+        ),
+        (
+            json!({"text": "x", "at": "2026-11-21T17:20"}),
+            "That time has passed today, so the reminder is set for tomorrow at 5:20 PM: x.",
+            "2026-11-22T17:20:00",
+        ),
+    ] {
+        let house = House::usual();
+        let result = house.run("reminder.set", arguments).await;
+        assert_eq!(result.say.as_deref(), Some(say));
+        assert_eq!(result.data.unwrap()["due"], due);
+        assert_eq!(house.entries(EntryKind::Reminder), 1);
+    }
+}
+
+#[tokio::test]
+async fn reminders_without_a_good_time_ask() {
+    let house = House::usual();
+    let when = "When should I remind you?";
+    for (arguments, say) in [
+        (json!({"text": "x"}), when),
+        (json!({"text": "x", "in_seconds": 5, "at": "2026-11-21T18:00"}), when),
+        (json!({"text": "x", "in_seconds": 0}), when),
+        (json!({"text": "x", "in_seconds": -9}), when),
+        (
+            json!({"text": "x", "in_seconds": 1e18}),
+            "That is too far away. I can remind you within the next five years.",
+        ),
+        (
+            json!({"text": "x", "at": "2036-01-01T00:00"}),
+            "That is too far away. I can remind you within the next five years.",
+        ),
+        // In New York this minute lies beyond the end of the calendar in UTC.
+        (json!({"text": "x", "at": "9999-12-31T23:59"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-11-20T18:00"}), "That time has already passed. When should I remind you?"),
+        (json!({"text": "x", "at": "1970-01-01T00:00"}), "That time has already passed. When should I remind you?"),
+        (json!({"text": "x", "at": "at six"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-02-30T18:00"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": "x", "at": "2026-11-21T25:00"}), "I didn't get the time. When should I remind you?"),
+        (json!({"text": " \n ", "in_seconds": 5}), "What should I remind you of?"),
+        (json!({"text": "", "in_seconds": 5}), "What should I remind you of?"),
+        (json!({"text": "x".repeat(501), "in_seconds": 5}), "That is too long for me."),
+        (json!({"in_seconds": 5}), "I didn't get all I need for that."),
+    ] {
+        let failed = house.fail("reminder.set", arguments.clone()).await;
+        assert_eq!(failed, (ErrorCode::InvalidArguments, say.into()), "{arguments}");
+    }
+    assert_eq!(house.entries(EntryKind::Reminder), 0);
+}
+
+#[tokio::test]
+async fn reminders_across_clock_changes() {
+    let set = async |now: &str, at: &str| {
+        let house = House::new(World::at(now, "America/New_York"));
+        let result = house.run("reminder.set", json!({"text": "x", "at": at})).await;
+        assert!(!result.is_error(), "{result:?}");
+        let entries = house.world.entries.lock().unwrap();
+        let utc = jiff::Timestamp::from_millisecond(entries[0].1.due_wall_ms).unwrap();
+        (utc.to_string(), result.say.unwrap())
+    };
+    // Spring: 02:30 does not exist on March 8; it is half past three instead, and said so.
+    let (utc, say) = set("2026-03-07T20:00:00", "2026-03-08T02:30").await;
+    assert_eq!(utc, "2026-03-08T07:30:00Z");
+    assert_eq!(say, "I'll remind you tomorrow at 3:30 AM: x.");
+    // Over the change the clock counts, not the hours.
+    let (utc, _) = set("2026-03-07T20:00:00", "2026-03-08T08:00").await;
+    assert_eq!(utc, "2026-03-08T12:00:00Z");
+    // Autumn: 01:30 happens twice on November 1; the first one is meant,
+    let (utc, _) = set("2026-10-31T20:00:00", "2026-11-01T01:30").await;
+    assert_eq!(utc, "2026-11-01T05:30:00Z");
+    // but at 01:45 of the first round, the second one is still to come.
+    let (utc, say) = set("2026-11-01T01:45:00", "2026-11-01T01:30").await;
+    assert_eq!(utc, "2026-11-01T06:30:00Z");
+    assert_eq!(say, "I'll remind you at 1:30 AM: x.");
+    // A moment before midnight, "tomorrow" is close.
+    let (utc, say) = set("2026-11-21T23:59:59", "2026-11-22T00:00").await;
+    assert_eq!(utc, "2026-11-22T05:00:00Z");
+    assert_eq!(say, "I'll remind you tomorrow at midnight: x.");
+}
+
+#[tokio::test]
+async fn reminders_are_listed_and_cancelled() {
+    let house = House::usual();
+    assert_eq!(house.say("reminder.list", json!({})).await, "You have no reminders.");
+    assert_eq!(house.say("reminder.cancel", json!({"text": "x"})).await, "You have no reminders.");
+    house.say("reminder.set", json!({"text": "call mom", "at": "2026-11-22T09:00"})).await;
+    house.say("reminder.set", json!({"text": "check the oven", "in_seconds": 600})).await;
+    house.say("timer.set", json!({"seconds": 60, "name": "oven"})).await;
+    let say = house.say("reminder.list", json!({})).await;
+    assert_eq!(say, "You have 2 reminders. At 5:30 PM: check the oven. Tomorrow at 9 AM: call mom.");
+    let say = house.say("reminder.cancel", json!({})).await;
+    assert_eq!(say, "Which one: check the oven at 5:30 PM or call mom tomorrow at 9 AM?");
+    let say = house.say("reminder.cancel", json!({"text": "dentist"})).await;
+    assert_eq!(say, "I don't find a reminder about dentist.");
+    let say = house.say("reminder.cancel", json!({"text": "the oven"})).await;
+    assert_eq!(say, "Reminder cancelled: check the oven.");
+    assert_eq!(house.entries(EntryKind::Timer), 1);
+    let say = house.say("reminder.cancel", json!({})).await;
+    assert_eq!(say, "Reminder cancelled: call mom.");
+    for n in 0..8 {
+        house.say("reminder.set", json!({"text": format!("thing {n}"), "in_seconds": 60 + n})).await;
+    }
+    let say = house.say("reminder.list", json!({})).await;
+    assert!(say.starts_with("You have 8 reminders.") && say.ends_with("thing 4. The others come later."), "{say}");
+}
