@@ -18,7 +18,7 @@ use crate::{
     schema::{self, Declaration, Subset},
 };
 
-/// Most bytes of declarations that one set-up keeps, each counted with [`TOOL_BYTES`]: some thousand ordinary tools.
+/// Most bytes of declarations that one set-up keeps, each counted with `TOOL_BYTES`: some thousand ordinary tools.
 /// What was used longest ago goes first.
 pub const CACHE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a kept tool takes besides its JSON, about.
