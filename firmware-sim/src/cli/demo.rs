@@ -96,7 +96,7 @@ const OVER_QUIC: Scene = Scene {
 /// No tool knows this.
 const OF_A_MODEL: Scene = Scene {
     title: "a question to the language model",
-    file: "8-question.wav",
+    file: "7-question.wav",
     sentence: "Hey Mentra, what is the capital of France?",
     proof: Proof::Answer(&["paris"]),
 };
@@ -152,11 +152,11 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let mut glasses = pair::connect(options(&arguments.gateway_quic)?, false).await?;
     stage.introduce(&glasses);
     stage.play(&mut glasses, &OVER_QUIC).await?;
-    stage.interrupt(&mut glasses).await?;
+    // Before the interruption: a very small model repeats the broken answer that it finds in the conversation.
     if arguments.with_model {
-        tokio::time::sleep(REST).await;
         stage.play(&mut glasses, &OF_A_MODEL).await?;
     }
+    stage.interrupt(&mut glasses).await?;
     glasses.goodbye().await;
 
     println!("\n{}\n", indent(&show::table(stage.style, &stage.rows)));
@@ -256,7 +256,7 @@ impl Stage {
             _ => None,
         });
         self.show_display(glasses);
-        self.keep(glasses, heard_before, "7-interruption.wav")?;
+        self.keep(glasses, heard_before, "8-interruption.wav")?;
         match stopped {
             Some((at_us, played_us)) => {
                 let silent_ms = at_us.saturating_sub(begins_us) / 1_000;
