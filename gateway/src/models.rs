@@ -72,6 +72,22 @@ fn served(remote: &Remote) -> Result<Arc<dyn ChatModel>> {
     Ok(Arc::new(Http::new(endpoint, provider(remote))?))
 }
 
+/// Whether the files that hold a model's key can be used. A variable belongs to the gateway's process, and somebody may
+/// still log in: neither is looked at.
+///
+/// # Errors
+/// A file is missing, holds no key, or others may read it.
+pub(crate) fn check_key(model: &Model) -> Result<()> {
+    let Model::Remote(remote) = model else {
+        return Ok(());
+    };
+    match &remote.key {
+        ModelKey::File(path) => auth::Key::from_file(path).map(drop).context("`key_file`"),
+        ModelKey::Login(name) => Keyring::new(&remote.keyring).get(name).map(drop).context("`login`"),
+        ModelKey::None | ModelKey::Env(_) => Ok(()),
+    }
+}
+
 /// How to log in to a model, where it has more than a key.
 ///
 /// # Errors
@@ -193,7 +209,7 @@ fn provider(remote: &Remote) -> Arc<dyn Provider> {
             options.extra = remote.extra.clone();
             if remote.flavour == Some(Flavour::ClaudeCode) {
                 options.flavour = anthropic::Flavour::ClaudeCode {
-                    beta: remote.beta.clone().unwrap_or_default(),
+                    beta: remote.beta.clone().unwrap_or_else(|| anthropic::OAUTH_BETA.to_owned()),
                     system: remote.system_first.clone(),
                     user_id: remote.account.clone(),
                 };
@@ -227,6 +243,8 @@ fn with_max_tokens(remote: &Remote, field: &str) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
     use crate::config::check;
 
@@ -246,6 +264,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let key = folder.path().join("key");
         std::fs::write(&key, "sk-planted").unwrap();
+        let set = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        set(0o644);
+        let open = Model::Remote(Box::new(remote(&format!("kind = \"gemini\"\nkey_file = {key:?}"))));
+        for error in [chat_model(&open, &choosing()).err().unwrap(), check_key(&open).unwrap_err()] {
+            let error = format!("{error:#}");
+            assert!(error.contains("`key_file`") && error.contains("chmod 600"), "{error}");
+            assert!(!error.contains("planted"), "{error}");
+        }
+        set(0o600);
+        check_key(&open).unwrap();
         for kind in ["responses", "anthropic", "gemini"] {
             let model = Model::Remote(Box::new(remote(&format!("kind = \"{kind}\"\nkey_file = {key:?}"))));
             assert_eq!(chat_model(&model, &choosing()).unwrap().name(), "m");

@@ -7,6 +7,7 @@ mod assistant;
 mod bad_input;
 mod cache;
 mod cli;
+mod credentials;
 mod durability;
 mod identity;
 mod intents;

@@ -1,11 +1,22 @@
 //! A provider's key: read from the environment or a file, never shown.
 
-use std::{fmt, io, path::Path};
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Read},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+};
 
 use thiserror::Error;
 
 /// Longest key or token in bytes; a file that holds more is none. Tokens that carry claims are the longest.
 const KEY_BYTES_MAX: usize = 16 * 1024;
+
+/// Whether anybody but its owner may do anything with a file of this mode.
+pub(crate) fn is_open_to_others(mode: u32) -> bool {
+    mode & 0o077 != 0
+}
 
 /// Why there is no key.
 #[derive(Debug, Error)]
@@ -16,6 +27,17 @@ pub enum KeyError {
     /// The file cannot be read.
     #[error("the key file {0} cannot be read: {1}")]
     Unreadable(String, io::Error),
+    /// Others may read the file.
+    #[error(
+        "the key file {path} has mode {mode:04o}: others may read the key in it; run `chmod 600 {path}`, and think of a \
+         new key"
+    )]
+    Mode {
+        /// The file.
+        path: String,
+        /// Its permissions.
+        mode: u32,
+    },
     /// There is something, but no key.
     #[error("{0} holds no usable key: it must be one line of printable ASCII")]
     Unusable(String),
@@ -32,10 +54,22 @@ impl Key {
         Self::checked(&value, variable)
     }
 
-    /// From a file that holds nothing else.
+    /// From a file that holds nothing else, and that nobody but its owner may read.
+    ///
+    /// # Errors
+    /// The file is readable by others, cannot be read, or holds something else. The error holds nothing of it.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         let name = path.display().to_string();
-        let value = std::fs::read_to_string(path).map_err(|error| KeyError::Unreadable(name.clone(), error))?;
+        let unreadable = |error| KeyError::Unreadable(name.clone(), error);
+        let file = File::open(path).map_err(unreadable)?;
+        // Of the open file, so that nobody can put another in its place between.
+        let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
+        if is_open_to_others(mode) {
+            return Err(KeyError::Mode { path: name, mode });
+        }
+        let mut value = String::new();
+        // One byte more than fits, so that a longer file is refused and not cut.
+        file.take(KEY_BYTES_MAX as u64 + 1).read_to_string(&mut value).map_err(unreadable)?;
         Self::checked(&value, &name)
     }
 
@@ -84,5 +118,26 @@ mod tests {
         }
         assert!(Key::from_env("LORGNETTE_NO_SUCH_VARIABLE").is_err());
         assert!(Key::from_file(Path::new("/nonexistent")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_others_may_read_is_refused() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), "sk-planted-123\n").expect("written");
+        let set = |mode| std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).expect("set");
+        for mode in [0o640, 0o604, 0o644, 0o620, 0o601] {
+            set(mode);
+            let error = Key::from_file(file.path()).expect_err("refused").to_string();
+            let remedy = format!("chmod 600 {}", file.path().display());
+            assert!(error.contains(&remedy) && error.contains(&format!("{mode:04o}")), "{error}");
+            assert!(!error.contains("planted"), "{error}");
+        }
+        for mode in [0o600, 0o400] {
+            set(mode);
+            assert_eq!(Key::from_file(file.path()).expect("a key").secret(), "sk-planted-123");
+        }
+        std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o600)).expect("set");
+        std::fs::write(file.path(), "x".repeat(KEY_BYTES_MAX + 1)).expect("written");
+        assert!(Key::from_file(file.path()).is_err());
     }
 }

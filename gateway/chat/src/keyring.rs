@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::auth::Key;
+use crate::auth::{Key, is_open_to_others};
 
 /// Longest file: two tokens and what is around them.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
@@ -113,7 +113,7 @@ impl Keyring {
         };
         // Of the open file, so that nobody can put another in its place between.
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-        if mode & 0o077 != 0 {
+        if is_open_to_others(mode) {
             return Err(KeyringError::Mode { path: shown, mode });
         }
         let mut text = String::new();

@@ -5,10 +5,11 @@
 
 use thiserror::Error;
 
-/// Longest line; a provider sends a tool call's arguments in one at worst.
-pub const LINE_BYTES_MAX: usize = 256 * 1024;
+/// Longest line. OpenAI Responses repeats all tools and instructions of the request in three events of an answer, each
+/// in one line: a thousand tools of a kilobyte.
+pub const LINE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Longest event: several `data` lines together.
-pub const EVENT_BYTES_MAX: usize = 512 * 1024;
+pub const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Why a stream is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

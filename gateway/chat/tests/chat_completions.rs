@@ -224,7 +224,8 @@ fn bad_answers_are_named() {
             FailureKind::Limited,
             "slow down",
         ),
-        ("x".repeat(300_000), FailureKind::Bug, "longer than"),
+        ("x".repeat(chat_models::sse::LINE_BYTES_MAX + 1), FailureKind::Bug, "longer than"),
+        (sse(&[]) + "data: [DONE]\n\n", FailureKind::Transient, "without a word"),
     ];
     for (stream, kind, words) in cases {
         let events = parse(&[stream.as_bytes()]);

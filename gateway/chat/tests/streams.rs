@@ -1,6 +1,9 @@
 //! Answers as the providers document them, through the HTTP shell and from a server of our own: what the foreign mock
-//! of tests/it/providers has otherwise. Written after the API references and the SDKs' types; none was recorded from a
-//! service.
+//! of tests/it/providers has otherwise. Written after the API references and the SDKs' types; those of other servers that
+//! speak like a provider after their documentation and after what is reported of them (Google's compatible address, which
+//! numbers every call 0 and gives no id; OpenRouter's comments and errors in mid-stream; DeepSeek's and Mistral's own ways
+//! to stop; vLLM's Messages, which count at the end and say `[DONE]`; the bare errors of LiteLLM; the events without
+//! number, id and status that openai/codex takes). None was recorded from a service.
 
 mod common;
 
@@ -45,11 +48,15 @@ type Case = (&'static str, fn() -> Arc<dyn Provider>, Vec<ModelEvent>);
 fn cases() -> Vec<Case> {
     let text = |text: &str| ModelEvent::Text(text.to_owned());
     let thinking = |provider: &str, data: Value| ModelEvent::Thinking { provider: provider.to_owned(), data };
-    let call = |id: &str| {
-        ModelEvent::ToolCall(ToolCall { id: id.into(), name: "timer/set".into(), arguments: json!({"seconds": 5}) })
+    let numbered = |id: &str, seconds: u32| {
+        let arguments = json!({"seconds": seconds});
+        ModelEvent::ToolCall(ToolCall { id: id.into(), name: "timer/set".into(), arguments })
     };
+    let call = |id: &str| numbered(id, 5);
     let done = |stop, cached, output| ModelEvent::Done { stop, usage: Usage { input: 40, cached, output } };
     let failed = |kind, message: &str| ModelEvent::Failed { kind, message: message.to_owned() };
+    let broke_off = |words: &str| failed(FailureKind::Transient, &format!("the provider broke off: {words}"));
+    let redacted = json!({"type": "redacted_thinking", "data": "d2hvbGU="});
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "d2hvbGU="});
     let thought = json!({"type": "thinking", "thinking": "Five seconds.", "signature": "d2hvbGU="});
     let signature = json!({"call": "a1b2", "thoughtSignature": "d2hvbGU="});
@@ -83,6 +90,68 @@ fn cases() -> Vec<Case> {
             include_str!("streams/gemini_blocked.sse"),
             google,
             vec![failed(FailureKind::Refused, "the provider refuses the question: PROHIBITED_CONTENT")],
+        ),
+        // Servers that speak like a provider, and do some of it otherwise.
+        (
+            include_str!("streams/chat_google.sse"),
+            chat,
+            vec![numbered("call_0", 5), numbered("call_1", 6), done(StopReason::ToolCalls, 0, 9)],
+        ),
+        (
+            include_str!("streams/chat_unnumbered.sse"),
+            chat,
+            vec![numbered("call_0", 5), numbered("call_1", 6), done(StopReason::ToolCalls, 0, 9)],
+        ),
+        (
+            include_str!("streams/chat_openrouter.sse"),
+            chat,
+            vec![text("Well"), broke_off("Provider disconnected unexpectedly")],
+        ),
+        (include_str!("streams/chat_mistral.sse"), chat, vec![text("Well"), done(StopReason::Length, 0, 9)]),
+        (
+            include_str!("streams/chat_deepseek.sse"),
+            chat,
+            vec![text("Well"), broke_off("insufficient_system_resource")],
+        ),
+        (include_str!("streams/chat_llamacpp.sse"), chat, vec![text("Well"), broke_off("context shift is disabled")]),
+        (include_str!("streams/anthropic_vllm.sse"), claude, vec![text("Well"), done(StopReason::End, 0, 9)]),
+        (
+            include_str!("streams/anthropic_proxy.sse"),
+            claude,
+            vec![
+                text("Well"),
+                failed(FailureKind::Limited, "the provider broke off: litellm.RateLimitError: slow down"),
+            ],
+        ),
+        (
+            include_str!("streams/anthropic_redacted.sse"),
+            claude,
+            vec![thinking(anthropic::PROVIDER, redacted), text("Well"), done(StopReason::Filtered, 0, 9)],
+        ),
+        (
+            include_str!("streams/gemini_malformed.sse"),
+            google,
+            vec![failed(
+                FailureKind::BadCall,
+                "the model wrote a tool call that makes no sense: Malformed function call: \
+                 print(default_api.timer_set(seconds=5))",
+            )],
+        ),
+        (include_str!("streams/gemini_filtered.sse"), google, vec![text("Well"), done(StopReason::Filtered, 0, 9)]),
+        (
+            include_str!("streams/responses_bare.sse"),
+            openai,
+            vec![text("Well"), text("\n\n"), text("Now"), done(StopReason::End, 0, 9)],
+        ),
+        (
+            include_str!("streams/responses_refusal.sse"),
+            openai,
+            vec![text("I "), text("cannot."), done(StopReason::End, 0, 9)],
+        ),
+        (
+            include_str!("streams/responses_incomplete.sse"),
+            openai,
+            vec![text("Well"), done(StopReason::Filtered, 0, 9)],
         ),
         (include_str!("streams/chat_azure.sse"), chat, vec![text("Well"), done(StopReason::Filtered, 32, 1)]),
         (include_str!("streams/chat_ollama.sse"), chat, vec![call("call_a"), done(StopReason::ToolCalls, 0, 9)]),
@@ -185,4 +254,16 @@ proptest! {
             prop_assert!(ends_once(&parse(&*provider(), &bytes)));
         }
     }
+}
+
+/// OpenAI repeats the whole request in three events of an answer.
+#[test]
+fn an_echo_of_many_tools_is_no_endless_line() {
+    let tools: Vec<Value> =
+        (0..1_000).map(|n| json!({"type": "function", "name": n, "x": "x".repeat(1_000)})).collect();
+    let created = json!({"type": "response.created", "response": {"status": "in_progress", "tools": tools}});
+    let completed = json!({"type": "response.completed", "response": {"status": "completed", "tools": tools}});
+    let stream = format!("data: {created}\n\ndata: {completed}\n\n");
+    let events = parse(&*openai(), stream.as_bytes());
+    assert!(matches!(events[..], [ModelEvent::Done { .. }]), "{events:?}");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use crate::{config, mcp::Prepared};
+use crate::{config, mcp::Prepared, models};
 
 /// Check a configuration.
 #[derive(clap::Args)]
@@ -29,6 +29,15 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
             eprintln!("{problem}");
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
+    }
+    let all = checked.ranks.models.iter().chain(&checked.router_model);
+    let keys: Vec<String> =
+        all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
+    if !keys.is_empty() {
+        for problem in &keys {
+            eprintln!("{problem}");
+        }
+        bail!("{} model(s) have no key that can be used", keys.len());
     }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");

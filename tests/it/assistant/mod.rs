@@ -1,6 +1,8 @@
 //! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
 
-mod provider;
+mod manners;
+pub mod provider;
+mod speech;
 
 use std::time::Duration;
 

@@ -13,13 +13,14 @@ use http_body_util::{BodyExt, StreamBody, combinators::BoxBody};
 use hyper::{
     Request, Response, StatusCode,
     body::{Frame, Incoming},
+    header::{HeaderName, HeaderValue},
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 
-/// What a model does with one request.
+/// What a model does with one request. [`Answer::Begins`] speaks chat completions only.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// Says this, and that it took so many tokens.
@@ -28,6 +29,12 @@ pub enum Answer {
     Calls(&'static str, Value),
     /// Says nothing until the connection is closed.
     Hangs,
+    /// Says this, and no more until the connection is closed.
+    Begins(&'static str),
+    /// Answers with these events, byte by byte as they are.
+    Streams(String),
+    /// Answers with this status.
+    Refuses(u16),
 }
 
 /// A request as it came.
@@ -35,6 +42,10 @@ pub enum Answer {
 pub struct Asked {
     pub branch: String,
     pub path: String,
+    /// Behind the path; empty for none.
+    pub query: String,
+    /// By their names in small letters.
+    pub headers: BTreeMap<String, String>,
     pub body: Value,
 }
 
@@ -101,26 +112,37 @@ impl Provider {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
         let path = request.uri().path().to_owned();
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let header = |(name, value): (&HeaderName, &HeaderValue)| {
+            (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let headers = request.headers().iter().map(header).collect();
         let branch = path.split('/').nth(1).unwrap_or_default().to_owned();
         let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let answer = {
             let mut state = self.state.lock().unwrap();
-            state.asked.push(Asked { branch: branch.clone(), path: path.clone(), body: body.clone() });
+            let (branch, path, body) = (branch.clone(), path.clone(), body.clone());
+            state.asked.push(Asked { branch: branch.clone(), path, query, headers, body });
             state.scripts.get_mut(&branch).and_then(VecDeque::pop_front)
         };
         self.count.send_modify(|count| *count += 1);
-        let Some(answer) = answer else {
-            let body = stream::iter([frame("{\"error\": {\"message\": \"down\"}}")]);
-            let mut response = Response::new(BodyExt::boxed(StreamBody::new(body)));
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            return response;
-        };
-        let mut response = Response::new(match &answer {
-            Answer::Hangs => {
-                BodyExt::boxed(StreamBody::new(stream::iter([frame(": wait\n\n")]).chain(stream::pending())))
+        let (text, goes_on) = match answer.unwrap_or(Answer::Refuses(503)) {
+            Answer::Refuses(status) => {
+                let body = stream::iter([frame("{\"error\": {\"message\": \"down\"}}")]);
+                let mut response = Response::new(BodyExt::boxed(StreamBody::new(body)));
+                *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+                return response;
             }
-            answer => BodyExt::boxed(StreamBody::new(stream::iter([frame(&events(&path, answer, &body))]))),
+            Answer::Hangs => (": wait\n\n".to_owned(), true),
+            Answer::Streams(events) => (events, false),
+            answer => (events(&path, &answer, &body), matches!(answer, Answer::Begins(_))),
+        };
+        let first = stream::iter([frame(&text)]);
+        let mut response = Response::new(if goes_on {
+            BodyExt::boxed(StreamBody::new(first.chain(stream::pending())))
+        } else {
+            BodyExt::boxed(StreamBody::new(first))
         });
         response.headers_mut().insert("content-type", "text/event-stream".parse().expect("a value"));
         response
@@ -165,7 +187,8 @@ fn events(path: &str, answer: &Answer, body: &Value) -> String {
         Some(kind) => format!("event: {kind}\ndata: {event}\n\n"),
         None => format!("data: {event}\n\n"),
     };
-    let end = if path.ends_with("/chat/completions") { "data: [DONE]\n\n" } else { "" };
+    let is_whole = !matches!(answer, Answer::Begins(_));
+    let end = if path.ends_with("/chat/completions") && is_whole { "data: [DONE]\n\n" } else { "" };
     events.iter().map(line).collect::<String>() + end
 }
 
@@ -183,7 +206,8 @@ fn chat_completions(answer: &Answer, body: &Value) -> Vec<Value> {
             let call = json!({"tool_calls": [{"index": 0, "id": "call_a", "type": "function", "function": function}]});
             vec![choice(call, Value::Null), choice(json!({}), json!("tool_calls"))]
         }
-        Answer::Hangs => Vec::new(),
+        Answer::Begins(text) => vec![choice(json!({"content": text}), Value::Null)],
+        _ => Vec::new(),
     }
 }
 
@@ -197,7 +221,7 @@ fn anthropic(answer: &Answer, body: &Value) -> Vec<Value> {
             json!({"type": "input_json_delta", "partial_json": arguments.to_string()}),
             "tool_use",
         ),
-        Answer::Hangs => return Vec::new(),
+        _ => return Vec::new(),
     };
     vec![
         json!({"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [],
@@ -214,7 +238,7 @@ fn gemini(answer: &Answer, body: &Value) -> Vec<Value> {
     let part = match answer {
         Answer::Says(text, ..) => json!({"text": text}),
         Answer::Calls(name, arguments) => json!({"functionCall": {"name": exposed(name, body), "args": arguments}}),
-        Answer::Hangs => return Vec::new(),
+        _ => return Vec::new(),
     };
     let content = json!({"role": "model", "parts": [part]});
     let usage = json!({"promptTokenCount": 9, "candidatesTokenCount": 5});
@@ -229,7 +253,7 @@ fn responses(answer: &Answer, body: &Value) -> Vec<Value> {
         }
         Answer::Calls(name, arguments) => json!({"type": "function_call", "id": "fc_a", "call_id": "call_a",
             "name": exposed(name, body), "arguments": arguments.to_string(), "status": "completed"}),
-        Answer::Hangs => return Vec::new(),
+        _ => return Vec::new(),
     };
     let mut events = vec![json!({"type": "response.created", "response": {"id": "resp_a", "status": "in_progress"}})];
     if let Answer::Says(text, ..) = answer {

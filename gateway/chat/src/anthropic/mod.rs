@@ -14,7 +14,7 @@ use crate::{
 };
 
 pub use parse::Blocks;
-pub use render::{Flavour, Options, STYLE, THINKING_TOKENS_MIN, render};
+pub use render::{Flavour, OAUTH_BETA, Options, STYLE, THINKING_TOKENS_MIN, render};
 
 /// How thoughts of this provider are marked in a conversation.
 pub const PROVIDER: &str = "anthropic";

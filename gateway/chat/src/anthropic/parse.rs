@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     dialect::{self, Answer, Dialect, Outcome},
-    failure,
+    failure::{self, Failure},
 };
 
 use super::PROVIDER;
@@ -138,7 +138,11 @@ struct Counts {
 
 impl Dialect for Blocks {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
-        match dialect::json(data)? {
+        let event = match dialect::json(data) {
+            Ok(event) => event,
+            Err(malformed) => return Err(bare_error(data).unwrap_or(malformed)),
+        };
+        match event {
             Event::MessageStart { message } => count(message.usage, answer),
             Event::ContentBlockStart { index, content_block } => self.handle_block(index, content_block, answer)?,
             Event::ContentBlockDelta { index, delta } => self.handle_delta(index, delta, answer)?,
@@ -241,7 +245,18 @@ impl Thought {
     }
 }
 
-/// Counts are cumulative: the last one holds.
+/// Proxies in front of the API say what went wrong in the form of a body, without a type.
+fn bare_error(data: &[u8]) -> Option<Failure> {
+    #[derive(Deserialize)]
+    struct Bare {
+        error: Value,
+    }
+    let bare: Bare = serde_json::from_slice(data).ok()?;
+    (!bare.error.is_null()).then(|| failure::in_stream(&bare.error))
+}
+
+/// Counts are cumulative, so that the greatest holds: servers that speak like this one leave the input at 0 either at
+/// the start or at the end.
 fn count(counts: Option<Counts>, answer: &mut Answer) {
     let Some(counts) = counts else {
         return;
@@ -250,12 +265,10 @@ fn count(counts: Option<Counts>, answer: &mut Answer) {
     if let Some(input) = counts.input_tokens {
         let cached = counts.cache_read_input_tokens.unwrap_or_default();
         let created = counts.cache_creation_input_tokens.unwrap_or_default();
-        usage.input = input.saturating_add(cached).saturating_add(created);
-        usage.cached = cached;
+        usage.input = usage.input.max(input.saturating_add(cached).saturating_add(created));
+        usage.cached = usage.cached.max(cached);
     }
-    if let Some(output) = counts.output_tokens {
-        usage.output = output;
-    }
+    usage.output = usage.output.max(counts.output_tokens.unwrap_or_default());
 }
 
 fn stop(reason: Option<String>, answer: &mut Answer) {

@@ -23,6 +23,9 @@ use super::PROVIDER;
 const VERSION: &str = "2023-06-01";
 /// Pictures that the API takes; others are left out.
 const MEDIA_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+/// What a bearer of OAuth needs in `anthropic-beta`: `OAUTH_API_BETA_HEADER` in `lib/credentials` of `@anthropic-ai/sdk`
+/// 1.12.0.
+pub const OAUTH_BETA: &str = "oauth-2025-04-20";
 /// Smallest budget for thoughts that the API takes, in tokens.
 pub const THINKING_TOKENS_MIN: u32 = 1024;
 

@@ -1,7 +1,10 @@
 //! A streamed answer of `POST /chat/completions`. Pure.
+//!
+//! Sources: the OpenAI API reference ("Chat completion chunk"), the types of OpenAI's SDK, and what servers that speak
+//! like it are known to do otherwise; where that matters the code says who.
 
-use gateway_core::vocab::{StopReason, Usage};
-use serde::Deserialize;
+use gateway_core::vocab::{FailureKind, StopReason, Usage};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::{
@@ -43,8 +46,9 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Delta {
+    /// A text; Mistral's models that think send a list of parts.
     #[serde(default)]
-    content: Option<String>,
+    content: Option<Value>,
     #[serde(default)]
     refusal: Option<String>,
     #[serde(default)]
@@ -73,10 +77,10 @@ struct FunctionDelta {
 #[derive(Deserialize)]
 struct Counts {
     #[serde(default)]
-    prompt_tokens: u32,
+    prompt_tokens: Option<u32>,
     #[serde(default)]
-    completion_tokens: u32,
-    /// Null from some servers.
+    completion_tokens: Option<u32>,
+    /// Null from some servers, as may be all of these.
     #[serde(default)]
     prompt_tokens_details: Option<CacheCounts>,
 }
@@ -90,6 +94,10 @@ struct CacheCounts {
 impl Dialect for Chunks {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
         if data.trim_ascii() == b"[DONE]" {
+            // LM Studio ends so where the conversation is longer than the model's context.
+            if answer.stop.is_none() && !answer.has_said() {
+                return Err((FailureKind::Transient, "the provider ended the answer without a word".to_owned()));
+            }
             answer.complete();
             return Ok(());
         }
@@ -109,9 +117,9 @@ impl Chunks {
         if let Some(usage) = chunk.usage {
             let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens);
             answer.usage = Usage {
-                input: usage.prompt_tokens,
+                input: usage.prompt_tokens.unwrap_or_default(),
                 cached: cached.unwrap_or_default(),
-                output: usage.completion_tokens,
+                output: usage.completion_tokens.unwrap_or_default(),
             };
         }
         // Only one answer is ever asked for.
@@ -119,7 +127,7 @@ impl Chunks {
             return Ok(());
         };
         if let Some(delta) = choice.delta {
-            for text in [delta.content, delta.refusal].into_iter().flatten() {
+            for text in delta.content.into_iter().flat_map(texts).chain(delta.refusal) {
                 answer.push_text(text)?;
             }
             for call in delta.tool_calls.into_iter().flatten() {
@@ -128,10 +136,7 @@ impl Chunks {
         }
         match choice.finish_reason.as_deref() {
             None | Some("") => {}
-            Some("tool_calls" | "function_call") => answer.stop = Some(StopReason::ToolCalls),
-            Some("length") => answer.stop = Some(StopReason::Length),
-            Some("content_filter") => answer.stop = Some(StopReason::Filtered),
-            Some(_) => answer.stop = Some(StopReason::End),
+            Some(reason) => answer.stop = Some(stop(reason)?),
         }
         Ok(())
     }
@@ -147,6 +152,10 @@ impl Chunks {
             None if new_id.is_some() => None,
             None => self.calls.len().checked_sub(1),
         };
+        // Gemini behind Google's own compatible address, and proxies in front of it, number every call 0, or none, and
+        // give no ids; but each of their calls comes whole.
+        let nameless = new_id.is_none() && brings_a_call(&delta);
+        let known = known.filter(|at| !(nameless && is_whole(*at, answer)));
         let position = match known {
             Some(position) => position,
             None => {
@@ -176,4 +185,51 @@ impl Chunks {
             }
         })
     }
+}
+
+/// Whether the arguments of a call are a whole object already.
+fn is_whole(at: usize, answer: &mut Answer) -> bool {
+    let mut whole = false;
+    let looked = answer.change_call(at, |call| {
+        let arguments = call.arguments.trim();
+        let framed = arguments.starts_with('{') && arguments.ends_with('}');
+        whole = framed && serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+    });
+    looked.is_ok() && whole
+}
+
+/// Whether a delta has what begins a call: a name, and arguments with it.
+fn brings_a_call(delta: &CallDelta) -> bool {
+    delta.function.as_ref().is_some_and(|function| {
+        let has_arguments = match &function.arguments {
+            Some(Value::String(piece)) => !piece.is_empty(),
+            arguments => arguments.as_ref().is_some_and(Value::is_object),
+        };
+        has_arguments && function.name.as_ref().is_some_and(|name| !name.is_empty())
+    })
+}
+
+/// The words for the wearer in a content: thoughts and whatever else there may be are left out.
+fn texts(content: Value) -> Vec<String> {
+    match content {
+        Value::String(text) => vec![text],
+        Value::Array(parts) => {
+            let text = |part: &Value| (part["type"] == "text").then(|| part["text"].as_str().map(str::to_owned))?;
+            parts.iter().filter_map(text).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// OpenAI has the first four; the others are of OpenRouter, vLLM, DeepSeek, Zhipu and Mistral.
+fn stop(reason: &str) -> Result<StopReason, failure::Failure> {
+    Ok(match reason {
+        "tool_calls" | "function_call" => StopReason::ToolCalls,
+        "length" | "model_length" => StopReason::Length,
+        "content_filter" | "sensitive" => StopReason::Filtered,
+        "error" | "abort" | "insufficient_system_resource" | "network_error" => {
+            return Err((FailureKind::Transient, format!("the provider broke off: {reason}")));
+        }
+        _ => StopReason::End,
+    })
 }

@@ -21,8 +21,14 @@ use super::{PROVIDER, spelling::spelled};
 
 /// Most functions that a request may declare.
 pub const TOOLS_MAX: usize = 128;
-/// Stands for the signature of a call that this provider did not make, where the model insists on one. The service
-/// documents the word for conversations that come from elsewhere.
+/// Stands for the signature of a call that this provider did not make, where the model insists on one: without any it
+/// answers 400, "Function call is missing a thought_signature in functionCall parts".
+///
+/// `@google/genai` 2.32.0 knows signatures only as opaque text (`Part.thoughtSignature`) and not this word. The word, and
+/// that only the first of calls side by side has a signature, are from the Gemini API's page "Thought signatures"
+/// (ai.google.dev/gemini-api/docs/thought-signatures, its FAQ) as Google's own client takes it (google-gemini/gemini-cli,
+/// `packages/core/src/core/geminiChat.ts`, `SYNTHETIC_THOUGHT_SIGNATURE`), and as others have seen the service accept it
+/// (strands-agents/sdk-python pull request 1298, vercel/ai issue 15550).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// Pictures that the API takes; others are left out.
 const MEDIA_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"];

@@ -153,7 +153,13 @@ impl Dialect for Items {
                 event.item.map_or(Ok(()), |item| self.handle_item(slot, item, done, answer))
             }
             "response.completed" | "response.incomplete" | "response.failed" | "response.done" => {
-                event.response.map_or(Ok(()), |response| self.handle_response(response, answer))
+                let Some(mut response) = event.response else {
+                    return Ok(());
+                };
+                // Some say it only by the event's name.
+                let said = event.kind.strip_prefix("response.").filter(|status| *status != "done");
+                response.status = response.status.or_else(|| said.map(str::to_owned));
+                self.handle_response(response, answer)
             }
             "error" | "response.error" => {
                 let flat = json!({"code": event.code, "message": event.message});
@@ -178,7 +184,8 @@ impl Items {
         let known = match (index, id) {
             (Some(index), _) => self.slots.iter().position(|slot| slot.index == index),
             (None, Some(id)) => self.slots.iter().position(|slot| slot.id == id),
-            (None, None) => self.slots.len().checked_sub(1),
+            // Without either a finished item is over: what comes next is another.
+            (None, None) => self.slots.iter().rposition(|slot| !slot.done),
         };
         if let Some(known) = known {
             return Ok(known);
