@@ -68,6 +68,8 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 async fn clips(arguments: &Arguments) -> Result<Vec<Clip>> {
     let mut clips = Vec::new();
     for file in &arguments.files {
+        let is_text = !file.exists() && file.extension().is_none();
+        ensure!(!is_text, "there is no file {:?}; a sentence is said with --text {0:?}", file.display().to_string());
         let pcm = wav::read(file, CLIP_HZ)?;
         let voiced_us = arguments.voiced_ms.map(|ms| ms.saturating_mul(1_000));
         clips.push(Clip::new(&file.display().to_string(), &pcm, voiced_us));

@@ -75,9 +75,9 @@ fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
     let mut writer: Box<dyn std::io::Write> = match &out {
         Some(path) => {
             let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            Box::new(BufWriter::new(open.with_context(|| {
-                format!("making {}; a file that is there is not written over", path.display())
-            })?))
+            Box::new(BufWriter::new(
+                open.with_context(|| format!("making {}; a file that is there is not written over", path.display()))?,
+            ))
         }
         None => Box::new(std::io::stdout().lock()),
     };

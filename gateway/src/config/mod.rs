@@ -238,8 +238,7 @@ impl Problems<'_> {
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
         let user = user::Config { pause_ms: pause_min * 60_000, ..user::Config::default() };
-        let models_dir =
-            self.folder(raw.models_dir.as_ref(), "models_dir").unwrap_or_else(audio::models::default_dir);
+        let models_dir = self.folder(raw.models_dir.as_ref(), "models_dir").unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -301,9 +300,9 @@ impl Problems<'_> {
 
     fn language(&mut self, language: &toml::Spanned<String>) {
         let given = language.get_ref();
-        let is_tag = given.split('-').all(|part| {
-            (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric())
-        });
+        let is_tag = given
+            .split('-')
+            .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()));
         if !is_tag {
             self.at(language.span(), format!("`language` is `{given}`; it must be a tag such as en or en-GB"));
         }

@@ -104,6 +104,9 @@ async function open() {
   listening(welcome.listening);
   enable(true);
   draw();
+  for (const first of document.querySelectorAll(".first")) {
+    first.hidden = true;
+  }
   await listen(welcome.audio_up.rate_hz);
 }
 
@@ -260,7 +263,9 @@ function caption(frame) {
     const from = since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null;
     stopwatch.start(from, "After your last word (judged by level)");
     lap("understood");
-    journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
+    if (frame.text) {
+      journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
+    }
   }
 }
 
