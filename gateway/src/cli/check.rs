@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Arguments {
     /// The file; default: that of --config.
     file: Option<PathBuf>,
-    /// Print an example with every key and its default.
+    /// Print an example that explains the keys and says their defaults.
     #[arg(long)]
     example: bool,
 }
