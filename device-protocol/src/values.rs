@@ -220,9 +220,9 @@ open_enum! {
     pub enum ListeningState: u8 {
         /// Waits for the wake word.
         Idle = 0 => "idle",
-        /// Heard the wake word.
+        /// Takes what is said next as meant for it: after the wake word, and for a while after an answer.
         Wake = 1 => "wake",
-        /// Listens to a request or a follow-up.
+        /// Hears somebody speak.
         Listening = 2 => "listening",
         /// Works on the answer.
         Thinking = 3 => "thinking",

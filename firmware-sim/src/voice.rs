@@ -13,13 +13,16 @@ const FOLDER: &str = "hibari";
 
 static VOICE: OnceLock<Result<Arc<Voice>, String>> = OnceLock::new();
 
-/// Where the models are: `$LORGNETTE_MODELS`, else `~/.local/share/lorgnette/models`.
+/// Where the models are: `$LORGNETTE_MODELS`, else `$XDG_DATA_HOME/lorgnette/models`, else `~/.local/share/lorgnette/models`.
 ///
 /// # Errors
 /// Neither that variable nor a home folder is set.
 pub fn models_folder() -> Result<PathBuf, String> {
     if let Some(folder) = std::env::var_os("LORGNETTE_MODELS") {
         return Ok(folder.into());
+    }
+    if let Some(data) = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|data| data.is_absolute()) {
+        return Ok(data.join("lorgnette/models"));
     }
     let home = std::env::var_os("HOME").ok_or("neither LORGNETTE_MODELS nor HOME is set")?;
     Ok(PathBuf::from(home).join(".local/share/lorgnette/models"))

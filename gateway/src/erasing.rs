@@ -91,8 +91,8 @@ async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()
 pub async fn everything(gate: &Gate, erasure: &Erasure) -> Result<()> {
     let Erasure { user, devices: _ } = erasure;
     let _one_at_a_time = gate.erasing.lock().await;
-    begin(&gate.config.data_dir, erasure)?;
-    let erased = erase(gate, erasure).await;
+    begin(&gate.config.data_dir, erasure).context("nothing was erased, since the erasure cannot be recorded")?;
+    let erased = erase(gate, erasure).await.context("not everything was erased; it goes on at the next start");
     // The user's glasses come back by themselves, also where something went wrong.
     gate.store.bar(user, false);
     gate.users.admit(user);

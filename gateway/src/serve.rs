@@ -85,6 +85,14 @@ pub struct Running {
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
+/// The models that the configuration names, with their keys.
+///
+/// # Errors
+/// A key cannot be read, or an address or a header is wrong.
+pub(crate) fn models(config: &Checked) -> Result<ranks::Ranks> {
+    ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)
+}
+
 /// Starts a gateway; returns when it listens.
 ///
 /// # Errors
@@ -97,7 +105,14 @@ pub async fn start(config: Checked) -> Result<Running> {
     let key = GatewayKey::load_or_make(&config.data_dir)?;
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
-    let store = Store::open(&config.data_dir.join("store"), config.store_size_max_mib)?;
+    let folder = config.data_dir.join("store");
+    let store = Store::open(&folder, config.store_size_max_mib).with_context(|| {
+        format!(
+            "opening the store {}; it holds pairings and all that is kept of users: restore it from a backup, or move \
+             it away to begin with nothing",
+            folder.display()
+        )
+    })?;
     erasing::resume(&config.data_dir, &store).await.context("carrying on the erasure of the last run")?;
     let mcp = crate::mcp::Prepared::load(&config).map_err(|problems| anyhow!("{}", problems.join("\n")))?;
     let listen = Listen { web: config.web, quic: config.quic, plain_everywhere: config.plain };
@@ -105,7 +120,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)?;
+    let models = models(&config)?;
     let roster = Arc::new(Roster::default());
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    io::IsTerminal as _,
     sync::{Mutex, PoisonError},
 };
 
@@ -180,7 +181,9 @@ impl Turns {
 /// Sends the log to standard error, as text or JSON lines; `RUST_LOG` overrides the level.
 pub fn start(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_DEFAULT));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Colours are for eyes: a file or a service manager gets none.
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A second start (tests in one process) keeps the first.
     drop(if json { builder.json().try_init() } else { builder.try_init() });
 }

@@ -9,7 +9,10 @@ use std::sync::{
 use async_trait::async_trait;
 use device_protocol::Choice;
 use firmware_sim::{Glasses, Seen};
-use gateway::control::{Answer, Request};
+use gateway::control::{
+    Answer, Request,
+    apps::{Tried, Wish},
+};
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::json;
 use tools::{
@@ -208,6 +211,15 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     tokio::time::timeout(WAIT, gone).await.expect("the glasses are gone");
     assert_eq!((by_operator(&world).await, wiper.runs()), (Some(ErrorCode::ApprovalExpired), 1));
 
+    // A sentence that is tried asks in the same way.
+    let wish = Wish::Try { text: "wipe the shopping list".into(), user: USER.into(), device: None, run: true };
+    let Answer::Tried { tried: Tried::Calls(calls) } = world.ask(Request::Apps { wish }).await.expect("an answer")
+    else {
+        panic!("it leads to no call");
+    };
+    let error = calls[0].result.as_ref().and_then(|result| result.error.as_ref());
+    assert_eq!(error.map(|error| error.code), Some(ErrorCode::ApprovalExpired));
+
     // One who watches can answer, either way.
     let mut events = world.gateway().gate().questions.watch().expect("a place");
     for (yes, code, runs) in [(true, None, 2), (false, Some(ErrorCode::ApprovalDenied), 2)] {
@@ -230,6 +242,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     let expected = [
         (Approved, AnsweredBy::Text),
         (Denied, AnsweredBy::Text),
+        (Expired, AnsweredBy::Nobody),
         (Expired, AnsweredBy::Nobody),
         (Approved, AnsweredBy::Operator),
         (Denied, AnsweredBy::Operator),

@@ -113,7 +113,7 @@ async fn devices_are_listed_and_renamed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_device_is_cut_and_stays_out() {
+async fn a_revoked_device_is_cut_and_stays_out_until_it_is_named_again() {
     let world = World::start().await;
     for scheme in ["wss", "quic"] {
         let mut glasses = world.glasses(scheme, scheme).await;
@@ -136,6 +136,12 @@ async fn a_revoked_device_is_cut_and_stays_out() {
         assert!(answered.is_empty(), "{scheme}: {answered:?}");
         let mut again = Glasses::start(world.options(scheme, scheme)).unwrap();
         assert_eq!(refused(again.welcomed().await), "revoked");
+        let fingerprint = again.fingerprint().to_owned();
+        let request = Request::PairFingerprint { fingerprint, user: USER.to_owned(), name: scheme.to_owned() };
+        world.ask(request).await.unwrap();
+        let mut forgiven = Glasses::start(world.options(scheme, scheme)).unwrap();
+        forgiven.welcomed().await.unwrap();
+        forgiven.goodbye().await;
     }
 }
 

@@ -8,17 +8,26 @@ use crate::{Class, Decoded, Down, Frame, Header, Message, Up, decode_down, decod
 
 use super::{ToJson, encode_pretty};
 
-/// Describes the bytes of one envelope: header, kind, direction, and the message as JSON or an exact error.
-pub fn describe(bytes: &[u8]) -> String {
+/// The bytes of one envelope in words.
+pub struct Description {
+    /// Header, kind and direction, a line each; empty where there is no header.
+    pub head: String,
+    /// The message as JSON, or the exact error.
+    pub body: Result<String, String>,
+}
+
+/// Describes the bytes of one envelope.
+pub fn describe(bytes: &[u8]) -> Description {
+    let none = |error| Description { head: String::new(), body: Err(error) };
     let header = match peek(bytes) {
         Ok(Some(header)) => header,
         Ok(None) => {
-            return format!("error: {} bytes are no envelope, its header alone has {HEADER_BYTES}\n", bytes.len());
+            return none(format!("{} byte(s) are no envelope, its header alone has {HEADER_BYTES}", bytes.len()));
         }
-        Err(error) => return format!("error: {error}\n"),
+        Err(error) => return none(error.to_string()),
     };
     let body = if header.is_down() { decode_down(bytes).map(show) } else { decode_up(bytes).map(show) };
-    format!("{}{}\n", head(&header), body.unwrap_or_else(|error| format!("error: {error}")))
+    Description { head: head(&header), body: body.map_err(|error| error.to_string()) }
 }
 
 fn head(header: &Header) -> String {

@@ -28,7 +28,7 @@ const STAGGER: Duration = Duration::from_millis(50);
 /// How long after its sentence a turn may still be answered.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
-/// Run many glasses.
+/// Run many glasses at once. Each is paired the first time, one after the other: type the codes that are shown.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// How many.

@@ -31,7 +31,7 @@ enum Command {
     Say(say::Arguments),
     /// Run a script of steps.
     Script(script::Arguments),
-    /// Run many glasses at once.
+    /// Run many glasses at once. Each is paired the first time, one after the other: type the codes that are shown.
     Fleet(fleet::Arguments),
     /// Show the product: five spoken turns over both transports.
     Demo(demo::Arguments),
@@ -46,10 +46,23 @@ pub(crate) fn run() -> ExitCode {
     match block_on(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lorgnette-sim: {error:#}");
+            eprintln!("lorgnette-sim: {}", in_one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes; a cause that was quoted already is not told twice.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 fn block_on(arguments: Arguments) -> Result<()> {

@@ -13,6 +13,7 @@ use firmware_sim::transport::{Scheme, Target};
 
 /// Where the gateway is and what the glasses are.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Glasses, network and output")]
 pub(crate) struct Common {
     /// Address of the gateway: ws://HOST:PORT/glasses, wss://HOST:PORT/glasses or quic://HOST:PORT.
     #[arg(long, global = true, default_value = "ws://127.0.0.1:8460/glasses")]

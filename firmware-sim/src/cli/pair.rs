@@ -36,11 +36,15 @@ pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Resul
             if json {
                 super::show::json_line(&event);
             } else if let Seen::PairingCode { code, fingerprint, expires_s, .. } = event.seen {
+                let command = match &code {
+                    Some(code) => format!("lorgnette devices pair {code}"),
+                    None => format!("lorgnette devices pair --fingerprint {fingerprint}"),
+                };
                 match code {
                     Some(code) => println!("pairing code {code}"),
                     None => println!("pairing fingerprint {fingerprint}"),
                 }
-                eprintln!("type it at the gateway within {expires_s} s: lorgnette devices pair ...");
+                eprintln!("to pair these glasses, type at the gateway within {expires_s} s: {command}");
             }
             // A pipe that is gone is no reason to stop: the pairing goes on.
             drop(std::io::stdout().flush());

@@ -68,6 +68,8 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 async fn clips(arguments: &Arguments) -> Result<Vec<Clip>> {
     let mut clips = Vec::new();
     for file in &arguments.files {
+        let is_text = !file.exists() && file.extension().is_none();
+        ensure!(!is_text, "there is no file {:?}; a sentence is said with --text {0:?}", file.display().to_string());
         let pcm = wav::read(file, CLIP_HZ)?;
         let voiced_us = arguments.voiced_ms.map(|ms| ms.saturating_mul(1_000));
         clips.push(Clip::new(&file.display().to_string(), &pcm, voiced_us));
@@ -165,14 +167,56 @@ pub(super) async fn take_turn(
     Ok(Turn { latency: latency::measure(&events, said.t0_us), answered })
 }
 
-/// Waits until a speech was heard after `t0_us`, and none follows; false where the gateway goes.
+/// Waits until a speech that began after `t0_us` was heard; false where the gateway goes. A timer that rang while
+/// the wearer spoke is no answer.
 async fn answered(log: &firmware_sim::seen::Log, mark: u64, t0_us: u64) -> bool {
+    let mut answers = Vec::new();
     let (event, _) = log
         .find(mark, |event| match &event.seen {
-            Seen::SpeechHeard { .. } => event.at_us > t0_us,
+            Seen::SpeechStart { speech, .. } => {
+                if event.at_us > t0_us {
+                    answers.push(*speech);
+                }
+                false
+            }
+            Seen::SpeechHeard { speech, .. } => answers.contains(speech),
             Seen::Goodbye { .. } | Seen::Rejected { .. } | Seen::Violation { .. } => true,
             _ => false,
         })
         .await;
     matches!(event.seen, Seen::SpeechHeard { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use firmware_sim::seen::Log;
+
+    use super::*;
+
+    fn started(speech: u32) -> Seen {
+        Seen::SpeechStart { turn: 0, speech, text: String::new() }
+    }
+
+    fn heard(speech: u32) -> Seen {
+        Seen::SpeechHeard { turn: 0, speech, text: String::new(), played_us: 1, complete: true }
+    }
+
+    #[tokio::test]
+    async fn what_began_before_the_wearer_was_done_is_no_answer() {
+        let log = Log::default();
+        for (at_us, seen) in [(5, started(1)), (20, heard(1)), (25, started(2))] {
+            log.push(at_us, seen);
+        }
+        {
+            let waiting = answered(&log, 0, 10);
+            tokio::pin!(waiting);
+            assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+            log.push(30, heard(2));
+            assert!(waiting.await);
+        }
+        let goodbye = Seen::Goodbye { reason: "shutting_down".to_owned(), message: String::new() };
+        let log = Log::default();
+        log.push(1, goodbye);
+        assert!(!answered(&log, 0, 0).await);
+    }
 }

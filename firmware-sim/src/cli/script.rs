@@ -7,7 +7,7 @@ use std::pin::Pin;
 use anyhow::{Context as _, Result};
 use audio::wav;
 use firmware_sim::microphone::{CLIP_HZ, Clip};
-use firmware_sim::script::{self, Saying, Voice};
+use firmware_sim::script::{self, STEPS, Saying, Voice};
 
 use super::options::Common;
 use super::{pair, say};
@@ -15,10 +15,11 @@ use super::{pair, say};
 /// Longest script in bytes: a person's patience ends earlier.
 const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Run a script.
+/// Run a script of steps: what the wearer does, and what must be seen.
 #[derive(clap::Args)]
+#[command(after_help = format!("Steps, one a line:\n{STEPS}\n`wait-for` and `expect` look at everything since the last thing that the wearer did."))]
 pub(super) struct Arguments {
-    /// The script; its steps are listed in the documentation of `firmware_sim::script`.
+    /// The script.
     file: PathBuf,
 }
 

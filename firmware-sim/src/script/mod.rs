@@ -1,14 +1,7 @@
 //! Scripts: what the wearer does and what must be seen, one step a line. `#` begins a remark.
 //!
 //! ```text
-//! say "Hey Mentra, set a timer for ten minutes."     say hello.wav
-//! text "what time is it"                             wait 500ms
-//! wait-for speech|display|idle [within 5s]           wait-for text "ten" [within 5s]
-//! expect display "10:00" [within 5s]                 expect heard "ten minutes" [within 5s]
-//! expect transcript "timer" [within 5s]              expect tool display.brightness [within 5s]
-//! expect silence 3s                                  interrupt "Mentra, stop." after 1s
-//! press main    double-press main    long-press      touch tap    approve yes
-//! mute    unmute    cut    reconnect [ADDRESS]       battery 20
+#![doc = include_str!("steps.txt")]
 //! ```
 //!
 //! `wait-for` and `expect` look at everything since the last thing that the wearer did.
@@ -25,6 +18,9 @@ use crate::transport::Target;
 
 pub use parse::parse;
 pub use run::{Failure, Voice, run};
+
+/// All steps, as a person writes them.
+pub const STEPS: &str = include_str!("steps.txt");
 
 /// Steps of one script: hours of talk.
 pub const STEPS_MAX: usize = 10_000;

@@ -37,7 +37,10 @@ pub fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
 pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), String> {
     let Some(setting) = declared.iter().find(|setting| setting.get("key").and_then(Value::as_str) == Some(key)) else {
         let known: Vec<&str> = declared.iter().filter_map(|setting| setting.get("key")?.as_str()).collect();
-        return Err(format!("the app has no setting `{key}`; it has: {}", known.join(", ")));
+        return Err(match known.is_empty() {
+            true => format!("the app has no setting `{key}`, and no others"),
+            false => format!("the app has no setting `{key}`; it has: {}", known.join(", ")),
+        });
     };
     if value.to_string().len() > VALUE_BYTES_MAX {
         return Err(format!("a setting has at most {VALUE_BYTES_MAX} bytes"));

@@ -4,6 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
+use gateway_core::vocab::ErrorCode;
 use tools::apps::{faults::Fault, import::MANIFEST_BYTES_MAX};
 
 use crate::{
@@ -151,12 +152,18 @@ fn show_faults(faults: &[Fault]) {
     }
     for fault in faults {
         let when = jiff::Timestamp::from_millisecond(fault.wall_ms).unwrap_or_default();
-        println!("{when}  {}  {:?}: {}", fault.what, fault.code, fault.message);
+        println!("{when}  {}  {}: {}", fault.what, code(fault.code), fault.message);
         println!("  request: {}", fault.request);
         if !fault.answer.is_empty() {
             println!("  answer:  {}", fault.answer);
         }
     }
+}
+
+/// As docs/tools.md writes it.
+fn code(code: ErrorCode) -> String {
+    let code = serde_json::to_value(code).unwrap_or_default();
+    code.as_str().unwrap_or_default().to_owned()
 }
 
 fn show(tried: Tried) {
@@ -174,7 +181,7 @@ fn show(tried: Tried) {
         println!("{} {}", call.tool, call.arguments);
         let Some(result) = call.result else { continue };
         match &result.error {
-            Some(error) => println!("  {:?}: {}", error.code, error.message),
+            Some(error) => println!("  {}: {}", code(error.code), error.message),
             None => println!("  {}", result.content),
         }
         match &result.say {

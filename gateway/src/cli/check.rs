@@ -3,15 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use audio::models::{self as weights, Status};
 
-use crate::{config, mcp::Prepared, models};
+use crate::{
+    config::{self, Checked},
+    mcp::Prepared,
+    models,
+};
 
 /// Check a configuration.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// The file; default: that of --config.
     file: Option<PathBuf>,
-    /// Print an example with every key and its default.
+    /// Print an example that explains the keys and says their defaults.
     #[arg(long)]
     example: bool,
 }
@@ -39,14 +44,27 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("{} model(s) have no key that can be used", keys.len());
     }
+    crate::serve::models(&checked)?;
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
-    println!("  models  {}", checked.models_dir.display());
+    println!("  models  {}{}", checked.models_dir.display(), missing(&checked));
+    println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     if let Ok(mcp) = mcp {
         println!("  mcp     {mcp}");
     }
     Ok(())
+}
+
+/// What the gateway would not start without.
+fn missing(checked: &Checked) -> String {
+    let needed = weights::list(&checked.models_dir).into_iter().filter(|(entry, _)| entry.needed);
+    let missing: Vec<&str> =
+        needed.filter(|(_, status)| *status == Status::Missing).map(|(entry, _)| entry.id).collect();
+    if missing.is_empty() {
+        return String::new();
+    }
+    format!(" (missing: {}; run `lorgnette models fetch`)", missing.join(", "))
 }

@@ -43,8 +43,9 @@ enum Command {
     },
     /// Find what was said with all of these words.
     Search {
-        /// The words.
-        words: String,
+        /// The words; several need no quotes.
+        #[arg(required = true)]
+        words: Vec<String>,
         /// Whose.
         #[arg(long, default_value = "wearer")]
         user: String,
@@ -104,7 +105,11 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             }
         }
         Command::Search { words: query, user } => {
-            for place in records(config, Wish::Search { user, query })? {
+            let found = records(config, Wish::Search { user, query: query.join(" ") })?;
+            if found.is_empty() {
+                println!("nothing was said with all of these words");
+            }
+            for place in found {
                 let (id, who) = (number(&place, "conversation"), words(&place, "by"));
                 println!("{id:>6}  {}  {who}: {}", when(&place, "wall_ms"), words(&place, "text"));
             }
@@ -156,7 +161,8 @@ pub(super) fn records(config: &Checked, wish: Wish) -> Result<Vec<Value>> {
 pub(super) fn write_private(path: &PathBuf, bytes: &[u8]) -> Result<()> {
     use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _};
     let open = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = open.with_context(|| format!("making {}", path.display()))?;
+    let mut file =
+        open.with_context(|| format!("making {}; a file that is there is not written over", path.display()))?;
     file.write_all(bytes).with_context(|| format!("writing {}", path.display()))
 }
 

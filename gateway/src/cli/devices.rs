@@ -30,7 +30,7 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
         /// What to call them; default: their model.
-        #[arg(long, default_value = "")]
+        #[arg(long, default_value = "", hide_default_value = true)]
         name: String,
     },
     /// Give a device another name.

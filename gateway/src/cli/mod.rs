@@ -28,7 +28,7 @@ use crate::config::{self, Checked};
 
 /// Edge gateway for smart glasses.
 #[derive(Parser)]
-#[command(version, about)]
+#[command(version)]
 pub struct Arguments {
     /// Configuration file; without one the defaults hold (`lorgnette check --example` shows them).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
@@ -61,7 +61,7 @@ enum Command {
     Models(models::Arguments),
     /// Show the skills that are offered, and what is wrong with others.
     Skills(skills::Arguments),
-    /// Show what the models took today: tokens and money.
+    /// Show what the models took, today or on the last days: tokens and money.
     Spending(spending::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
     Transcribe(transcribe::Arguments),
@@ -79,6 +79,9 @@ enum Command {
 
 /// Runs a command; errors go to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
+    if !matches!(arguments.command, Command::Serve(_)) {
+        end_when_nobody_reads();
+    }
     let config = arguments.config;
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
@@ -103,10 +106,35 @@ pub fn run(arguments: Arguments) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("lorgnette: {error:#}");
+            eprintln!("lorgnette: {}", in_one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Whoever reads a list may have seen enough (`lorgnette tools list | head`): that is no failure and no bug.
+fn end_when_nobody_reads() {
+    let others = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload_as_str().unwrap_or_default();
+        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
+            std::process::exit(0);
+        }
+        others(info);
+    }));
+}
+
+/// An error and its causes; a cause that was quoted already is not told twice.
+fn in_one_line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if line.is_empty() {
+            line = cause;
+        } else if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }
 
 fn load(path: Option<PathBuf>) -> Result<Checked> {
@@ -118,5 +146,28 @@ fn load(path: Option<PathBuf>) -> Result<Checked> {
             }
             bail!("the configuration has {} problem(s)", problems.len());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Context as _, anyhow};
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow!("no such file").context("reading a.toml: no such file; make it").context("starting");
+        assert_eq!(in_one_line(&error), "starting: reading a.toml: no such file; make it");
+        let error = Err::<(), _>(anyhow!("it is damaged")).context("reading a.toml").unwrap_err();
+        assert_eq!(in_one_line(&error), "reading a.toml: it is damaged");
+    }
+
+    #[test]
+    fn the_help_speaks_to_its_reader() {
+        let command = Arguments::command();
+        assert_eq!(command.get_about().map(ToString::to_string).as_deref(), Some("Edge gateway for smart glasses"));
+        command.debug_assert();
     }
 }

@@ -85,7 +85,9 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 }
             }
             if wrong > 0 {
-                bail!("{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew");
+                bail!(
+                    "{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew, `lorgnette models import FILE` takes them from a file"
+                );
             }
         }
         Command::Import { file } => {

@@ -15,7 +15,10 @@ pub(super) fn run(config: &Checked, _arguments: &Arguments) -> Result<()> {
     for skill in &skills {
         println!("{}  {}", words(skill, "name"), words(skill, "description"));
     }
-    println!("{} skill(s)", skills.len());
+    match skills.len() {
+        0 => println!("no skills; put their folders into {}", config.data_dir.join("skills").display()),
+        count => println!("{count} skill(s)"),
+    }
     for problem in problems {
         eprintln!("not offered: {}", words(problem, "problem"));
     }

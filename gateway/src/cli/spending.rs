@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::conversations::{number, records, words};
 use crate::{config::Checked, control::memory::Wish};
 
-/// Show what the models took today: tokens and money.
+/// Show what the models took, today or on the last days: tokens and money.
 #[derive(clap::Args)]
 pub(super) struct Arguments {
     /// Of whom; default: of everybody.

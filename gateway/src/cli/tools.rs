@@ -95,7 +95,9 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     if json {
                         println!("{}", json!({"result": result, "attachments": attachments}));
                     } else {
-                        println!("{}", result.content);
+                        if result.error.as_ref().is_none_or(|error| error.message != result.content) {
+                            println!("{}", result.content);
+                        }
                         attachments.iter().for_each(|part| println!("[{part}]"));
                     }
                     match result.error {

@@ -69,10 +69,15 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
 }
 
 fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
+    if !records(config, Wish::Users)?.iter().any(|known| words(known, "user") == user) {
+        bail!("nothing is kept of {user}; `lorgnette users list` shows everybody");
+    }
     let mut writer: Box<dyn std::io::Write> = match &out {
         Some(path) => {
             let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            Box::new(BufWriter::new(open.with_context(|| format!("making {}", path.display()))?))
+            Box::new(BufWriter::new(
+                open.with_context(|| format!("making {}; a file that is there is not written over", path.display()))?,
+            ))
         }
         None => Box::new(std::io::stdout().lock()),
     };

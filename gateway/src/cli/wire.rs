@@ -1,6 +1,6 @@
 //! `lorgnette wire`.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use clap::Subcommand;
 use device_protocol::json::describe;
 
@@ -16,6 +16,7 @@ enum Command {
     /// Show what a frame says, or where it is wrong.
     Decode {
         /// The envelope in hexadecimal; blanks are ignored.
+        #[arg(required = true)]
         hex: Vec<String>,
     },
 }
@@ -28,6 +29,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .map(|at| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect::<Option<Vec<u8>>>()
         .context("this is not hexadecimal: pairs of the digits 0-9 and a-f are needed")?;
-    println!("{}", describe(&bytes));
+    let described = describe(&bytes);
+    print!("{}", described.head);
+    let message = described.body.map_err(|error| anyhow!("this frame is wrong: {error}"))?;
+    println!("{message}");
     Ok(())
 }

@@ -97,14 +97,22 @@ const PERSONALITY_CHARS_MAX: usize = 2_000;
 
 /// What is wrong with a configuration, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{file}:{line}: {what}")]
+#[error("{file}{}: {what}", Line(*line))]
 pub struct Problem {
     /// The file.
     pub file: String,
-    /// Its line, from 1.
+    /// Its line, from 1; 0: no line in particular.
     pub line: usize,
     /// What is wrong and what to do.
     pub what: String,
+}
+
+struct Line(usize);
+
+impl std::fmt::Display for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 == 0 { Ok(()) } else { write!(f, ":{}", self.0) }
+    }
 }
 
 /// Reads and checks a file; without one the defaults hold.
@@ -142,10 +150,21 @@ pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
 fn remedy(message: &str) -> String {
     let message = message.trim_end();
     if message.contains("unknown field") {
-        format!("{message}; see `lorgnette check --example` for all keys")
-    } else {
-        message.to_owned()
+        return format!("{message}; see `lorgnette check --example` for all keys");
     }
+    let Some((found, expected)) = message.split_once(", expected ") else {
+        return message.to_owned();
+    };
+    // What the parser calls a thing is not what it looks like in a file.
+    let expected = match expected {
+        "a sequence" => "a list such as [\"a\", \"b\"], or a section in two brackets such as [[fallback]]",
+        "a map" => "a section such as [model], or { key = value }",
+        "a boolean" => "true or false",
+        "usize" | "u8" | "u16" | "u32" => "a whole number from 0 on, and not a huge one",
+        "f32" | "f64" => "a number",
+        other => other,
+    };
+    format!("{found}, expected {expected}")
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -198,7 +217,10 @@ impl Problems<'_> {
             "" => Some(None),
             _ => self.address(&raw.listen.quic, "listen.quic").map(Some),
         };
-        let data_dir = raw.data_dir.clone().unwrap_or_else(default_data_dir);
+        self.name(&raw.name);
+        self.language(&raw.language);
+        self.hosts(&raw.mcp.hosts);
+        let data_dir = self.folder(raw.data_dir.as_ref(), "data_dir").unwrap_or_else(default_data_dir);
         let ranks = self.ranks(&raw, &data_dir);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
@@ -216,7 +238,7 @@ impl Problems<'_> {
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
         let user = user::Config { pause_ms: pause_min * 60_000, ..user::Config::default() };
-        let models_dir = raw.models_dir.clone().unwrap_or_else(audio::models::default_dir);
+        let models_dir = self.folder(raw.models_dir.as_ref(), "models_dir").unwrap_or_else(audio::models::default_dir);
         let asr_workers = match self.between(&raw.hearing.workers, "hearing.workers", 0..=64) {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             workers => workers,
@@ -237,7 +259,7 @@ impl Problems<'_> {
         let apps_url = self.apps_url(&raw.apps.url);
         let apps_location = self.apps_location(raw.apps.location.as_ref());
         Some(Checked {
-            name: raw.name,
+            name: raw.name.into_inner(),
             data_dir,
             asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
             models_dir,
@@ -246,7 +268,7 @@ impl Problems<'_> {
             websocket: raw.listen.websocket,
             plain: raw.listen.plain,
             try_page: raw.listen.try_page,
-            language: raw.language,
+            language: raw.language.into_inner(),
             ranks: ranks?,
             apply_tools_now: raw.assistant.apply_tools_now,
             router,
@@ -266,6 +288,40 @@ impl Problems<'_> {
             mcp: raw.mcp,
             folder: Path::new(self.file).parent().filter(|folder| folder.is_dir()).map(Path::to_path_buf),
         })
+    }
+
+    fn name(&mut self, name: &toml::Spanned<String>) {
+        let given = name.get_ref();
+        let bytes_max = device_protocol::limits::NAME_BYTES_MAX;
+        if given.trim().is_empty() || given.len() > bytes_max || given.chars().any(char::is_control) {
+            self.at(name.span(), format!("`name` needs 1 to {bytes_max} bytes without control characters"));
+        }
+    }
+
+    fn language(&mut self, language: &toml::Spanned<String>) {
+        let given = language.get_ref();
+        let is_tag = given
+            .split('-')
+            .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        if !is_tag {
+            self.at(language.span(), format!("`language` is `{given}`; it must be a tag such as en or en-GB"));
+        }
+    }
+
+    /// A shell reads `~`, a configuration does not: a folder of that name would come to be.
+    fn folder(&mut self, folder: Option<&toml::Spanned<PathBuf>>, key: &str) -> Option<PathBuf> {
+        let given = folder?;
+        if given.get_ref().starts_with("~") {
+            self.at(given.span(), format!("`{key}` begins with ~, which only a shell understands; write it out"));
+        }
+        Some(given.get_ref().clone())
+    }
+
+    fn hosts(&mut self, hosts: &[String]) {
+        for host in hosts.iter().filter(|host| host.is_empty() || host.contains(['/', ' ', '@'])) {
+            let what = format!("`mcp.hosts` has `{host}`; it must be a name such as box.lan, without http:// and path");
+            self.found.push(Problem { file: self.file.to_owned(), line: 0, what });
+        }
     }
 
     fn apps_url(&mut self, url: &toml::Spanned<String>) -> Option<String> {
@@ -371,7 +427,37 @@ mod tests {
             })
             .collect();
         assert_ne!(uncommented, EXAMPLE);
+        let uncommented = uncommented.replace("kind = \"offline\"", "kind = \"chat_completions\"");
         check(&uncommented, "example").unwrap();
+    }
+
+    #[test]
+    fn mistakes_that_would_show_later_are_told_at_once() {
+        let long = format!("name = \"{}\"", "x".repeat(65));
+        for (text, line, words) in [
+            (long.as_str(), 1, "1 to 64 bytes"),
+            ("language = \"klingon!!\"", 1, "such as en or en-GB"),
+            ("\ndata_dir = \"~/lorgnette\"", 2, "write it out"),
+            ("models_dir = \"~/m\"", 1, "write it out"),
+            ("[mcp]\nhosts = [\"http://box.lan\"]", 0, "such as box.lan"),
+            ("[model]\nbase_url = \"http://a/v1\"\nmodel = \"x\"", 2, "asks no server"),
+            ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 2, "`azure` belongs to"),
+            ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
+            ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),
+            ("[listen]\nplain = \"yes\"", 2, "expected true or false"),
+        ] {
+            let found = problems(text);
+            assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
+            assert!(found[0].1.contains(words), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_has_no_line() {
+        let problems = load(Some(Path::new("/no/such.toml"))).unwrap_err();
+        let text = problems[0].to_string();
+        assert!(text.starts_with("/no/such.toml: cannot be read: "), "{text}");
+        assert!(check("nmae = 1", "x.toml").unwrap_err()[0].to_string().starts_with("x.toml:1: "));
     }
 
     #[test]

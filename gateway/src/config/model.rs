@@ -190,6 +190,15 @@ pub enum Model {
     Remote(Box<Remote>),
 }
 
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Offline => f.write_str("offline engine"),
+            Self::Remote(remote) => write!(f, "{} {} at {}", remote.kind.name(), remote.model, remote.base_url),
+        }
+    }
+}
+
 /// A model behind HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remote {
@@ -268,7 +277,15 @@ impl Problems<'_> {
         let kind = *written.kind.get_ref();
         let span = || written.kind.span();
         if kind == ModelKind::Offline {
+            if let Some(url) = &written.base_url {
+                let what = "`kind = \"offline\"` asks no server: write `kind = \"chat_completions\"` or what speaks \
+                    there (docs/models.md), or take `base_url` away";
+                self.at(url.span(), what);
+            }
             return Some(Model::Offline);
+        }
+        if written.azure && !matches!(kind, ModelKind::ChatCompletions | ModelKind::Responses) {
+            self.at(span(), "`azure` belongs to `kind = \"chat_completions\"` or `\"responses\"`");
         }
         let flavour = written.flavour.as_ref().map(|flavour| *flavour.get_ref());
         if let Some(flavour) = &written.flavour
@@ -282,8 +299,10 @@ impl Problems<'_> {
         let Some(base_url) = given.or(kind.base_url(flavour)).filter(|_| !written.model.is_empty()) else {
             let name = kind.name();
             let what = match kind.base_url(flavour) {
-                Some(_) => format!("a {name} model needs `model`"),
-                None => format!("a {name} model needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`"),
+                Some(_) => format!("`kind = \"{name}\"` needs `model`"),
+                None => {
+                    format!("`kind = \"{name}\"` needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`")
+                }
             };
             self.at(span(), what);
             return None;
@@ -341,7 +360,7 @@ impl Problems<'_> {
             (None, _) if !public => Some(Key::None),
             (None, _) => {
                 let what = format!(
-                    "a {} model at its public address needs one of `key_env`, `key_file` and `login`",
+                    "`kind = \"{}\"` at its public address needs one of `key_env`, `key_file` and `login`",
                     written.kind.get_ref().name()
                 );
                 self.at(written.kind.span(), what);

@@ -11,10 +11,10 @@ use super::{budgets::Budgets, model::Written};
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Raw {
-    pub(super) name: String,
-    pub(super) language: String,
-    pub(super) data_dir: Option<PathBuf>,
-    pub(super) models_dir: Option<PathBuf>,
+    pub(super) name: Spanned<String>,
+    pub(super) language: Spanned<String>,
+    pub(super) data_dir: Option<Spanned<PathBuf>>,
+    pub(super) models_dir: Option<Spanned<PathBuf>>,
     pub(super) listen: Listen,
     pub(super) model: Written,
     pub(super) fallback: Vec<Written>,
@@ -130,8 +130,8 @@ fn unwritten<T>(value: T) -> Spanned<T> {
 impl Default for Raw {
     fn default() -> Self {
         Self {
-            name: "Lorgnette".to_owned(),
-            language: "en".to_owned(),
+            name: unwritten("Lorgnette".to_owned()),
+            language: unwritten("en".to_owned()),
             data_dir: None,
             models_dir: None,
             listen: Listen::default(),

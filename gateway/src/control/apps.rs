@@ -33,8 +33,6 @@ const TRY_MS: u64 = 30_000;
 const START_MS_MAX: u64 = 12_000;
 /// Templates that are shown where a sentence fits none: a screen of them.
 const PHRASES_MAX: usize = 24;
-/// The device of calls that come from no glasses.
-const NO_DEVICE: &str = "operator";
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -231,16 +229,8 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    let device = match device {
-        Some(device) => device.to_owned(),
-        // Glasses of this user's that are there can be drawn on.
-        None => gate
-            .roster
-            .all()
-            .into_iter()
-            .find(|(_, present)| present.user == user)
-            .map_or_else(|| NO_DEVICE.to_owned(), |(id, _)| id),
-    };
+    // Glasses of this user's that are there can be drawn on, and asked.
+    let device = device.map_or_else(|| super::tools::device_of(gate, user), str::to_owned);
     let request = chat_models::Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],

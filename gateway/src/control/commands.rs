@@ -54,6 +54,9 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::PairCode { code, user, name } => {
             let grant = grant(user, name)?;
             let code: String = code.chars().filter(char::is_ascii_digit).collect();
+            if code.len() != 6 {
+                return Err("a pairing code has six digits, as the glasses show it; this costs no try".to_owned());
+            }
             let device = gate.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
             Ok(done(format!("paired {device}")))
         }

@@ -177,8 +177,12 @@ async fn erase_conversations(gate: &Gate, user: String, id: Option<u64>) -> Resu
 
 async fn erase_user(gate: &Gate, user: String, devices: bool) -> Result<Answer, String> {
     check_name(&user)?;
+    let is_known = users(gate)?.iter().any(|known| known["user"] == user.as_str());
     let erasure = Erasure { user, devices };
-    erasing::everything(gate, &erasure).await.map_err(|error| format!("{error:#}; it goes on at the next start"))?;
+    erasing::everything(gate, &erasure).await.map_err(|error| format!("{error:#}"))?;
+    if !is_known {
+        return Ok(done(format!("nothing was kept of {}; `lorgnette users list` shows everybody", erasure.user)));
+    }
     let paired = if devices { "; the devices must be paired again" } else { "; the devices stay paired" };
     Ok(done(format!("everything of {} is erased{paired}", erasure.user)))
 }

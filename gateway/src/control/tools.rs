@@ -25,7 +25,7 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 const DECISIONS_MAX: usize = 500;
 
 /// The user's glasses, where some are connected: their tools, their display for questions.
-fn device_of(gate: &Gate, user: &str) -> String {
+pub(super) fn device_of(gate: &Gate, user: &str) -> String {
     let mut present = gate.roster.all().into_iter().filter(|(_, present)| present.user == user);
     present.next().map_or_else(String::new, |(id, _)| id)
 }

@@ -90,11 +90,12 @@ async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairin
     let id = fingerprint(&handshake.device_key);
     let known = store.device_or_refuse(&id)?;
     let record = match known {
-        Some(record) if record.revoked => {
+        Some(record) if !record.revoked => record,
+        // Who revokes can change their mind, by naming this very key.
+        Some(_) if !pairings.is_open_for(clock::mono_us(), &id) => {
             return Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"));
         }
-        Some(record) => record,
-        None => pair(link, store, pairings, &hello, &id, &handshake, &device_nonce).await?,
+        _ => pair(link, store, pairings, &hello, &id, &handshake, &device_nonce).await?,
     };
     Ok(Admitted { id, record, hello })
 }

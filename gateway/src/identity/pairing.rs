@@ -158,6 +158,11 @@ impl Pairings {
         })
     }
 
+    /// Whether the operator has opened a window for this key.
+    pub fn is_open_for(&self, now_us: u64, fingerprint: &str) -> bool {
+        self.with(now_us, |state| state.windows.contains_key(fingerprint))
+    }
+
     /// Devices that wait.
     pub fn waiting(&self, now_us: u64) -> Vec<Waiting> {
         self.with(now_us, |state| {
@@ -211,7 +216,9 @@ mod tests {
     fn a_window_admits_once_and_closes_after_two_minutes() {
         let pairings = Pairings::default();
         assert!(!pairings.by_fingerprint(0, "aa", grant("ann")));
+        assert!(pairings.is_open_for(OPEN_US - 1, "aa") && !pairings.is_open_for(OPEN_US - 1, "bb"));
         let (mut granted, _) = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap();
+        assert!(!pairings.is_open_for(OPEN_US - 1, "aa"));
         assert_eq!(granted.try_recv(), Ok(grant("ann")));
         let (mut again, _) = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap();
         assert!(again.try_recv().is_err());

@@ -54,7 +54,7 @@ pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -
     if let Some(class) = crate::mcp::class_of(path) {
         return gate.mcp.answer(class, request, peer).await;
     }
-    plain(StatusCode::NOT_FOUND, "nothing here; glasses connect to /glasses\n")
+    plain(StatusCode::NOT_FOUND, "nothing here; people open /try on this machine, glasses connect to /glasses\n")
 }
 
 #[cfg(test)]

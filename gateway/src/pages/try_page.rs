@@ -97,7 +97,11 @@ pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &
 }
 
 fn file(request: &Request<Incoming>) -> Reply {
-    let Some((_, kind, content)) = FILES.iter().find(|(path, _, _)| *path == request.uri().path()) else {
+    let wanted = match request.uri().path() {
+        FOLDER => PATH,
+        path => path,
+    };
+    let Some((_, kind, content)) = FILES.iter().find(|(path, _, _)| *path == wanted) else {
         return plain(StatusCode::NOT_FOUND, "the page has no such file\n");
     };
     if request.method() != Method::GET {

@@ -81,6 +81,10 @@ impl From<heed::Error> for Error {
         match &error {
             heed::Error::Mdb(heed::MdbError::MapFull) => Self::Full("its map is full".to_owned()),
             heed::Error::Io(io) if io.raw_os_error() == Some(28) => Self::Full(io.to_string()),
+            // LMDB's word for a write of which the disk took a part only.
+            heed::Error::Io(io) if io.raw_os_error() == Some(5) => {
+                Self::Full(format!("{io}: the disk is full, or broken"))
+            }
             _ => Self::Lmdb(error),
         }
     }

@@ -228,7 +228,10 @@ fn accept_key(request: &Request<Incoming>) -> Result<String, Box<Reply>> {
     let refuse = |status, text| Err(Box::new(plain(status, text)));
     let upgrades = has(request, header::UPGRADE, "websocket") && has(request, header::CONNECTION, "upgrade");
     if request.method() != Method::GET || !upgrades {
-        return refuse(StatusCode::UPGRADE_REQUIRED, "this path speaks WebSocket; see PROTOCOL.md\n");
+        return refuse(
+            StatusCode::UPGRADE_REQUIRED,
+            "this path speaks WebSocket: /glasses as in PROTOCOL.md, /app-ws as in docs/apps-host.md\n",
+        );
     }
     if header_of(request, header::SEC_WEBSOCKET_VERSION) != Some("13") {
         return refuse(StatusCode::BAD_REQUEST, "WebSocket version 13 is needed\n");

@@ -2,7 +2,7 @@
 
 use std::{io::Write as _, os::unix::fs::OpenOptionsExt as _, path::Path, sync::Arc};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use device_protocol::ALPN;
 use rustls::{
     ServerConfig,
@@ -38,8 +38,16 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
         .with_context(|| format!("reading the certificate {}", cert_path.display()))?;
     let key = PrivateKeyDer::from_pem_file(&key_path)
         .with_context(|| format!("reading the TLS key {}", key_path.display()))?;
-    let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"])?;
-    let quic = config(chain, key, &[ALPN])?;
+    let fits = || {
+        format!(
+            "using {} with {}; delete both and new ones are made (devices trust the gateway's own key, not these)",
+            cert_path.display(),
+            key_path.display()
+        )
+    };
+    ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
+    let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
+    let quic = config(chain, key, &[ALPN]).with_context(fits)?;
     Ok(Tls { web, quic })
 }
 

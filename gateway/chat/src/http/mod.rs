@@ -234,11 +234,17 @@ impl Http {
         let mut response = match timeout_at(first, post.send()).await {
             Err(_) => return late(),
             Ok(Err(error)) if error.is_builder() => return Attempt::Failed(bug("the request cannot be sent")),
-            Ok(Err(error)) => return Attempt::Again(transient(&describe(&error)), None),
+            Ok(Err(error)) => {
+                let error = describe(&error);
+                tracing::warn!(model = self.provider.model(), error, "the model's server was not reached");
+                return Attempt::Again(transient(&error), None);
+            }
             Ok(Ok(response)) => response,
         };
         let status = response.status();
         if !status.is_success() {
+            // The words of the answer may quote the wearer's: they stay out of the log.
+            tracing::warn!(model = self.provider.model(), status = status.as_u16(), "the model's server refused");
             let Ok(body) = timeout_at(first, read_bounded(&mut response)).await else {
                 return late();
             };

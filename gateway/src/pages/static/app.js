@@ -11,6 +11,8 @@ import { OFFERS, Tools } from "./tools.js";
 
 /** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
 const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
+/** Attempts that a restart of the gateway takes. */
+const DOUBT_AFTER = 3;
 /** Reasons after which a new attempt would only be refused again. */
 const FINAL_GOODBYES = {
   replaced: "Another tab took over. Press Start to talk here again.",
@@ -104,6 +106,9 @@ async function open() {
   listening(welcome.listening);
   enable(true);
   draw();
+  for (const first of document.querySelectorAll(".first")) {
+    first.hidden = true;
+  }
   await listen(welcome.audio_up.rate_hz);
 }
 
@@ -150,7 +155,8 @@ function leave() {
 function again() {
   const delayS = BACK_OFF_S[Math.min(attempts, BACK_OFF_S.length - 1)];
   attempts += 1;
-  status("connecting", "Connection lost, trying again…");
+  const doubt = attempts > DOUBT_AFTER ? " Is the gateway running?" : "";
+  status("connecting", `Connection lost, trying again…${doubt}`);
   const delayMs = delayS * 1000 * (1 + Math.random() / 4);
   const mine = connection;
   setTimeout(() => wanted && mine === connection && open().catch(failed), delayMs);
@@ -260,7 +266,9 @@ function caption(frame) {
     const from = since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null;
     stopwatch.start(from, "After your last word (judged by level)");
     lap("understood");
-    journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
+    if (frame.text) {
+      journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
+    }
   }
 }
 

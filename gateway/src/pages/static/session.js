@@ -43,7 +43,7 @@ export function connect(identity, on) {
         if (admission.done) {
           on.close(code, reason);
         } else {
-          admission.fail(new Error(`the gateway closed the connection (${code} ${reason})`));
+          admission.fail(new Error(`the gateway closed the connection (${`${code} ${reason}`.trim()})`));
         }
       },
     );
