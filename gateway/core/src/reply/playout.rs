@@ -109,6 +109,14 @@ impl Job {
         self.add(whole(text), Kind::Aside);
     }
 
+    /// What was said beside the answer and not heard to its end. Who has no speaker reads it, and the display
+    /// is cleared.
+    pub(super) fn asides_left(&self, cx: &Context) -> String {
+        let left = |clause: &&Clause| clause.kind == Kind::Aside && (clause.state != State::Played || !cx.speaker);
+        let texts: Vec<&str> = self.clauses.iter().filter(left).map(|clause| clause.text.as_str()).collect();
+        texts.join(" ")
+    }
+
     /// Whether any of the answer was heard.
     pub(super) fn is_heard(&self) -> bool {
         self.clauses.iter().filter(|clause| clause.kind == Kind::Answer).any(|clause| match clause.state {
