@@ -173,3 +173,20 @@ pub(super) fn in_vain(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let message = "This very call has failed before. Do not repeat it: do something else, or tell the wearer.";
     Some(ToolResult::failed(last.code, message, false))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_thoughts_the_first_are_kept() {
+        let mut step = Step::default();
+        for number in 0..4 {
+            step.push_thinking(Part::Thinking { provider: String::from("fake"), data: json!(number) }, 2);
+        }
+        step.push_text("So.");
+        let parts: Vec<Part> = step.messages("So.").into_iter().flat_map(|message| message.parts).collect();
+        let thought = |number: i32| Part::Thinking { provider: String::from("fake"), data: json!(number) };
+        assert_eq!(parts, [thought(0), thought(1), Part::Text { text: String::from("So.") }]);
+    }
+}
