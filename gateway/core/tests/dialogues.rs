@@ -21,6 +21,11 @@ fn turns() {
 }
 
 #[test]
+fn steps() {
+    run("steps.txt");
+}
+
+#[test]
 fn endpoint() {
     run("endpoint.txt");
 }

@@ -173,3 +173,26 @@ pub(super) fn in_vain(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let message = "This very call has failed before. Do not repeat it: do something else, or tell the wearer.";
     Some(ToolResult::failed(last.code, message, false))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_thoughts_the_first_are_kept() {
+        let mut step = Step::default();
+        for number in 0..4 {
+            step.push_thinking(Part::Thinking { provider: String::from("fake"), data: json!(number) }, 2);
+        }
+        let kept: Vec<_> = step
+            .order
+            .iter()
+            .filter_map(|slot| match slot {
+                Slot::Thinking(part) => Some(Part::clone(part)),
+                Slot::Text | Slot::Call(_) => None,
+            })
+            .collect();
+        let thought = |number: i32| Part::Thinking { provider: String::from("fake"), data: json!(number) };
+        assert_eq!(kept, [thought(0), thought(1)]);
+    }
+}

@@ -284,6 +284,10 @@ mod tests {
             fit(Content::Double { top: long.clone(), bottom: long.clone() }, size),
             Content::Double { top: "a b c\nd e f".into(), bottom: "a b c".into() }
         );
+        assert_eq!(
+            fit(Content::Dashboard { left: long.clone(), right: long.clone() }, size),
+            Content::Dashboard { left: "a b\nc d\ne f".into(), right: "a b\nc d\ne f".into() }
+        );
         assert_eq!(fit(Content::Text { text: long }, size), Content::Text { text: "a b c\nd e f\ng h i".into() });
     }
 

@@ -50,3 +50,7 @@ pub(super) fn is_silent(letter: char) -> bool {
         | '\u{2300}'..='\u{23ff}' | '\u{25a0}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{1f000}'..='\u{1faff}' | '\u{e0000}'..='\u{e0fff}')
 }
+
+#[cfg(test)]
+#[path = "marks_tests.rs"]
+mod tests;

@@ -152,12 +152,17 @@ impl Reply {
         self.job.as_ref().is_some_and(Job::is_heard)
     }
 
-    /// Drops what was said so far of the answer, none of which was heard.
+    /// Drops what was said so far of the answer, none of which was heard. What was to be said beside it is
+    /// still said.
     pub(crate) fn begin_anew(&mut self, cx: &mut Context) {
         if let Some(mut job) = self.job.take() {
             job.hush(cx);
             self.board.clear(cx);
+            let beside = job.asides_left(cx);
             self.begin(cx, job.purpose, job.turn);
+            if !beside.is_empty() {
+                self.push_aside(cx, &beside, true);
+            }
         }
     }
 

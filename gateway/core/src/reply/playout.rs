@@ -109,6 +109,14 @@ impl Job {
         self.add(whole(text), Kind::Aside);
     }
 
+    /// What was said beside the answer and not heard to its end. Who has no speaker reads it, and the display
+    /// is cleared.
+    pub(super) fn asides_left(&self, cx: &Context) -> String {
+        let left = |clause: &&Clause| clause.kind == Kind::Aside && (clause.state != State::Played || !cx.speaker);
+        let texts: Vec<&str> = self.clauses.iter().filter(left).map(|clause| clause.text.as_str()).collect();
+        texts.join(" ")
+    }
+
     /// Whether any of the answer was heard.
     pub(super) fn is_heard(&self) -> bool {
         self.clauses.iter().filter(|clause| clause.kind == Kind::Answer).any(|clause| match clause.state {
@@ -493,5 +501,71 @@ mod tests {
         ] {
             assert_eq!(words_of(text, part), expected, "{part}");
         }
+    }
+
+    /// An answer of these sentences, handed out as far as it goes.
+    fn job(cx: &mut Context, sentences: &[&str]) -> Job {
+        cx.speaker = true;
+        let mut job = Job::new(cx, Purpose::Answer, Turn { id: 1, revision: 0 });
+        for sentence in sentences {
+            job.push_sentence(0, sentence);
+        }
+        job.finish();
+        job.release(cx, &mut 0);
+        job
+    }
+
+    fn heard(job: &Job) -> String {
+        match job.heard() {
+            Heard::All => String::from("(all)"),
+            Heard::Part(steps) => steps.concat(),
+        }
+    }
+
+    #[test]
+    fn what_was_never_given_was_not_heard() {
+        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
+        assert_eq!(job.released, CLAUSES_AHEAD_MAX);
+        assert!(!job.handle_failed(1, 2), "it was not given");
+        job.handle_spoken(&mut cx, 1, 2, 1);
+        assert_eq!(job.clauses[2].duration_us, None);
+        assert!(job.handle_played(&mut cx, 1, 9, 0.9, false));
+        assert_eq!(heard(&job), "One is here. Two is here.");
+    }
+
+    #[test]
+    fn a_sound_that_fails_in_its_middle_was_heard_so_far() {
+        for (part, expected) in [(0.5, "The capital of"), (0.0, "(all)")] {
+            let mut cx = Context::new(crate::conversation::Config::default());
+            let mut job = job(&mut cx, &["The capital of France is Paris."]);
+            // Who can read has all of what cannot be said.
+            job.readable = true;
+            job.handle_played(&mut cx, 1, 0, part, false);
+            assert!(job.handle_failed(1, 0));
+            assert_eq!(heard(&job), expected, "{part}");
+            assert!(!job.handle_failed(1, 0), "once");
+        }
+    }
+
+    #[test]
+    fn a_device_has_time_for_what_is_not_made_yet() {
+        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut job = job(&mut cx, &["The capital of France is Paris."]);
+        // 31 characters.
+        assert_eq!(cx.next_timer(), Some((31 * 80_000 + 8_000_000, Timer::SpeechStalled)));
+        job.handle_spoken(&mut cx, 1, 0, 2_000_000);
+        assert_eq!(cx.next_timer(), Some((10_000_000, Timer::SpeechStalled)));
+    }
+
+    #[test]
+    fn a_recorded_sound_is_given_in_pieces() {
+        let mut job =
+            Job::new(&Context::new(crate::conversation::Config::default()), Purpose::Notice { id: 7 }, Turn::default());
+        job.push_sound(7, 2 * SOUND_PIECE_MS + 1);
+        let pieces: Vec<_> = job.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
+        let whole = u64::from(SOUND_PIECE_MS) * 1_000;
+        let expected = [(Some((7, 0)), Some(whole)), (Some((7, 1)), Some(whole)), (Some((7, 2)), Some(1_000))];
+        assert_eq!(pieces, expected);
     }
 }

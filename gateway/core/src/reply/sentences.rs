@@ -123,6 +123,7 @@ fn on_one_line(clause: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
 
     fn split(text: &str) -> Vec<String> {
         let mut splitter = Splitter::default();
@@ -148,6 +149,10 @@ mod tests {
             ("It is at https://a.b/c?d=1,2. Go.", &["It is at https://a.b/c?d=1,2.", "Go."]),
             ("It is 1,234,567.89 in all.", &["It is 1,234,567.89 in all."]),
             ("He said \"no.\" Then left.", &["He said \"no.\"", "Then left."]),
+            (
+                "He said \"no\" twice (or more) today. Then left.",
+                &["He said \"no\" twice (or more) today.", "Then left."],
+            ),
             ("...", &[]),
             ("", &[]),
         ];
@@ -186,6 +191,10 @@ mod tests {
             assert!(clause.chars().count() <= CLAUSE_CHARS_MAX);
             assert!(clause.ends_with("word"));
         }
+        let figure = format!("{}1 200 000 000 000 000 000 km", "word ".repeat(42));
+        assert_eq!(split(&figure)[1], "1 200 000 000 000 000 000 km");
+        let figures = "11 ".repeat(200);
+        assert!(split(&figures).iter().all(|clause| clause.split(' ').all(|figure| figure == "11")));
         let solid = "x".repeat(1_000);
         assert_eq!(split(&solid).concat(), solid);
     }

@@ -109,6 +109,63 @@ fn a_summary_of_a_conversation_that_is_gone_is_not_taken() {
     assert!(compaction.for_model(&CONFIG, &Messages::new()).is_empty());
 }
 
+#[test]
+fn half_of_the_budget_stays_as_it_was_said() {
+    let mut compaction = Compaction::default();
+    let messages = conversation(40, 0);
+    let (request, _) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
+    compaction.handle_summarised(1, &CONFIG, request, Some("Numbers.".into()), &messages);
+    let said = tokens(&compaction.for_model(&CONFIG, &messages)[1..]);
+    let one = tokens(&turn(39, 0));
+    assert!(said <= CONFIG.tokens_max / 2 && said + one > CONFIG.tokens_max / 2, "{said}");
+}
+
+#[test]
+fn beyond_the_budget_twenty_messages_are_given_at_most() {
+    let messages = conversation(40, 0);
+    let all: u32 = messages.iter().map(|(_, tokens)| tokens).sum();
+    let config = Config { tokens_max: all - 1, ..CONFIG };
+    assert_eq!(Compaction::default().for_model(&config, &messages).len(), HISTORY_FOR_MODEL_MAX);
+}
+
+#[test]
+fn what_is_dropped_at_the_front_moves_what_a_summary_stands_for() {
+    // Dropped before the summary is there, or after.
+    for early in [true, false] {
+        let mut compaction = Compaction::default();
+        let mut messages = conversation(40, 0);
+        let (request, old) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
+        let left: Vec<Message> = messages.iter().skip(old.len()).map(|(message, _)| message.clone()).collect();
+        let sums_up = |compaction: &mut Compaction, messages: &Messages| {
+            compaction.handle_summarised(1, &CONFIG, request, Some("Numbers.".into()), messages);
+        };
+        if !early {
+            sums_up(&mut compaction, &messages);
+        }
+        for count in [2, old.len() - 2] {
+            messages.drain(..count);
+            compaction.dropped(count);
+        }
+        if early {
+            sums_up(&mut compaction, &messages);
+        }
+        let given = compaction.for_model(&CONFIG, &messages);
+        assert_eq!(given[0].role, Role::System, "{early}");
+        assert_eq!(given[1..], left, "{early}");
+    }
+}
+
+#[test]
+fn a_summary_of_less_than_what_is_gone_is_not_taken() {
+    let mut compaction = Compaction::default();
+    let mut messages = conversation(40, 0);
+    let (request, old) = compaction.consider(0, &CONFIG, &messages).expect("it is time");
+    messages.drain(..old.len() + 2);
+    compaction.dropped(old.len() + 2);
+    compaction.handle_summarised(1, &CONFIG, request, Some("Numbers.".into()), &messages);
+    assert!(compaction.for_model(&CONFIG, &messages).iter().all(|message| message.role != Role::System));
+}
+
 proptest! {
     /// Whatever is kept, dropped and summed up: turns are whole and in order, and the budget holds but for the
     /// newest turn.

@@ -267,6 +267,11 @@ mod tests {
         // A clock that is set back over midnight.
         assert_eq!(spent(&mut models, 15 * 3_600).nano, 5_000_000_000);
         assert_eq!(models.means(at(15 * 3_600)).told, Service::Full);
+        // A clock that was wrong by days is put right.
+        models.told(Shortage::Money, Service::Commands);
+        let put_right = |wall_ms: i64| Timestamp { wall_ms: wall_ms - 2 * 86_400_000, ..at(15 * 3_600) };
+        let means = models.means(put_right(at(15 * 3_600).wall_ms));
+        assert_eq!((means.shortage, means.told, means.models.len()), (Shortage::Outage, Service::Full, 3));
     }
 
     #[test]

@@ -318,6 +318,8 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
     }
     let end = if words.has("silent") {
         ModelEnd::Silent
+    } else if words.has("filtered") {
+        ModelEnd::Filtered
     } else if words.has("fails") {
         ModelEnd::Failed(match words.after("fails").unwrap_or_default() {
             "limited" => FailureKind::Limited,
@@ -336,10 +338,13 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
             calls.push((words.get(index + 1).to_string(), words.get(index + 2).to_string()));
         }
     }
+    let once = Ok(usize::from(!words.has("adding")));
+    let times = words.after("times").map_or(once, str::parse).map_err(|_| "how many times?")?;
     world.models.push_back(ModelScript {
         after: words.number_after("after")?.unwrap_or(200),
-        text: words.quoted().unwrap_or_default().to_string(),
+        text: words.quoted().unwrap_or_default().repeat(times),
         calls,
+        adds: words.after("adding").unwrap_or_default().into(),
         end,
         usage: match words.words.iter().position(|(word, quoted)| !quoted && word == "uses") {
             Some(at) => Usage {

@@ -54,6 +54,8 @@ pub struct ModelScript {
     pub text: String,
     /// Tool name, call id.
     pub calls: Vec<(String, String)>,
+    /// What it says behind its calls.
+    pub adds: String,
     pub end: ModelEnd,
     pub usage: Usage,
     /// It thinks before each thing that it says or calls.
@@ -68,6 +70,7 @@ impl Default for ModelScript {
             after: 200,
             text: String::new(),
             calls: Vec::new(),
+            adds: String::new(),
             end: ModelEnd::Done,
             usage: Usage::default(),
             ponders: false,
@@ -80,6 +83,8 @@ impl Default for ModelScript {
 pub enum ModelEnd {
     Done,
     Silent,
+    /// It is done, and what it would have said was withheld.
+    Filtered,
     Failed(FailureKind),
 }
 

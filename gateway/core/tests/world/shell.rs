@@ -312,7 +312,11 @@ impl World {
             self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(word.into())));
             at += 20;
         }
-        let stop = if script.calls.is_empty() { StopReason::End } else { StopReason::ToolCalls };
+        let stop = match script.end {
+            ModelEnd::Filtered => StopReason::Filtered,
+            _ if script.calls.is_empty() => StopReason::End,
+            _ => StopReason::ToolCalls,
+        };
         for (name, id) in script.calls {
             let call = ToolCall { id, name, arguments: serde_json::json!({}) };
             if script.ponders && !script.text.is_empty() {
@@ -321,8 +325,11 @@ impl World {
             self.after(at, Event::Model(device, turn, generation, ModelEvent::ToolCall(call)));
             at += 10;
         }
+        if !script.adds.is_empty() {
+            self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(script.adds)));
+        }
         match script.end {
-            ModelEnd::Done => {
+            ModelEnd::Done | ModelEnd::Filtered => {
                 self.after(at, Event::Model(device, turn, generation, ModelEvent::Done { stop, usage: script.usage }))
             }
             ModelEnd::Failed(kind) => self.after(
