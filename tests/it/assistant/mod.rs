@@ -1,6 +1,8 @@
 //! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
 
+mod photos;
 mod provider;
+mod summaries;
 
 use std::time::Duration;
 
