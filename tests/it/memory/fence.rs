@@ -59,7 +59,9 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
         flags: ToolFlags { persistent: true, ..ToolFlags::default() },
         ..ToolSpec::default()
     };
-    let registered = gate.registry.register(Source::App("quagga".into()), Scope::Global, vec![spec], tool.clone());
+    // As of a device: what apps offer is kept in the store.
+    let source = Source::Device("zoo".into());
+    let registered = gate.registry.register(source, Scope::Global, vec![spec], tool.clone());
     registered.expect("the tool");
     let call = |session: &'static str| {
         let executor = gate.executor.clone();
