@@ -160,8 +160,9 @@ impl Driver {
     }
 
     fn send_photo(&mut self, call: u32, number: u32) {
-        let png = photo::take(number);
-        let pieces = png.chunks(limits::PHOTO_CHUNK_BYTES_MAX);
+        let sight = self.options.profile.sight.clone();
+        let (mime, file) = sight.unwrap_or_else(|| (photo::MIME.to_owned(), photo::take(number)));
+        let pieces = file.chunks(limits::PHOTO_CHUNK_BYTES_MAX);
         let last = pieces.len().saturating_sub(1);
         for (index, payload) in pieces.enumerate() {
             self.control(up::PhotoChunk {
@@ -169,7 +170,7 @@ impl Driver {
                 call,
                 index: u16::try_from(index).unwrap_or(u16::MAX),
                 last: index == last,
-                mime: photo::MIME,
+                mime: &mime,
                 payload,
             });
         }

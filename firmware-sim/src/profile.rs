@@ -26,6 +26,8 @@ pub struct Profile {
     pub echo_cancelled: bool,
     /// Whether device tools are offered.
     pub offer_tools: bool,
+    /// What the camera sees: media type and file. Absent: a drawing.
+    pub sight: Option<(String, Vec<u8>)>,
 }
 
 impl Default for Profile {
@@ -40,6 +42,7 @@ impl Default for Profile {
             display: Some((40, 6)),
             echo_cancelled: false,
             offer_tools: true,
+            sight: None,
         }
     }
 }

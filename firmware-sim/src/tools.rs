@@ -11,6 +11,8 @@ const STEP_PERCENT: u8 = 20;
 
 const LEVEL_SCHEMA: &str = r#"{"type":"object","properties":{"level":{"type":"integer","minimum":0,"maximum":100,"description":"Percent.","examples":[50]},"change":{"type":"string","enum":["up","down"],"description":"Instead of a level: a step up or down."}},"additionalProperties":false}"#;
 
+const PHOTO_SCHEMA: &str = r#"{"type":"object","properties":{"keep":{"type":"boolean","description":"False where the picture is only to be looked at, such as to answer what the wearer sees. True, the default, where the wearer wants to have the photo."}},"additionalProperties":false}"#;
+
 const BRIGHTNESS_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] [display|screen] brightness [up|down] (to|at) {level:number} [percent] [please]","[set] [the] [display|screen] brightness {level:number} [percent] [please]","(dim|lower|raise) [the|my] (display|screen) to {level:number} [percent]","{level=100} (full|maximum|max) [display|screen] brightness [please]","(make|turn) {change=up} [the|my] (display|screen) [a] [bit|little] brighter","(make|turn) {change=down} [the|my] (display|screen) [a] [bit|little] (darker|dimmer)","(turn up|increase|raise) {change=up} [the|my] [display|screen] brightness [please]","(turn down|decrease|reduce|lower|dim) {change=down} [the|my] [display|screen] brightness [please]","(dim|darken) {change=down} [the|my] (display|screen) [please]","turn [the|my] [display|screen] brightness {change} [please]","[the] [display|screen] brightness {change} [please]","{change=up} brighter [please]","{change=down} (darker|dimmer) [please]","(the|my) (display|screen) is {change=down} too bright","(the|my) (display|screen) is {change=up} too (dark|dim)"]}"#;
 
 const VOLUME_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] [speaker] volume [up|down] (to|at) {level:number} [percent] [please]","[set] [the] volume {level:number} [percent] [please]","{level=100} (full|maximum|max) volume [please]","turn [the|my] (volume|sound) {change} [a bit] [please]","(turn up|increase|raise) {change=up} [the|my] (volume|sound) [a bit|a little] [please]","(turn down|decrease|reduce|lower) {change=down} [the|my] (volume|sound) [a bit|a little] [please]","turn it {change} [a bit] [please]","[the] volume {change} [please]","(speak|talk|make it) {change=up} [a] [bit|little] louder","(speak|talk|make it) {change=down} [a] [bit|little] (quieter|softer|more quietly)","{change=up} louder [please]","{change=down} (quieter|softer) [please]","you are {change=down} too loud","you are {change=up} too quiet"]}"#;
@@ -38,8 +40,8 @@ pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
         },
         ToolOffer {
             name: "camera.photo",
-            description: "Takes a photo of what the wearer sees.",
-            schema: r#"{"type":"object","properties":{},"additionalProperties":false}"#,
+            description: "Takes a photo of what the wearer sees, and lets you see it.",
+            schema: PHOTO_SCHEMA,
             phrases: PHOTO_PHRASES,
             reply_template: "Photo taken.",
             flags: ToolFlags::SLOW,

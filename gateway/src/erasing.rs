@@ -95,6 +95,7 @@ pub async fn everything(gate: &Gate, erasure: &Erasure) -> Result<()> {
     let erased = erase(gate, erasure).await.context("not everything was erased; it goes on at the next start");
     // The user's glasses come back by themselves, also where something went wrong.
     gate.store.bar(user, false);
+    gate.executor.in_flight().admit(user);
     gate.users.admit(user);
     erased
 }
@@ -104,6 +105,11 @@ async fn erase(gate: &Gate, erasure: &Erasure) -> Result<()> {
     // Nothing new comes in, nothing more is written.
     gate.users.bar(user);
     gate.store.bar(user, true);
+    // Calls and photos that are under way are dropped where they stand. What has not noticed in time finds the door
+    // closed when it does.
+    if tokio::time::timeout(GOODBYE_WAIT, gate.executor.in_flight().end(user)).await.is_err() {
+        tracing::warn!("a call of the user goes on; nothing of it is written");
+    }
     let paired = gate.store.disk().devices()?;
     let own = || paired.iter().filter(|(_, device)| device.user == *user).map(|(id, _)| id);
     let present = || gate.roster.all().into_iter().filter(|(_, present)| present.user == *user);

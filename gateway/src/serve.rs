@@ -48,7 +48,7 @@ use crate::{
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
     models::Choosing,
-    ranks::{self, Ranks},
+    ranks,
     roster::Roster,
     skills::Folders,
     store::Store,
@@ -138,7 +138,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         roster.clone(),
         questions.clone(),
         user_config(&config),
-        summariser(&config, &models),
+        Summariser { models: models.clone(), language: config.language.clone() },
     );
     let personalities = Arc::new(Personalities::new(&config.personality));
     let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
@@ -263,13 +263,6 @@ fn user_config(config: &Checked) -> user::Config {
     let compaction = Compaction { summarise: ranks.terms.iter().any(|model| !model.on_box), ..Compaction::default() };
     let (models, nano_per_day) = (ranks.terms.clone(), ranks.nano_per_day);
     user::Config { models, nano_per_day, compaction, ..config.user.clone() }
-}
-
-/// The best model that is no engine for commands.
-fn summariser(config: &Checked, models: &Ranks) -> Option<Summariser> {
-    let mut ranked = config.ranks.terms.iter().zip(models.iter());
-    let (_, model) = ranked.find(|(terms, _)| !terms.on_box)?;
-    Some(Summariser { model: model.clone(), language: config.language.clone() })
 }
 
 /// Tells all glasses when tools have changed, where that is to count at once.

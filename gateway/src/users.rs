@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use chat_models::ChatModel;
 use gateway_core::{
     input::{Due, Input, ScheduleEntry, ScheduleKind, UserInput},
+    limits::HISTORY_MESSAGES_MAX,
     output::{Record, UserOutput},
     user::{self, User},
     vocab::{Message, Role},
@@ -16,8 +16,14 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::{
     clock,
-    effects::{memory, questions::Questions, spawn, summary},
+    effects::{
+        memory,
+        questions::Questions,
+        spawn,
+        summary::{self, Summed},
+    },
     mail::Mail,
+    ranks::Ranks,
     roster::Roster,
     spending,
     store::{self, EntryRecord, MessageRecord, Store, Write},
@@ -25,16 +31,14 @@ use crate::{
 
 /// Letters that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
-/// Messages that are read back at start: more than a model is ever shown.
-const HISTORY_MESSAGES: usize = 60;
 /// Users that may exist on one box.
 const USERS_MAX: usize = 64;
 
 /// Who sums up old turns, and in which language.
 #[derive(Clone)]
 pub struct Summariser {
-    /// The model.
-    pub model: Arc<dyn ChatModel>,
+    /// All models; the user's machine says which one.
+    pub models: Ranks,
     /// BCP 47 tag.
     pub language: String,
 }
@@ -59,7 +63,7 @@ pub struct Users {
     roster: Arc<Roster>,
     questions: Arc<Questions>,
     config: user::Config,
-    summariser: Option<Summariser>,
+    summariser: Summariser,
     tasks: Mutex<Tasks>,
 }
 
@@ -77,7 +81,7 @@ impl Users {
         roster: Arc<Roster>,
         questions: Arc<Questions>,
         config: user::Config,
-        summariser: Option<Summariser>,
+        summariser: Summariser,
     ) -> Arc<Self> {
         let tasks = Mutex::default();
         let users = Arc::new(Self { store, roster, questions: questions.clone(), config, summariser, tasks });
@@ -163,13 +167,15 @@ impl Users {
 
 fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
     let last = store.disk().conversations(user)?.pop();
-    let newest = match &last {
+    let said = match &last {
         Some(last) => store.disk().messages_of(user, last)?,
         None => Vec::new(),
     };
-    let history: Vec<Message> = newest
+    let summary = last.as_ref().and_then(|last| last.summary.as_ref());
+    let covers = summary.map_or(0, |summary| usize::try_from(summary.covers).unwrap_or(usize::MAX));
+    let history: Vec<Message> = said
         .iter()
-        .skip(newest.len().saturating_sub(HISTORY_MESSAGES))
+        .skip(covers.max(said.len().saturating_sub(HISTORY_MESSAGES_MAX)))
         .filter_map(|record| serde_json::from_str(&record.json).ok())
         .skip_while(|message: &Message| message.role != Role::User)
         .collect();
@@ -185,9 +191,10 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
             duration_ms: entry.duration_ms,
         })
         .collect();
+    let summary = summary.map(|summary| summary.text.clone());
     let last_wall_ms = last.map(|last| last.last_wall_ms);
     let spending = spending::last(store, user)?;
-    Ok(UserInput::Restored { history, last_wall_ms, schedule, next_id, spending })
+    Ok(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending })
 }
 
 struct Task {
@@ -196,7 +203,7 @@ struct Task {
     store: Store,
     roster: Arc<Roster>,
     questions: Arc<Questions>,
-    summariser: Option<Summariser>,
+    summariser: Summariser,
     address: mpsc::Sender<UserMail>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
@@ -278,19 +285,23 @@ impl Task {
             }
             UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
             UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
-            UserOutput::Summarise { request, messages } => self.summarise(request, messages),
+            UserOutput::Summarise { request, rank, messages } => self.summarise(request, rank, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
     }
 
-    fn summarise(&self, request: u64, messages: Vec<Message>) {
-        let (summariser, address) = (self.summariser.clone(), self.address.clone());
+    fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
+        let Summariser { models, language } = self.summariser.clone();
+        let address = self.address.clone();
         spawn("summary", async move {
-            let text = match summariser {
-                Some(Summariser { model, language }) => summary::summarise(model, language, messages).await,
-                None => None,
+            let Some(model) = models.get(usize::from(rank)).cloned() else { return };
+            let summing = summary::summarise(model, language, messages);
+            let Summed { text, usage } = tokio::select! {
+                summed = summing => summed,
+                // The user is being erased: nobody is to read on.
+                () = address.closed() => return,
             };
-            drop(address.send(UserMail::Input(UserInput::Summarised { request, text })).await);
+            drop(address.send(UserMail::Input(UserInput::Summarised { request, text, rank, usage })).await);
         });
     }
 
@@ -332,6 +343,7 @@ fn write_of(user: &str, record: Record) -> Write {
                 .collect();
             Write::AppendMessages { user, messages, title }
         }
+        Record::Summary { text, behind } => Write::PutSummary { user, text, behind },
         Record::Spending(spending) => spending::write(user, spending),
         Record::ConversationBegan => Write::BeginConversation { user, wall_ms: clock::wall_ms() },
         Record::HistoryCleared => Write::ClearMessages { user },

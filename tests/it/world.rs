@@ -54,9 +54,14 @@ impl World {
 
     /// Stops it as an operator does, and starts another one on the same data in this process.
     pub async fn again(self) -> Self {
+        self.again_with("").await
+    }
+
+    /// Likewise, with these settings besides.
+    pub async fn again_with(self, settings: &str) -> Self {
         let Self { folder, running } = self;
         running.stop().await;
-        let running = run(&basics(&folder.path().join("data"))).await;
+        let running = run(&format!("{}{settings}", basics(&folder.path().join("data")))).await;
         Self { folder, running }
     }
 

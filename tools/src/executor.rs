@@ -23,6 +23,7 @@ use crate::{
     attempt,
     caller::Caller,
     consent::{self, cancelled},
+    in_flight::InFlight,
     intents::{self, Entry, Intent, Journal, Past, Running},
     ledger::{Approval, Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
@@ -83,6 +84,7 @@ pub struct Executor {
     switches: Arc<dyn Switches>,
     rates: Arc<Rates>,
     secrets: Secrets,
+    in_flight: InFlight,
     running: Running,
     order: Order,
     /// Number of the next call that nobody vouches for.
@@ -116,6 +118,7 @@ impl Executor {
             ledger: books.ledger,
             switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
+            in_flight: InFlight::default(),
             running: Running::default(),
             order: Order::default(),
             next: Arc::default(),
@@ -130,6 +133,11 @@ impl Executor {
     /// The secrets that are blotted out of all results. Whoever uses one tells it here.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
+    }
+
+    /// Calls that are under way, by user.
+    pub fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// The tools that a client of this user is offered on this device, and the catalogue's
@@ -149,8 +157,11 @@ impl Executor {
     ///
     /// The future must be driven to its end. An interruption is told through `context.cancel`: a
     /// read-only tool is stopped, any other one is told of it and left to finish, so that nothing
-    /// is half done without anybody knowing.
+    /// is half done without anybody knowing. Only where everything of the user is erased the call is dropped where it
+    /// stands, and nothing is written down of it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
+        // Held until the call is recorded.
+        let Some(lease) = self.in_flight.enter(&context.user) else { return erased() };
         let began = self.ports.clock.now();
         let offered = self.registry.snapshot(&context.user, &context.device);
         let tool = offered.find(&call.name).cloned();
@@ -158,7 +169,8 @@ impl Executor {
             (context.user.clone(), context.device.clone(), context.client, context.turn.id);
         let mut facts = Facts::default();
         let deciding = AssertUnwindSafe(self.decide(context, offered, tool.as_deref(), call, &mut facts));
-        let result = deciding.catch_unwind().await.unwrap_or_else(|_panic| {
+        let Some(decided) = lease.within(deciding.catch_unwind()).await else { return erased() };
+        let result = decided.unwrap_or_else(|_panic| {
             tracing::error!("a part of the executor panicked");
             let message = "The call crashed; whether anything was done is unknown.";
             ToolResult::failed(ErrorCode::ExecutionError, message, false)
@@ -439,6 +451,12 @@ fn check_output(tool: &Registered, result: &ToolResult) {
     {
         tracing::warn!(tool = tool.spec.name, %misfit, "a result does not fit the tool's output schema");
     }
+}
+
+/// The wearer is gone.
+fn erased() -> ToolResult {
+    let message = "Everything of this user is being erased; whether the call was done is unknown.";
+    ToolResult::failed(ErrorCode::Cancelled, message, false)
 }
 
 fn too_often(early: Duration) -> ToolResult {

@@ -18,6 +18,7 @@ pub mod device;
 pub mod executor;
 #[cfg(test)]
 mod fakes_tests;
+pub mod in_flight;
 pub mod intents;
 pub mod ledger;
 pub mod limits;

@@ -40,7 +40,8 @@ pub struct RunContext {
 /// Runs the calls of one source. Arguments have been checked against the tool's schema.
 #[async_trait]
 pub trait Runner: Send + Sync {
-    /// Runs a call. The future may be dropped at any await point once its deadline has passed.
+    /// Runs a call. The future may be dropped at any await point once its deadline has passed, or
+    /// everything of the user is being erased.
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult;
 
     /// Whether it only stands in for a source that has not answered yet.

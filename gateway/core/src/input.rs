@@ -172,7 +172,9 @@ pub struct Announcement {
 pub enum UserInput {
     /// What the store held at start-up. Comes first, once.
     Restored {
-        /// The conversation so far, oldest first, trimmed for the model.
+        /// What was said before `history` in the same conversation, summed up.
+        summary: Option<String>,
+        /// The conversation so far, oldest first, without what the summary stands for.
         history: Vec<Message>,
         /// When something was last said in it, milliseconds since the Unix epoch.
         last_wall_ms: Option<i64>,
@@ -271,6 +273,10 @@ pub enum UserInput {
         request: u64,
         /// The summary.
         text: Option<String>,
+        /// Rank of the model that was asked.
+        rank: u8,
+        /// What that took, also where it failed.
+        usage: Usage,
     },
     /// Forget the conversation.
     ClearHistory,

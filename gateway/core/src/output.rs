@@ -291,6 +291,8 @@ pub enum UserOutput {
     Summarise {
         /// Its number.
         request: u64,
+        /// The model's rank.
+        rank: u8,
         /// In order, oldest first.
         messages: Vec<Message>,
     },
@@ -347,6 +349,13 @@ pub enum Record {
     Messages(Vec<Message>),
     /// A new conversation: what is appended from now on belongs to it.
     ConversationBegan,
+    /// What the old messages of the conversation come to; replaces the summary before.
+    Summary {
+        /// The summary.
+        text: String,
+        /// The newest messages that it does not stand for.
+        behind: usize,
+    },
     /// Forget the conversation.
     HistoryCleared,
     /// What models took today; replaces what was kept before.

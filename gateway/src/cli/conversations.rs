@@ -185,6 +185,9 @@ fn readable(conversation: &Value) -> String {
     let title = words(conversation, "title");
     let mut out =
         format!("# {title}\n{}, conversation {}\n\n", when(conversation, "began_wall_ms"), number(conversation, "id"));
+    if let Some(summary) = conversation["summary"]["text"].as_str() {
+        out.push_str(&format!("What the model is told of the beginning: {summary}\n\n"));
+    }
     for said in conversation["messages"].as_array().into_iter().flatten() {
         let message = &said["message"];
         let who = match words(message, "role") {
@@ -213,7 +216,11 @@ mod tests {
             json!({"wall_ms": 0, "message": {"role": "assistant", "parts": [{"type": "tool_call", "call": {}}]}});
         let messages =
             json!([text("user", "Hi"), call, text("tool", "x"), text("assistant", "Hello."), text("system", "y")]);
-        let conversation = json!({"id": 7, "title": "Hi", "began_wall_ms": 0, "messages": messages});
+        let mut conversation = json!({"id": 7, "title": "Hi", "began_wall_ms": 0, "messages": messages});
+        let summed = json!({"text": "They met.", "covers": 2});
+        conversation["summary"] = summed;
+        assert!(super::readable(&conversation).contains("of the beginning: They met.\n\nYou: Hi"));
+        conversation["summary"] = Value::Null;
         let readable = readable(&conversation);
         assert!(readable.starts_with("# Hi\n") && readable.contains("conversation 7\n"), "{readable}");
         assert!(readable.ends_with("\n\nYou: Hi\nLorgnette: Hello.\n"), "{readable}");

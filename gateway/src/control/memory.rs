@@ -150,6 +150,9 @@ fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {
     let messages: Vec<Value> =
         messages.into_iter().map(|(message, wall_ms)| json!({"wall_ms": wall_ms, "message": message})).collect();
     let mut described = describe(&found);
+    if let Some(summary) = &found.summary {
+        described["summary"] = json!({"text": summary.text, "covers": summary.covers});
+    }
     described["messages"] = messages.into();
     Ok(described)
 }

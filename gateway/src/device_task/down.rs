@@ -11,7 +11,7 @@ use gateway_core::{
     },
 };
 
-use super::session::Session;
+use super::{photos::Called, session::Session};
 use crate::{
     clock,
     identity::handshake::crop,
@@ -335,7 +335,7 @@ impl Session {
 
     pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
         // Calls whose caller no longer waits are forgotten here.
-        self.calls.retain(|_, reply| !reply.is_closed());
+        self.calls.retain(|_, called| called.is_wanted());
         let number = self.next_call;
         self.next_call += 1;
         let arguments = call.arguments.to_string();
@@ -351,7 +351,7 @@ impl Session {
             deadline_ms: u32::try_from(call.deadline.as_millis()).unwrap_or(u32::MAX),
         };
         self.send(down, 0, Down::ToolCall(frame))?;
-        self.calls.insert(number, call.reply);
+        self.calls.insert(number, Called::new(call.reply, &call.arguments));
         Ok(())
     }
 

@@ -1,8 +1,15 @@
-//! Photos in pieces.
+//! Photos in pieces, and the calls that they answer.
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use device_protocol::{limits, up::PhotoChunk};
+use gateway_core::{
+    limits::IMAGES_PER_TURN_MAX,
+    vocab::{Attachment, ToolResult},
+};
+use serde_json::Value;
+use tokio::sync::oneshot;
 
 /// Photos that may be under way at once.
 const OPEN_MAX: usize = 2;
@@ -10,8 +17,45 @@ const OPEN_MAX: usize = 2;
 /// A complete photo.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Photo {
+    /// The tool call that asked for it; 0: the wearer pressed the button.
+    pub(super) call: u32,
     pub(super) bytes: Vec<u8>,
     pub(super) mime: String,
+}
+
+/// Pictures of one call that go into its result: what a model is shown in one turn.
+const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
+
+/// A call that the glasses have not answered.
+pub(super) struct Called {
+    reply: oneshot::Sender<ToolResult>,
+    keep: bool,
+    pictures: Vec<Attachment>,
+}
+
+impl Called {
+    /// A call with these arguments. Where they say `"keep": false`, its photos are only looked at.
+    pub(super) fn new(reply: oneshot::Sender<ToolResult>, arguments: &Value) -> Self {
+        Self { reply, keep: arguments.get("keep") != Some(&Value::Bool(false)), pictures: Vec::new() }
+    }
+
+    /// Whether somebody waits for the answer.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    /// A photo for this call. Whether it is to be kept for the wearer.
+    pub(super) fn push(&mut self, photo: &Photo) -> bool {
+        if self.pictures.len() < PER_CALL_MAX {
+            self.pictures.push(Attachment::Image { mime: photo.mime.clone(), data: STANDARD.encode(&photo.bytes) });
+        }
+        self.keep
+    }
+
+    /// The glasses have answered.
+    pub(super) fn answer(self, result: ToolResult) {
+        drop(self.reply.send(ToolResult { attachments: self.pictures, ..result }));
+    }
 }
 
 /// Photos under way.
@@ -43,16 +87,18 @@ impl Photos {
             return Ok(None);
         }
         let (_, bytes) = self.0.remove(&chunk.photo).unwrap_or_default();
-        Ok(Some(Photo { bytes, mime: chunk.mime.to_owned() }))
+        Ok(Some(Photo { call: chunk.call, bytes, mime: chunk.mime.to_owned() }))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn chunk(photo: u32, index: u16, last: bool, payload: &[u8]) -> PhotoChunk<'_> {
-        PhotoChunk { photo, call: 0, index, last, mime: "image/jpeg", payload }
+        PhotoChunk { photo, call: 7, index, last, mime: "image/jpeg", payload }
     }
 
     #[test]
@@ -60,10 +106,33 @@ mod tests {
         let mut photos = Photos::default();
         assert_eq!(photos.push(&chunk(1, 0, false, b"ab")), Ok(None));
         let photo = photos.push(&chunk(1, 1, true, b"c")).unwrap().unwrap();
-        assert_eq!(photo.bytes, b"abc");
+        assert_eq!((photo.call, photo.bytes.as_slice()), (7, b"abc".as_slice()));
         assert_eq!(photos.push(&chunk(2, 0, false, b"ab")), Ok(None));
         assert!(photos.push(&chunk(2, 2, true, b"c")).is_err());
         assert!(photos.push(&chunk(2, 1, true, b"c")).is_err());
         assert!(photos.push(&chunk(3, 1, true, b"c")).is_err());
+    }
+
+    #[test]
+    fn photos_of_a_call_are_in_its_result() {
+        let photo = |bytes: &[u8]| Photo { call: 7, bytes: bytes.to_vec(), mime: "image/jpeg".into() };
+        let called = |arguments: Value| {
+            let (reply, answer) = oneshot::channel();
+            (Called::new(reply, &arguments), answer)
+        };
+        let (mut call, mut answer) = called(json!({}));
+        assert!(call.is_wanted());
+        for _ in 0..PER_CALL_MAX {
+            assert!(call.push(&photo(b"abc")), "what the wearer takes is kept");
+        }
+        call.push(&photo(b"one too many"));
+        call.answer(ToolResult::said("Taken."));
+        let result = answer.try_recv().unwrap();
+        assert_eq!((result.content.as_str(), result.attachments.len()), ("Taken.", PER_CALL_MAX));
+        assert_eq!(result.attachments[0], Attachment::Image { mime: "image/jpeg".into(), data: "YWJj".into() });
+        let (mut looks, answer) = called(json!({"keep": false}));
+        assert!(!looks.push(&photo(b"abc")));
+        drop(answer);
+        assert!(!looks.is_wanted());
     }
 }

@@ -9,15 +9,15 @@ use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode};
 use gateway_core::{
     conversation::Conversation,
     input::{Input, UserInput},
-    vocab::{DeviceInfo, DisplaySize, ToolResult, Turn},
+    vocab::{DeviceInfo, DisplaySize, Turn},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tools::ports::DeviceStatus;
 
 use super::{
     formats,
     meter::Meter,
-    photos::Photos,
+    photos::{Called, Photos},
     tap::{self, Tap},
 };
 use crate::{
@@ -53,7 +53,7 @@ pub(super) struct Session {
     pub(super) work: Work,
     pub(super) address: Address,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
-    pub(super) calls: BTreeMap<u32, oneshot::Sender<ToolResult>>,
+    pub(super) calls: BTreeMap<u32, Called>,
     pub(super) next_call: u32,
     pub(super) activities: BTreeMap<String, u32>,
     /// Number of the latest tool activity.

@@ -14,6 +14,7 @@ use tools::device::Offer;
 
 use super::{
     formats::wire,
+    photos::Photo,
     session::{Session, end_of},
 };
 use crate::{
@@ -127,7 +128,7 @@ impl Session {
             }
             Up::ToolList(list) => self.tools_offered(&list),
             Up::ToolResult(result) => self.tool_answered(&result),
-            Up::PhotoChunk(chunk) => self.photo(&chunk),
+            Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
             Up::Goodbye(goodbye) => {
                 tracing::debug!(reason = ?goodbye.reason, "the device says goodbye");
@@ -229,7 +230,7 @@ impl Session {
     }
 
     fn tool_answered(&mut self, result: &up::ToolResult<'_>) {
-        let Some(reply) = self.calls.remove(&result.call) else {
+        let Some(called) = self.calls.remove(&result.call) else {
             tracing::debug!(call = result.call, "a device tool answered twice or too late");
             return;
         };
@@ -239,29 +240,36 @@ impl Session {
             retryable: false,
         });
         let data = serde_json::from_str(result.data).ok();
-        drop(reply.send(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() }));
+        called.answer(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() });
     }
 
-    fn photo(&mut self, chunk: &up::PhotoChunk<'_>) {
+    fn photo_piece(&mut self, chunk: &up::PhotoChunk<'_>) {
         match self.photos.push(chunk) {
             Ok(None) => {}
-            Ok(Some(photo)) => {
-                tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
-                if !self.gate.apps.photos.offer(&self.id, &photo.mime, &photo.bytes) {
-                    return;
-                }
-                let gate = self.gate.clone();
-                let user = self.user_name.clone();
-                let job = move || {
-                    if let Err(error) = crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes) {
-                        tracing::warn!(%error, "a photo could not be kept");
-                    }
-                };
-                if self.gate.compute.submit(Urgency::Soon, job).is_err() {
-                    tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
-                }
-            }
+            Ok(Some(photo)) => self.photo(photo),
             Err(error) => tracing::warn!(device = self.id, error, "a photo was dropped"),
+        }
+    }
+
+    fn photo(&mut self, photo: Photo) {
+        tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
+        let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
+        let wanted_by_app = self.gate.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
+        // Nothing of a user who is being erased is written.
+        let lease = self.gate.executor.in_flight().enter(&self.user_name);
+        let Some(lease) = lease.filter(|_| wanted_by_call && wanted_by_app) else { return };
+        let gate = self.gate.clone();
+        let user = self.user_name.clone();
+        let job = move || {
+            if lease.is_ended() {
+                return;
+            }
+            if let Err(error) = crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes) {
+                tracing::warn!(%error, "a photo could not be kept");
+            }
+        };
+        if self.gate.compute.submit(Urgency::Soon, job).is_err() {
+            tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
         }
     }
 

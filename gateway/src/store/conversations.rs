@@ -1,4 +1,8 @@
-//! A user's messages in conversations: each has a number, a title, its times, and a run of messages.
+//! A user's messages in conversations: each has a number, a title, its times, a run of messages, and what the old ones of
+//! these come to.
+//!
+//! A row is JSON. A field that may be missing needs no new version of the store: a gateway that does not know it drops it
+//! with the next message, and a summary is made again.
 
 use heed::RwTxn;
 use serde::{Deserialize, Serialize};
@@ -31,6 +35,18 @@ pub struct Conversation {
     pub first_message: u64,
     /// Its messages, tool calls and results included.
     pub messages: u64,
+    /// What a model is told in the place of its old messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+/// A summary of the beginning of a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The model's words.
+    pub text: String,
+    /// Messages that it stands for.
+    pub covers: u64,
 }
 
 fn of(row: &[u8], id: u64) -> Result<Conversation, Error> {
@@ -88,6 +104,24 @@ pub(super) fn append(
     conversation.messages += count;
     conversation.last_wall_ms = newest.wall_ms;
     disk.rows.put(txn, Kind::Conversations, user, &conversation.id.to_be_bytes(), &row(&conversation)?)
+}
+
+/// Keeps what the latest conversation comes to, but for its newest `behind` messages.
+pub(super) fn summarise(
+    disk: &Opened,
+    txn: &mut RwTxn<'_>,
+    user: &str,
+    text: &str,
+    behind: usize,
+) -> Result<u64, Error> {
+    let Some((id, value)) = disk.rows.last(txn, Kind::Conversations, user)? else { return Ok(0) };
+    let mut conversation = of(&value, id)?;
+    let behind = u64::try_from(behind).unwrap_or(u64::MAX);
+    // A long talk goes on in a new conversation, of which the summary then covers nothing.
+    let covers = conversation.messages.saturating_sub(behind);
+    conversation.summary = Some(Summary { text: text.to_owned(), covers });
+    disk.rows.put(txn, Kind::Conversations, user, &id.to_be_bytes(), &row(&conversation)?)?;
+    Ok(1)
 }
 
 impl Disk {
@@ -151,6 +185,29 @@ mod tests {
         assert_eq!(texts(&store, two), ["d", "e"]);
         assert_eq!(store.disk().conversation("ann", 2).unwrap().as_ref(), Some(two));
         assert!(store.disk().conversations("bob").unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_summary_belongs_to_the_latest_conversation_and_to_its_old_messages() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), 16).unwrap();
+        let summary = |text: &str, behind| Write::PutSummary { user: "ann".into(), text: text.into(), behind };
+        assert_eq!(store.write(summary("of nothing", 0)).await.unwrap(), 0);
+        store.write(say(1, &["a", "b", "c"])).await.unwrap();
+        store.write(summary("a and b", 1)).await.unwrap();
+        store.write(say(2, &["d"])).await.unwrap();
+        let kept = |text: &str, covers| Some(Summary { text: text.into(), covers });
+        assert_eq!(store.disk().conversation("ann", 1).unwrap().unwrap().summary, kept("a and b", 2));
+        store.write(summary("a to c", 1)).await.unwrap();
+        store.write(Write::BeginConversation { user: "ann".into(), wall_ms: 3 }).await.unwrap();
+        store.write(say(4, &["e"])).await.unwrap();
+        // Of more messages than the conversation has.
+        store.write(summary("before e", 9)).await.unwrap();
+        let all: Vec<_> = store.disk().conversations("ann").unwrap().into_iter().map(|one| one.summary).collect();
+        assert_eq!(all, [kept("a to c", 3), kept("before e", 0)]);
+        // What was written before there were summaries is read as it was.
+        let old = br#"{"title":"t","began_wall_ms":1,"last_wall_ms":1,"first_message":1,"messages":2}"#;
+        assert_eq!(of(old, 7).unwrap().summary, None);
     }
 
     #[tokio::test]

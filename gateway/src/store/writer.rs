@@ -35,6 +35,8 @@ pub enum Write {
     AppendMessages { user: String, messages: Vec<MessageRecord>, title: String },
     /// What a user's messages from now on belong to; answered with its number.
     BeginConversation { user: String, wall_ms: i64 },
+    /// What a user's latest conversation comes to, but for its newest `behind` messages.
+    PutSummary { user: String, text: String, behind: usize },
     /// Drop a user's conversations.
     ClearMessages { user: String },
     /// Add or replace a timer or reminder.
@@ -66,6 +68,7 @@ impl Write {
             Self::PutDevice { .. } => None,
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }
+            | Self::PutSummary { user, .. }
             | Self::ClearMessages { user }
             | Self::PutEntry { user, .. }
             | Self::RemoveEntry { user, .. }
@@ -112,9 +115,9 @@ impl Writer {
     }
 
     pub(super) fn submit(&self, write: Write, reply: Reply) -> Result<(), Error> {
-        if let Some(user) = write.user()
-            && self.barred().contains(user)
-        {
+        // Held until it is queued: what is let in comes before an erasure that is submitted after the bar.
+        let barred = self.barred();
+        if write.user().is_some_and(|user| barred.contains(user)) {
             return Err(Error::Erasing);
         }
         self.send(Job::Write(write, reply))
@@ -239,6 +242,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
             Ok(id)
         }
         Write::BeginConversation { user, wall_ms } => conversations::begin(disk, txn, user, *wall_ms),
+        Write::PutSummary { user, text, behind } => conversations::summarise(disk, txn, user, text, *behind),
         Write::ClearMessages { user } => {
             disk.rows.clear(txn, Kind::Conversations, user, b"")?;
             let prefix = user_prefix(user)?;

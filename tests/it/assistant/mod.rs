@@ -1,8 +1,10 @@
 //! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
 
 mod manners;
+mod photos;
 pub mod provider;
 mod speech;
+mod summaries;
 
 use std::time::Duration;
 

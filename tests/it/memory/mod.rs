@@ -1,6 +1,7 @@
 //! What is kept of a wearer: remembered and forgotten by what is said, resumed on other glasses and after `kill -9`,
 //! and erased so that no byte is left.
 
+mod fence;
 mod server;
 
 use std::{fs, path::Path};

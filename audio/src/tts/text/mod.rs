@@ -2,6 +2,7 @@
 //! look them up, guess the rest.
 
 mod addresses;
+mod extra;
 mod figures;
 mod lexicon;
 mod normalize;

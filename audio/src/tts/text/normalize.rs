@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::super::Error;
 use super::super::assets::{self, Pairs};
-use super::readings;
+use super::{extra, readings};
 
 /// The word lists, as the file has them.
 #[derive(Deserialize)]
@@ -68,7 +68,8 @@ const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
 
 impl Normalizer {
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
-        let words: Words = assets::read_json(dir, assets::NORMALIZE)?;
+        let mut words: Words = assets::read_json(dir, assets::NORMALIZE)?;
+        extra::add(&mut words);
         Self::new(words).map_err(|error| assets::damaged(dir, assets::NORMALIZE, error))
     }
 
@@ -85,12 +86,18 @@ impl Normalizer {
         let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
         let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
         let rules: Vec<(String, Say)> = vec![
+            (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
+            (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
+            (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
+            (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
             (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
+            (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])\.?[Mm]\.?(?![A-Za-z])".into(), extra::hour),
             (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
             (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
             (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
             (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
             (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
+            (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
             (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
             (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"), readings::unit),
             (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
@@ -208,7 +215,9 @@ mod tests {
             "roman_cardinal": ["Chapter"],
             "roman_ordinal": ["Henry"]
         }"#;
-        Normalizer::new(serde_json::from_str(words).unwrap()).unwrap()
+        let mut words = serde_json::from_str(words).unwrap();
+        extra::add(&mut words);
+        Normalizer::new(words).unwrap()
     }
 
     #[test]
@@ -242,6 +251,16 @@ mod tests {
             ("3 * 4 is 12, 2*3 is 6", "3 times 4 is 12, 2 times 3 is 6"),
             ("2x faster, 1.5x, 0x1f", "2 times faster, 1.5 times, 0x1f"),
             ("+5", "plus 5"),
+            ("9am, 10 p.m. and 11 pm.", "nine A.M., ten P.M. and eleven P.M."),
+            ("8am–4:30pm, 13am", "eight A.M. to four thirty P.M., 13am"),
+            (
+                "Mon–Fri, Sat, Nov 21; the Sun, my friend",
+                "Monday to Friday, Saturday, November twenty-first; the Sun, my friend",
+            ),
+            ("6'2\" tall", "6 foot 2 tall"),
+            ("20 USD, 1 USD", "20 dollars, 1 dollar"),
+            ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15min of 30 grams, for example 3 square meters"),
+            ("max. 5 s", "maximum 5 seconds"),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");
         }

@@ -2,7 +2,9 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, surroundings};
+use super::{
+    Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::Sight, surroundings,
+};
 use crate::{
     conversation::{Context, Timer},
     limits::RESTARTS_MAX,
@@ -57,7 +59,7 @@ impl Active {
         let Some(candidate) = self.candidate() else {
             return self.fail(cx, phrases::MONEY_USED_UP, ErrorCode::Cancelled);
         };
-        let messages = self.messages(cx, candidate.images);
+        let messages = self.messages(cx, if candidate.images { Sight::Sees } else { Sight::Blind });
         self.steps.push(Step::default());
         self.phase = Phase::Model { started: false };
         self.on_box = false;
@@ -67,12 +69,12 @@ impl Active {
         Vec::new()
     }
 
-    fn messages(&self, cx: &Context, images: bool) -> Vec<Message> {
+    fn messages(&self, cx: &Context, sight: Sight) -> Vec<Message> {
         let mut messages: Vec<Message> =
             cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
         messages.extend(self.history.iter().cloned());
         let turn = messages.len();
-        messages.extend(history::messages(&self.request, &self.steps, &Heard::All, images));
+        messages.extend(history::messages(&self.request, &self.steps, &Heard::All, sight));
         surroundings::tell(cx, messages, turn)
     }
 
@@ -159,7 +161,7 @@ impl Active {
         let Some((answer, before)) = self.steps.split_last() else {
             return Usage::default();
         };
-        let mut asked = history::messages(&self.request, before, &Heard::All, false);
+        let mut asked = history::messages(&self.request, before, &Heard::All, Sight::Later);
         asked.extend(cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())));
         let asked = asked.iter().chain(&self.history).flat_map(|message| &message.parts).map(chars).sum();
         Usage { input: tokens(asked), cached: 0, output: tokens(answer.text.len()) }

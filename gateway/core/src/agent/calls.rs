@@ -3,10 +3,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde_json::json;
 
-use crate::{
-    limits::IMAGE_BYTES_MAX,
-    vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult},
-};
+use super::pictures::{Sight, told};
+use crate::vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult};
 
 /// Failures of the very same call after which it is not tried again, though that might help.
 const RETRIES_MAX: usize = 2;
@@ -79,8 +77,8 @@ impl Step {
         }
     }
 
-    /// The messages of this step, with `text` for what was said in it.
-    pub(super) fn messages(&self, text: &str) -> Vec<Message> {
+    /// The messages of this step, with `text` for what was said in it, as this one sees them.
+    pub(super) fn messages(&self, text: &str, sight: Sight) -> Vec<Message> {
         let mut parts = Vec::new();
         for slot in &self.order {
             match slot {
@@ -98,7 +96,7 @@ impl Step {
         }
         let results = self.calls.iter().map(|pending| Part::ToolResult {
             call_id: pending.call.id.clone(),
-            result: pending.result.as_ref().map(|result| kept(result, &pending.call.id)).unwrap_or_default(),
+            result: pending.result.as_ref().map(|result| kept(result, &pending.call.id, sight)).unwrap_or_default(),
         });
         let mut messages = Vec::new();
         for (role, parts) in [(Role::Assistant, parts), (Role::Tool, results.collect())] {
@@ -108,36 +106,10 @@ impl Step {
         }
         messages
     }
-
-    /// The pictures that its tools gave, for a model that sees; at most `left`.
-    pub(super) fn pictures(&self, left: &mut usize) -> Option<Message> {
-        let mut parts = Vec::new();
-        for pending in &self.calls {
-            let attachments = pending.result.iter().flat_map(|result| &result.attachments);
-            for (mime, data) in attachments.filter_map(picture) {
-                if *left > 0 && data.len() <= IMAGE_BYTES_MAX {
-                    *left -= 1;
-                    parts.push(Part::Image { mime: mime.clone(), data: data.clone() });
-                }
-            }
-        }
-        if parts.is_empty() {
-            return None;
-        }
-        parts.insert(0, Part::Text { text: String::from("[what the tool has seen]") });
-        Some(Message { role: Role::User, parts })
-    }
-}
-
-fn picture(attachment: &Attachment) -> Option<(&String, &String)> {
-    match attachment {
-        Attachment::Image { mime, data } if !data.is_empty() => Some((mime, data)),
-        _ => None,
-    }
 }
 
 /// A result as it is kept and told: of pictures and sounds only that there were any.
-fn kept(result: &ToolResult, call_id: &str) -> ToolResult {
+fn kept(result: &ToolResult, call_id: &str, sight: Sight) -> ToolResult {
     let reference = |attachment: &Attachment| {
         let (mime, data) = match attachment {
             Attachment::Image { mime, data } | Attachment::Audio { mime, data } => (mime, data),
@@ -151,7 +123,7 @@ fn kept(result: &ToolResult, call_id: &str) -> ToolResult {
     };
     ToolResult {
         attachments: result.attachments.iter().map(reference).collect(),
-        content: result.content.clone(),
+        content: told(result, sight),
         data: result.data.clone(),
         say: result.say.clone(),
         show: result.show.clone(),

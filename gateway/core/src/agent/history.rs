@@ -2,7 +2,10 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use super::calls::Step;
+use super::{
+    calls::Step,
+    pictures::{self, Sight},
+};
 use crate::{
     limits::IMAGES_PER_TURN_MAX,
     vocab::{Message, Role},
@@ -20,18 +23,17 @@ pub(crate) enum Heard {
     Part(Vec<String>),
 }
 
-/// The messages of a turn. Every tool call in them has its result. `pictures`: what tools have seen is
-/// shown behind it, which is for a request only.
-pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, pictures: bool) -> Vec<Message> {
-    let mut pictures_left = if pictures { IMAGES_PER_TURN_MAX } else { 0 };
+/// The messages of a turn as this one sees them. Every tool call in them has its result.
+pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, sight: Sight) -> Vec<Message> {
+    let mut pictures_left = if sight == Sight::Sees { IMAGES_PER_TURN_MAX } else { 0 };
     let mut messages = vec![Message::text(Role::User, request)];
     for (index, step) in steps.iter().enumerate() {
         let text = match heard {
             Heard::All => step.text.trim(),
             Heard::Part(texts) => texts.get(index).map_or("", |text| text.trim()),
         };
-        messages.extend(step.messages(text));
-        messages.extend(step.pictures(&mut pictures_left));
+        messages.extend(step.messages(text, sight));
+        messages.extend(pictures::message(step, &mut pictures_left));
     }
     if matches!(heard, Heard::Part(_)) {
         mark_as_cut(&mut messages);

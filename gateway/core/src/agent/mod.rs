@@ -6,12 +6,13 @@ mod calls;
 pub(crate) mod history;
 mod manners;
 pub(crate) mod phrases;
+mod pictures;
 mod steps;
 mod surroundings;
 
 use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
-use self::{calls::Step, history::Heard};
+use self::{calls::Step, history::Heard, pictures::Sight};
 use crate::{
     conversation::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
@@ -215,7 +216,7 @@ impl Agent {
         let outcome = if active.failed { TurnOutcome::Failed } else { TurnOutcome::Completed };
         cx.push(Output::TurnDone {
             turn: active.turn,
-            messages: history::messages(&active.request, &active.steps, heard, false),
+            messages: history::messages(&active.request, &active.steps, heard, Sight::Later),
             outcome,
         });
     }
@@ -334,7 +335,7 @@ impl Settling {
     fn finish(self, cx: &mut Context) {
         cx.push(Output::TurnDone {
             turn: self.turn,
-            messages: history::messages(&self.request, &self.steps, &self.heard, false),
+            messages: history::messages(&self.request, &self.steps, &self.heard, Sight::Later),
             outcome: self.outcome,
         });
     }

@@ -64,7 +64,20 @@ struct Asked {
     until_us: u64,
 }
 
+/// A summary that is to be kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) text: String,
+    /// The newest messages that it does not stand for.
+    pub(super) behind: usize,
+}
+
 impl Compaction {
+    /// What stands for everything before the messages that the store gave back.
+    pub(super) fn restore(&mut self, text: Option<String>) {
+        self.summary = text.map(|text| Summary { tokens: tokens_of(&text), text, covers: 0 });
+    }
+
     /// Messages went at the front, or all.
     pub(super) fn dropped(&mut self, count: usize) {
         if let Some(summary) = &mut self.summary {
@@ -141,7 +154,7 @@ impl Compaction {
         Some((self.last_request, before.chain(old).collect()))
     }
 
-    /// A summary is there, or could not be made.
+    /// A summary is there, or could not be made. Answers what is to be kept.
     pub(super) fn handle_summarised(
         &mut self,
         now_us: u64,
@@ -149,22 +162,26 @@ impl Compaction {
         request: u64,
         text: Option<String>,
         messages: &Messages,
-    ) {
-        let Some(asked) = self.asked.take_if(|asked| asked.request == request) else {
-            return;
-        };
+    ) -> Option<Kept> {
+        let asked = self.asked.take_if(|asked| asked.request == request)?;
         let text = text.map(|text| text.trim().chars().take(SUMMARY_CHARS_MAX).collect::<String>());
         let Some(text) = text.filter(|text| !text.is_empty()) else {
-            return self.failed(now_us, config);
+            self.failed(now_us, config);
+            return None;
         };
-        let tokens = Message::text(Role::System, text.as_str()).tokens();
-        self.summary = Some(Summary { text, tokens, covers: asked.covers.min(messages.len()) });
+        let covers = asked.covers.min(messages.len());
+        self.summary = Some(Summary { tokens: tokens_of(&text), text: text.clone(), covers });
+        Some(Kept { text, behind: messages.len() - covers })
     }
 
     fn failed(&mut self, now_us: u64, config: &Config) {
         self.asked = None;
         self.again_us = now_us.saturating_add(u64::from(config.again_ms).saturating_mul(1_000));
     }
+}
+
+fn tokens_of(summary: &str) -> u32 {
+    Message::text(Role::System, summary).tokens()
 }
 
 /// Where the newest whole turns begin that take no more than these tokens and messages. The last turn counts as

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::compaction::{Compaction, Config, Messages};
+use super::compaction::{Compaction, Config, Kept, Messages};
 use crate::{
     limits::HISTORY_MESSAGES_MAX,
     vocab::{Message, Part, Role},
@@ -23,7 +23,8 @@ pub(super) struct History {
 
 impl History {
     /// Takes over what the store held.
-    pub(super) fn restore(&mut self, messages: Vec<Message>, last_wall_ms: Option<i64>) {
+    pub(super) fn restore(&mut self, summary: Option<String>, messages: Vec<Message>, last_wall_ms: Option<i64>) {
+        self.compaction.restore(summary);
         self.push(messages);
         self.last_wall_ms = last_wall_ms;
     }
@@ -89,8 +90,15 @@ impl History {
         self.compaction.consider(now_us, config, &self.messages)
     }
 
-    pub(super) fn handle_summarised(&mut self, now_us: u64, config: &Config, request: u64, text: Option<String>) {
-        self.compaction.handle_summarised(now_us, config, request, text, &self.messages);
+    /// A summary is there, or could not be made. Answers what is to be kept.
+    pub(super) fn handle_summarised(
+        &mut self,
+        now_us: u64,
+        config: &Config,
+        request: u64,
+        text: Option<String>,
+    ) -> Option<Kept> {
+        self.compaction.handle_summarised(now_us, config, request, text, &self.messages)
     }
 }
 
@@ -122,7 +130,8 @@ mod tests {
         assert!(history.for_model(&Config::default()).is_empty());
         assert!(history.add(turn(5), 70_003));
         let mut restored = History::default();
-        restored.restore(turn(1).into(), Some(5_000));
+        restored.restore(Some("They met.".into()), turn(1).into(), Some(5_000));
+        assert_eq!(restored.for_model(&Config::default()).len(), 3, "the summary stands in front");
         restored.pause(5_000 + 60_001, 60_000);
         assert!(restored.for_model(&Config::default()).is_empty() && restored.add(turn(2), 90_000));
     }

@@ -125,7 +125,6 @@ impl Models {
     /// A model has answered or failed. Returns what the day has taken by now, where that has grown.
     pub(super) fn used(&mut self, now: Timestamp, rank: u8, usage: Usage, outcome: ModelOutcome) -> Option<Spending> {
         let index = usize::from(rank);
-        let model = *self.models.get(index)?;
         if let Some(outage) = self.outages.get_mut(index) {
             match outcome {
                 ModelOutcome::Failed => {
@@ -143,6 +142,19 @@ impl Models {
                 ModelOutcome::OnBox | ModelOutcome::Cancelled => {}
             }
         }
+        self.spent(now, rank, usage)
+    }
+
+    /// The model that sums up: the best that answers, is paid for, and is no engine for commands.
+    pub(super) fn summariser(&mut self, now: Timestamp) -> Option<u8> {
+        let Means { models, .. } = self.means(now);
+        let ranks = models.iter().map(|candidate| candidate.rank);
+        ranks.into_iter().find(|rank| self.models.get(usize::from(*rank)).is_some_and(|model| !model.on_box))
+    }
+
+    /// A model has taken this. Returns what the day has taken by now, where that has grown.
+    pub(super) fn spent(&mut self, now: Timestamp, rank: u8, usage: Usage) -> Option<Spending> {
+        let model = *self.models.get(usize::from(rank))?;
         if usage == Usage::default() {
             return None;
         }

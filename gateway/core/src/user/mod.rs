@@ -20,6 +20,7 @@ pub use self::{
     means::{Model, Price},
 };
 use self::{
+    compaction::Kept,
     history::History,
     means::Models,
     questions::Questions,
@@ -27,7 +28,7 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    input::{Due, ScheduleEntry, ScheduleKind, UserInput},
+    input::{Due, ScheduleEntry, ScheduleKind, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
     vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, Timestamp, Turn},
@@ -119,9 +120,9 @@ impl User {
     pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
         self.now = now;
         match input {
-            UserInput::Restored { history, last_wall_ms, schedule, next_id, spending } if !self.restored => {
+            UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending } if !self.restored => {
                 self.restored = true;
-                self.history.restore(history, last_wall_ms);
+                self.history.restore(summary, history, last_wall_ms);
                 self.next_id = self.next_id.max(next_id);
                 self.schedule.restore(now, schedule);
                 self.models.restore(spending);
@@ -140,13 +141,17 @@ impl User {
             UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
             UserInput::Announced { device, id, heard } => self.announced(&device, id, heard),
             UserInput::ModelUsed { rank, usage, outcome } => {
-                if let Some(spending) = self.models.used(now, rank, usage, outcome) {
-                    self.persist(Record::Spending(spending));
-                }
+                let spent = self.models.used(now, rank, usage, outcome);
+                self.spent(spent);
             }
             UserInput::ShortageTold { shortage, service } => self.models.told(shortage, service),
-            UserInput::Summarised { request, text } => {
-                self.history.handle_summarised(now.mono_us, &self.config.compaction, request, text);
+            UserInput::Summarised { request, text, rank, usage } => {
+                let spent = self.models.spent(now, rank, usage);
+                self.spent(spent);
+                let kept = self.history.handle_summarised(now.mono_us, &self.config.compaction, request, text);
+                if let Some(Kept { text, behind }) = kept {
+                    self.persist(Record::Summary { text, behind });
+                }
             }
             UserInput::ClearHistory => {
                 self.history.clear();
@@ -262,8 +267,16 @@ impl User {
             self.persist(Record::Messages(messages));
         }
         // Between two turns: nobody waits for it.
-        if let Some((request, messages)) = self.history.consider(self.now.mono_us, &self.config.compaction) {
-            self.out.push_back(UserOutput::Summarise { request, messages });
+        if let Some(rank) = self.models.summariser(self.now)
+            && let Some((request, messages)) = self.history.consider(self.now.mono_us, &self.config.compaction)
+        {
+            self.out.push_back(UserOutput::Summarise { request, rank, messages });
+        }
+    }
+
+    fn spent(&mut self, today: Option<Spending>) {
+        if let Some(today) = today {
+            self.persist(Record::Spending(today));
         }
     }
 }

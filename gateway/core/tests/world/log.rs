@@ -69,12 +69,13 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::Grant { device, turn, history, .. } => {
             format!("grant {device} {} after {}", turn.id, history.len())
         }
-        UserOutput::Summarise { request, messages } => format!("summarise {request} [{}]", messages_line(messages)),
+        UserOutput::Summarise { request, messages, .. } => format!("summarise {request} [{}]", messages_line(messages)),
         UserOutput::Persist { record, .. } => match record {
             Record::Messages(messages) => format!("persist messages {}", messages.len()),
             Record::Spending(spending) => {
                 format!("persist spending {} {} {}", spending.nano, spending.input, spending.output)
             }
+            Record::Summary { text, behind } => format!("persist summary {text:?} behind {behind}"),
             Record::HistoryCleared => "persist cleared".into(),
             Record::ConversationBegan => "persist new conversation".into(),
             Record::Entry(entry) => {

@@ -151,6 +151,8 @@ pub struct World {
     pub models: VecDeque<ModelScript>,
     /// What models make of old turns; empty: they fail.
     pub summaries: VecDeque<String>,
+    /// The summary that the store has, and how many of its messages that stands for.
+    pub stored_summary: Option<(String, usize)>,
     pub tools: BTreeMap<String, ToolScript>,
     pub recogniser: Recogniser,
     pub decode_ms: Ms,
@@ -202,6 +204,7 @@ impl World {
             log: Vec::new(),
             models: VecDeque::new(),
             summaries: VecDeque::new(),
+            stored_summary: None,
             tools: BTreeMap::new(),
             recogniser: Recogniser::Works,
             decode_ms: 120,
@@ -394,8 +397,9 @@ impl World {
         let spending = self.stored_spending;
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
-        let (history, last_wall_ms) = (self.stored_messages.clone(), None);
-        self.user_input(UserInput::Restored { history, last_wall_ms, schedule, next_id, spending });
+        let (summary, covers) = self.stored_summary.clone().unzip();
+        let (history, last_wall_ms) = (self.stored_messages[covers.unwrap_or(0)..].to_vec(), None);
+        self.user_input(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
         for device in 0..self.devices.len() {
             self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();

@@ -5,7 +5,7 @@ use gateway_core::{
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         Clarity, DisplayCommand, ErrorCode, Message, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, View, VoiceFact,
+        TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -214,10 +214,11 @@ impl World {
                 };
                 self.after(delay, Event::ToUser(answer));
             }
-            UserOutput::Summarise { request, messages } => {
+            UserOutput::Summarise { request, rank, messages } => {
                 if let Some(text) = self.summaries.pop_front() {
                     let text = (!text.is_empty()).then_some(text);
-                    self.after(500, Event::ToUser(UserInput::Summarised { request, text }));
+                    let usage = Usage { input: 700, cached: 0, output: 30 };
+                    self.after(500, Event::ToUser(UserInput::Summarised { request, text, rank, usage }));
                 }
                 assert!(!messages.is_empty());
             }
@@ -238,7 +239,13 @@ impl World {
         match record {
             Record::Messages(messages) => self.stored_messages.extend(messages),
             Record::Spending(spending) => self.stored_spending = spending,
-            Record::HistoryCleared | Record::ConversationBegan => self.stored_messages.clear(),
+            Record::Summary { text, behind } => {
+                self.stored_summary = Some((text, self.stored_messages.len().saturating_sub(behind)));
+            }
+            Record::HistoryCleared | Record::ConversationBegan => {
+                self.stored_messages.clear();
+                self.stored_summary = None;
+            }
             Record::Entry(entry) => {
                 self.stored.insert(entry.id, entry);
             }

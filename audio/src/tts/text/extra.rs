@@ -1,0 +1,100 @@
+//! Units, abbreviations and ways of writing that the voice's own lists do not have.
+
+use super::normalize::{Match, Words};
+use super::numbers;
+
+/// One and more than one of a unit.
+const UNITS: &[(&str, [&str; 2])] = &[
+    ("m", ["meter", "meters"]),
+    ("g", ["gram", "grams"]),
+    ("l", ["liter", "liters"]),
+    ("L", ["liter", "liters"]),
+    ("h", ["hour", "hours"]),
+    ("s", ["second", "seconds"]),
+    ("W", ["watt", "watts"]),
+    ("V", ["volt", "volts"]),
+    ("kcal", ["kilocalorie", "kilocalories"]),
+    ("tsp", ["teaspoon", "teaspoons"]),
+    ("tbsp", ["tablespoon", "tablespoons"]),
+    ("m²", ["square meter", "square meters"]),
+    ("km²", ["square kilometer", "square kilometers"]),
+    ("cm²", ["square centimeter", "square centimeters"]),
+    ("ft²", ["square foot", "square feet"]),
+    ("m³", ["cubic meter", "cubic meters"]),
+    ("m/s", ["meter per second", "meters per second"]),
+];
+const ABBREVIATIONS: &[(&str, &str)] = &[
+    ("e.g.", "for example"),
+    ("i.e.", "that is"),
+    ("etc.", "et cetera"),
+    ("min.", "minimum"),
+    ("max.", "maximum"),
+    ("ca.", "circa"),
+    ("incl.", "including"),
+    ("temp.", "temperature"),
+    ("Temp.", "Temperature"),
+    ("tel.", "telephone"),
+    ("Tel.", "Telephone"),
+];
+/// Days of the week by their first three letters.
+const DAYS: [(&str, &str); 7] = [
+    ("Mon", "Monday"),
+    ("Tue", "Tuesday"),
+    ("Wed", "Wednesday"),
+    ("Thu", "Thursday"),
+    ("Fri", "Friday"),
+    ("Sat", "Saturday"),
+    ("Sun", "Sunday"),
+];
+/// How days are written short.
+pub(super) const DAY: &str = "(Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun)";
+
+/// Adds them where the voice has none.
+pub(super) fn add(words: &mut Words) {
+    for (unit, names) in UNITS {
+        words.units.entry((*unit).to_owned()).or_insert_with(|| names.map(str::to_owned));
+    }
+    for (short, spoken) in ABBREVIATIONS {
+        words.abbreviations.entry((*short).to_owned()).or_insert_with(|| (*spoken).to_owned());
+    }
+}
+
+fn day(short: &str) -> Option<&'static str> {
+    DAYS.iter().find_map(|(first, name)| short.starts_with(first).then_some(*name))
+}
+
+/// "Sat" before a date.
+pub(super) fn day_of_date(_: &Words, found: &Match<'_>) -> Option<String> {
+    day(found.group(1)).map(str::to_owned)
+}
+
+/// "Mon–Fri".
+pub(super) fn days(_: &Words, found: &Match<'_>) -> Option<String> {
+    Some(format!("{} to {}", day(found.group(1))?, day(found.group(2))?))
+}
+
+/// "9am".
+pub(super) fn hour(_: &Words, found: &Match<'_>) -> Option<String> {
+    let (hour, half) = (found.group(1), found.group(2));
+    if !(1..=12).contains(&hour.parse::<u8>().ok()?) {
+        return None;
+    }
+    let end = if found.rest.starts_with('.') { "" } else { "." };
+    Some(format!("{} {}.M{end}", numbers::cardinal(hour), half.to_uppercase()))
+}
+
+/// What stands before the second time of "9am–5pm".
+pub(super) fn until(_: &Words, found: &Match<'_>) -> Option<String> {
+    Some(format!("{} to ", found.group(1)))
+}
+
+/// "20 USD".
+pub(super) fn money_behind(words: &Words, found: &Match<'_>) -> Option<String> {
+    let (figure, [one, more]) = (found.group(1), words.currency.get(found.group(2))?);
+    Some(format!("{figure} {}", if figure == "1" { one } else { more }))
+}
+
+/// "6'2"": feet and inches.
+pub(super) fn height(_: &Words, found: &Match<'_>) -> Option<String> {
+    Some(format!("{} foot {}", found.group(1), found.group(2)))
+}

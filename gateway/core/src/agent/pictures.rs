@@ -1,0 +1,115 @@
+//! Pictures that tools give: shown to a model that sees, within the turn in which they were taken, and told of in one
+//! line everywhere else. They are never kept.
+
+use alloc::{format, string::String, vec, vec::Vec};
+
+use super::calls::Step;
+use crate::{
+    limits::IMAGE_BYTES_MAX,
+    vocab::{Attachment, Message, Part, Role, ToolResult},
+};
+
+/// Who looks at the messages of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// A model that sees.
+    Sees,
+    /// One that takes no pictures.
+    Blind,
+    /// Whoever reads the conversation later.
+    Later,
+}
+
+/// A picture by what its first bytes say, whatever its type says: providers refuse a whole request for a wrong one.
+/// JPEG: ITU-T T.81, B.1.1.3; PNG: RFC 2083, 3.1; WebP: RFC 9649, 2.4. In base64 three bytes are four letters, so that
+/// nothing need be decoded.
+fn picture(attachment: &Attachment) -> Option<(&'static str, &String)> {
+    let Attachment::Image { data, .. } = attachment else { return None };
+    let mime = match data.as_str() {
+        jpeg if jpeg.starts_with("/9j/") => "image/jpeg",
+        png if png.starts_with("iVBORw0KGgo") => "image/png",
+        webp if webp.starts_with("UklGR") && webp.get(12..16) == Some("RUJQ") => "image/webp",
+        _ => return None,
+    };
+    Some((mime, data))
+}
+
+fn is_shown(attachment: &Attachment) -> bool {
+    picture(attachment).is_some_and(|(_, data)| data.len() <= IMAGE_BYTES_MAX)
+}
+
+/// The pictures that the tools of a step gave; at most `left`.
+pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
+    let results = step.calls.iter().filter_map(|pending| pending.result.as_ref());
+    let shown = results.flat_map(|result| &result.attachments).filter(|attachment| is_shown(attachment));
+    let images: Vec<Part> = shown
+        .filter_map(picture)
+        .take(*left)
+        .map(|(mime, data)| Part::Image { mime: String::from(mime), data: data.clone() })
+        .collect();
+    *left -= images.len();
+    if images.is_empty() {
+        return None;
+    }
+    let mut parts = vec![Part::Text { text: String::from("[what the tool has seen]") }];
+    parts.extend(images);
+    Some(Message { role: Role::User, parts })
+}
+
+/// What a result says, with a line for the pictures that came with it and are not shown.
+pub(super) fn told(result: &ToolResult, sight: Sight) -> String {
+    let images = result.attachments.iter().filter(|attachment| matches!(attachment, Attachment::Image { .. }));
+    let line = match sight {
+        Sight::Sees if images.clone().all(is_shown) => return result.content.clone(),
+        Sight::Sees => "[A picture came with this that cannot be shown: it is too large, or no JPEG, PNG or WebP.]",
+        _ if images.count() == 0 => return result.content.clone(),
+        Sight::Blind => "[A picture came with this. You cannot see pictures: say so where it matters.]",
+        Sight::Later => "[A picture was here. It was not kept.]",
+    };
+    format!("{}\n{line}", result.content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(data: &str) -> Attachment {
+        Attachment::Image { mime: "image/gif".into(), data: data.into() }
+    }
+
+    #[test]
+    fn pictures_are_known_by_their_first_bytes() {
+        // The first 15 bytes of each, in base64.
+        for (data, mime) in [
+            ("/9j/4AAQSkZJRgABAQAA", Some("image/jpeg")),
+            ("iVBORw0KGgoAAAANSUhE", Some("image/png")),
+            ("UklGRiQAAABXRUJQVlA4", Some("image/webp")),
+            // RIFF with sound in it, GIF, text, nothing.
+            ("UklGRiQAAABXQVZFZm10", None),
+            ("R0lGODlhAQABAIAAAAAA", None),
+            ("aGVsbG8gd29ybGQhISEh", None),
+            ("", None),
+        ] {
+            assert_eq!(picture(&image(data)).map(|(mime, _)| mime), mime, "{data}");
+        }
+        assert_eq!(picture(&Attachment::Audio { mime: "image/jpeg".into(), data: "/9j/".into() }), None);
+    }
+
+    #[test]
+    fn who_is_not_shown_a_picture_is_told_of_it() {
+        let with = |attachments: Vec<Attachment>| ToolResult { attachments, ..ToolResult::said("Taken.") };
+        let line = |result: &ToolResult, sight| told(result, sight).replace("Taken.", "");
+        let good = with(vec![image("/9j/4AAQ")]);
+        assert_eq!(line(&good, Sight::Sees), "");
+        assert!(line(&good, Sight::Blind).contains("You cannot see pictures"));
+        assert!(line(&good, Sight::Later).contains("not kept"));
+        let large = with(vec![image(&format!("/9j/{}", "A".repeat(IMAGE_BYTES_MAX)))]);
+        for bad in [large, with(vec![image("R0lGODlh")]), with(vec![image("/9j/4AAQ"), image("nonsense")])] {
+            assert!(line(&bad, Sight::Sees).contains("cannot be shown"));
+        }
+        let sound = with(vec![Attachment::Audio { mime: "audio/wav".into(), data: "UklGR".into() }]);
+        for sight in [Sight::Sees, Sight::Blind, Sight::Later] {
+            assert_eq!(line(&sound, sight), "");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! "What am I looking at?": a picture that the glasses take reaches the model that asked for it, and is kept nowhere.
+
+use std::{fs, path::Path};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use firmware_sim::Glasses;
+use gateway::control::{Request, memory::Wish};
+use serde_json::json;
+
+use super::{
+    ask, in_order, model,
+    provider::{Answer, Asked, Provider},
+};
+use crate::world::World;
+
+/// Begins as JFIF files do (ITU-T T.871), ends as JPEG files do; what is between is no picture, and unlike all else.
+fn jpeg() -> Vec<u8> {
+    let mut file = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00".to_vec();
+    // Three pieces on the wire.
+    let mut state = 7_u32;
+    file.extend(
+        std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .take(40_000),
+    );
+    file.extend(b"\xff\xd9");
+    file
+}
+
+/// Glasses that see this.
+async fn seeing(world: &World, mime: &str, file: &[u8]) -> Glasses {
+    let mut options = world.options("wss", "glasses");
+    options.profile.sight = Some((mime.to_owned(), file.to_vec()));
+    world.connect(options).await
+}
+
+/// The model looks, and answers; its second request.
+async fn look(provider: &Provider, branch: &str, glasses: &mut Glasses, keep: bool) -> Asked {
+    let before = provider.asked().len();
+    provider.then(branch, Answer::Calls("camera.photo", json!({"keep": keep})));
+    provider.then(branch, Answer::Says("It is a heron.", 10, 5));
+    let told = ask(glasses, "what am I looking at").await;
+    assert!(told.contains("heron"), "{told}");
+    provider.until(before + 2).await
+}
+
+/// Whether some bytes stand in a file below a folder.
+pub(super) fn stands(folder: &Path, wanted: &[u8]) -> bool {
+    fs::read_dir(folder).expect("a folder").any(|entry| {
+        let path = entry.expect("an entry").path();
+        let meta = path.symlink_metadata().expect("what it is");
+        match meta.is_dir() {
+            true => stands(&path, wanted),
+            false => meta.is_file() && memchr(&fs::read(&path).expect("its bytes"), wanted),
+        }
+    })
+}
+
+fn memchr(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
+    let file = jpeg();
+    let base64 = STANDARD.encode(&file);
+    for (kind, shape) in [
+        (
+            "chat_completions",
+            json!({"type": "image_url", "image_url": {"url": format!("data:image/jpeg;base64,{base64}")}}),
+        ),
+        (
+            "anthropic",
+            json!({"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": base64}}),
+        ),
+        ("gemini", json!({"inlineData": {"mimeType": "image/jpeg", "data": base64}})),
+        ("responses", json!({"type": "input_image", "image_url": format!("data:image/jpeg;base64,{base64}")})),
+    ] {
+        let provider = Provider::start().await;
+        let world = World::with(&format!("[model]\n{}images = true\n", model(&provider, kind, "one"))).await;
+        // The type is a lie: the file's first bytes count.
+        let mut glasses = seeing(&world, "image/png", &file).await;
+        let asked = look(&provider, "one", &mut glasses, false).await;
+        let body = &asked.body;
+        let wanted = shape.as_object().expect("an object");
+        assert!(has_object(body, wanted), "{kind}: {}", cut(body));
+        in_order(&asked, &["what am I looking at", "what the tool has seen"]);
+
+        // The next turn knows that there was one.
+        provider.then("one", Answer::Says("Grey, I think.", 10, 5));
+        ask(&mut glasses, "and what colour is it").await;
+        let next = provider.until(3).await;
+        in_order(&next, &["what am I looking at", "A picture was here. It was not kept.", "what colour"]);
+        assert!(!next.body.to_string().contains(&base64[..400]), "{kind}");
+
+        // It was only looked at: it is in no file, neither as it is nor in base64.
+        world.gateway().gate().store.settled().await.expect("written");
+        for part in [&file[1_000..1_200], &base64.as_bytes()[1_200..1_400]] {
+            assert!(!stands(&world.data(), part), "{kind}");
+        }
+        world.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_takes_no_pictures_is_told_so_and_what_is_kept_is_erased() {
+    let file = jpeg();
+    let provider = Provider::start().await;
+    let world = World::with(&format!("[model]\n{}", model(&provider, "chat_completions", "one"))).await;
+    let mut glasses = seeing(&world, "image/jpeg", &file).await;
+    let asked = look(&provider, "one", &mut glasses, true).await;
+    in_order(&asked, &["A photo was taken.", "You cannot see pictures"]);
+    assert!(!asked.body.to_string().contains(&STANDARD.encode(&file)[..400]));
+    let part = &file[1_000..1_200];
+    let kept = async {
+        while !stands(&world.data(), part) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(crate::world::WAIT, kept).await.expect("the wearer has the photo");
+    let wish = Wish::EraseUser { user: crate::world::USER.into(), devices: false };
+    world.ask(Request::Memory { wish }).await.expect("erased");
+    assert!(!stands(&world.data(), part));
+}
+
+/// Whether an object with these fields stands somewhere in a value.
+fn has_object(value: &serde_json::Value, wanted: &serde_json::Map<String, serde_json::Value>) -> bool {
+    match value {
+        serde_json::Value::Object(fields) => {
+            wanted.iter().all(|(name, field)| fields.get(name) == Some(field))
+                || fields.values().any(|field| has_object(field, wanted))
+        }
+        serde_json::Value::Array(items) => items.iter().any(|item| has_object(item, wanted)),
+        _ => false,
+    }
+}
+
+/// The beginning of a request, to be shown.
+fn cut(body: &serde_json::Value) -> String {
+    body.to_string().chars().take(3_000).collect()
+}

@@ -1,0 +1,98 @@
+//! An erasure while a call runs: nothing that began before it writes anything after it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use gateway::control::{Request, memory::Wish};
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tools::{
+    executor::CallContext,
+    registry::{Scope, Source},
+    runner::{RunContext, Runner},
+};
+
+use super::counts;
+use crate::world::{USER, WAIT, World};
+
+/// A tool that says when it has begun and goes on when it is told.
+struct Gated {
+    begun: Semaphore,
+    go_on: Semaphore,
+}
+
+#[async_trait]
+impl Runner for Gated {
+    async fn run(&self, context: RunContext, _: ToolCall) -> ToolResult {
+        self.begun.add_permits(1);
+        drop(self.go_on.acquire().await);
+        // What a tool does at its end.
+        drop(context.ports.notes.add(&context.user, "the quagga came late").await);
+        ToolResult::said("the quagga is here")
+    }
+}
+
+fn context(session: &str) -> CallContext {
+    CallContext {
+        user: USER.into(),
+        device: String::new(),
+        session: session.into(),
+        turn: Turn { id: 1, revision: 0 },
+        cancel: CancellationToken::new(),
+        default_timeout: WAIT,
+        client: Default::default(),
+        caller: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
+    let world = World::start().await;
+    let gate = world.gateway().gate();
+    let tool = Arc::new(Gated { begun: Semaphore::new(0), go_on: Semaphore::new(0) });
+    let spec = ToolSpec {
+        name: "quagga.fetch".into(),
+        description: "Fetches a quagga.".into(),
+        input_schema: json!({"type": "object", "properties": {}}),
+        flags: ToolFlags { persistent: true, ..ToolFlags::default() },
+        ..ToolSpec::default()
+    };
+    // As of a device: what apps offer is kept in the store.
+    let source = Source::Device("zoo".into());
+    let registered = gate.registry.register(source, Scope::Global, vec![spec], tool.clone());
+    registered.expect("the tool");
+    let call = |session: &'static str| {
+        let executor = gate.executor.clone();
+        let call = ToolCall { id: "c1".into(), name: "quagga.fetch".into(), arguments: json!({}) };
+        tokio::spawn(async move { executor.call(context(session), call).await })
+    };
+    let begun = || async { tool.begun.acquire().await.expect("open").forget() };
+
+    // What is to be seen is seen: a call that nobody disturbs writes its name and its result.
+    let undisturbed = call("one");
+    begun().await;
+    tool.go_on.add_permits(1);
+    assert!(!undisturbed.await.expect("a result").is_error());
+    gate.store.settled().await.expect("written");
+    assert!(counts(&world.data(), ["quagga"])[0] >= 3, "ledger, intent, note");
+
+    let disturbed = call("two");
+    begun().await;
+    let wish = || Wish::EraseUser { user: USER.into(), devices: false };
+    world.ask(Request::Memory { wish: wish() }).await.expect("it does not wait for the tool");
+    assert_eq!(counts(&world.data(), ["quagga"]), [0]);
+    // Now it may go on, if there is anything left of it.
+    tool.go_on.add_permits(9);
+    let result = disturbed.await.expect("exactly one result");
+    assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Cancelled));
+    gate.store.settled().await.expect("written");
+    assert_eq!(counts(&world.data(), ["quagga"]), [0], "nothing was written afterwards");
+    assert!(world.notes().is_empty());
+
+    // The user begins anew.
+    assert!(!call("three").await.expect("a result").is_error());
+    assert_eq!(world.notes(), ["the quagga came late"]);
+    world.stop().await;
+}

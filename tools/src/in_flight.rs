@@ -1,0 +1,116 @@
+//! What is under way for users, so that it can be ended for good: when everything of a user is erased, nothing that
+//! began before may write anything after.
+//!
+//! A fence, not a wait: work within a lease is dropped where it stands, which takes as long as a task takes to be
+//! polled, however long the work itself would have taken.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
+
+/// Who has what under way; one for all.
+#[derive(Clone, Default)]
+pub struct InFlight(Arc<Mutex<BTreeMap<String, Flight>>>);
+
+/// What one user has under way, until it is ended.
+#[derive(Clone, Default)]
+struct Flight {
+    ended: CancellationToken,
+    open: TaskTracker,
+}
+
+/// A piece of work that is under way, for as long as this is held.
+pub struct Lease {
+    ended: CancellationToken,
+    _open: TaskTrackerToken,
+}
+
+impl InFlight {
+    /// Begins something for a user; `None` while everything of the user is being erased.
+    pub fn enter(&self, user: &str) -> Option<Lease> {
+        let mut flights = self.flights();
+        if !flights.contains_key(user) {
+            flights.retain(|_, flight| flight.ended.is_cancelled() || !flight.open.is_empty());
+        }
+        let flight = flights.entry(user.to_owned()).or_default();
+        let Flight { ended, open } = flight;
+        (!ended.is_cancelled()).then(|| Lease { ended: ended.clone(), _open: open.token() })
+    }
+
+    /// Ends what is under way for a user and lets nothing begin until [`admit`](Self::admit). Returns when all leases
+    /// are gone.
+    pub async fn end(&self, user: &str) {
+        let Flight { ended, open } = self.flights().entry(user.to_owned()).or_default().clone();
+        ended.cancel();
+        open.close();
+        open.wait().await;
+    }
+
+    /// The user may begin anew.
+    pub fn admit(&self, user: &str) {
+        self.flights().remove(user);
+    }
+
+    fn flights(&self) -> MutexGuard<'_, BTreeMap<String, Flight>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    /// Whether nothing may be written any more.
+    pub fn is_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// What comes of the work; `None`: it was ended, and dropped where it stood.
+    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.ended.run_until_cancelled(work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, pin::pin, task::Poll};
+
+    use futures_util::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_under_way_is_dropped_and_waited_for() {
+        let all = InFlight::default();
+        let (one, other) = (all.enter("ann").unwrap(), all.enter("bob").unwrap());
+        let mut work = Box::pin(one.within(pending::<()>()));
+        assert!(poll!(&mut work).is_pending());
+        let mut ending = pin!(all.end("ann"));
+        assert!(poll!(&mut ending).is_pending(), "the lease is held");
+        assert!(all.enter("ann").is_none(), "nothing begins meanwhile");
+        assert_eq!(poll!(&mut work), Poll::Ready(None));
+        assert!(one.is_ended() && !other.is_ended());
+        drop(work);
+        drop(one);
+        ending.await;
+        assert!(all.enter("ann").is_none());
+        all.admit("ann");
+        assert!(all.enter("ann").is_some_and(|lease| !lease.is_ended()));
+        assert_eq!(other.within(async { 3 }).await, Some(3));
+    }
+
+    #[tokio::test]
+    async fn who_has_nothing_under_way_is_forgotten() {
+        let all = InFlight::default();
+        for number in 0..100 {
+            drop(all.enter(&format!("user {number}")));
+        }
+        assert_eq!(all.flights().len(), 1);
+        all.end("ann").await;
+        drop(all.enter("bob"));
+        assert!(all.enter("ann").is_none(), "but not who is being erased");
+    }
+}
