@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use chat_models::{ChatModel, Request};
+use chat_models::{ChatModel, Request, Watch};
 use gateway_core::vocab::{Message, ModelEvent, Role};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,7 @@ impl Chooser {
             now: clock::now(),
             language: "en".to_owned(),
             max_tokens: Some(TOKENS_MAX),
+            watch: Watch::default(),
         };
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let cancel = CancellationToken::new();

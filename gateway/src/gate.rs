@@ -15,7 +15,7 @@ use crate::{
     config::Checked,
     device_task,
     ear::PauseJudge,
-    effects::{books::StoredSwitches, compute::Compute, context::Remembered, questions::Questions},
+    effects::{books::StoredSwitches, compute::Compute, context::Remembered, prepare::Preparer, questions::Questions},
     identity::{self, GatewayKey, Pairings},
     mail::Mail,
     mcp::Mcp,
@@ -93,6 +93,8 @@ pub struct Gate {
     pub voice: Arc<Voice>,
     /// Threads for synthesis.
     pub compute: Compute,
+    /// Prepares models for tools.
+    pub preparer: Preparer,
     /// Finished turns.
     pub turns: Turns,
     /// Number of the next session.

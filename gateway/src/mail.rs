@@ -6,7 +6,7 @@ use audio::asr::Report;
 use device_protocol::GoodbyeReason;
 use gateway_core::{
     input::Input,
-    vocab::{Clarity, ToolResult},
+    vocab::{Clarity, ToolResult, Turn},
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +26,8 @@ pub enum Mail {
     Transcribed(Transcribed),
     /// A text was weighed.
     Weighed(Weighed),
+    /// A request to a model has gone out.
+    RequestSent(RequestSent),
     /// A clause was synthesised.
     Synthesised(Synthesised),
     /// A pause was judged.
@@ -60,6 +62,16 @@ pub struct Weighed {
     pub clarity: Clarity,
     /// What a second hearing is to listen for.
     pub vocabulary: Arc<[String]>,
+}
+
+/// A request to a model has gone out.
+pub struct RequestSent {
+    /// The turn that it is of.
+    pub turn: Turn,
+    /// When the connection to the model's server took it up, in microseconds of the gateway's clock.
+    pub at_us: u64,
+    /// Tools that it declares.
+    pub tools: u32,
 }
 
 /// A pause was judged.

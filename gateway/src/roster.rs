@@ -17,6 +17,8 @@ pub struct Present {
     pub session: u32,
     /// Whom it belongs to.
     pub user: String,
+    /// BCP 47 tag of the wearer's language.
+    pub language: String,
     /// Its task.
     pub mail: Address,
     /// What it last said of itself.

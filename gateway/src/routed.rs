@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use chat_models::{ChatModel, Request};
+use chat_models::{ChatModel, Request, Tools};
 use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,29 @@ impl ChatModel for Routed {
 
     fn is_on_box(&self, request: &Request) -> bool {
         self.model.is_on_box(request)
+    }
+
+    /// A model that chooses would have to be asked.
+    fn offers(&self, request: &Request) -> Option<Tools> {
+        let said = Said::of(&request.messages);
+        let choose = || self.router.choose(&request.tools, &said, self.model.tools_max()).tools;
+        self.chooser.is_none().then(choose)
+    }
+
+    fn prepare(&self, tools: &Tools, language: &str) {
+        self.model.prepare(tools, language);
+        // Reads what the tools say of themselves; of the lists that may come of it, the one for words that speak for
+        // none is known already.
+        let doubt = self.router.choose(tools, &Said::default(), self.model.tools_max());
+        self.model.prepare(&doubt.tools, language);
+    }
+
+    async fn open_ahead(&self) -> bool {
+        self.model.open_ahead().await
+    }
+
+    fn close_unused(&self) {
+        self.model.close_unused();
     }
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
@@ -99,6 +122,7 @@ mod tests {
                 now: Timestamp::default(),
                 language: "en".into(),
                 max_tokens: None,
+                watch: chat_models::Watch::default(),
             };
             routed.stream(request, mpsc::channel(1).0, CancellationToken::new()).await;
         }

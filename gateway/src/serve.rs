@@ -17,7 +17,6 @@ use audio::{
 };
 use device_protocol::GoodbyeReason;
 use gateway_core::user::{self, Compaction};
-use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
@@ -40,6 +39,7 @@ use crate::{
         memory::{StoredConversations, StoredTexts},
         on_own_thread,
         ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
+        prepare::Preparer,
         questions::Questions,
         spawn,
     },
@@ -187,6 +187,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let executor = Executor::with_books(registry.clone(), ports, books);
     let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
     let public_key = key.public();
+    let preparer = Preparer::start(executor.clone(), models.clone()).context("starting the thread that prepares")?;
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
@@ -212,16 +213,16 @@ pub async fn start(config: Checked) -> Result<Running> {
         silero: engines.silero,
         judge: engines.judge,
         voice: engines.voice,
+        preparer,
         turns: Turns::default(),
         sessions: AtomicU32::new(1),
         config,
     });
     users.wake_all()?;
     apps.restore();
-    let changes = gate.config.apply_tools_now.then(|| gate.registry.changes());
     let tasks = vec![
         spawn("apps", apps.run()),
-        spawn("tool-changes", apply_changes(gate.clone(), changes, stop.clone())),
+        spawn("tool-changes", tools_changed(gate.clone(), stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
@@ -265,13 +266,16 @@ fn user_config(config: &Checked) -> user::Config {
     user::Config { models, nano_per_day, compaction, ..config.user.clone() }
 }
 
-/// Tells all glasses when tools have changed, where that is to count at once.
-async fn apply_changes(gate: Arc<Gate>, changes: Option<watch::Receiver<u64>>, stop: CancellationToken) {
-    let Some(mut changes) = changes else {
-        return;
-    };
+/// Prepares the models for the tools that there are, again whenever they change; and tells all glasses of a change,
+/// where that is to count at once.
+async fn tools_changed(gate: Arc<Gate>, stop: CancellationToken) {
+    let mut changes = gate.registry.changes();
+    gate.preparer.prepare_all(&gate.roster, &gate.config.language);
     while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
-        gate.apply_tools(None);
+        if gate.config.apply_tools_now {
+            gate.apply_tools(None);
+        }
+        gate.preparer.prepare_all(&gate.roster, &gate.config.language);
     }
 }
 

@@ -13,7 +13,7 @@ use gateway_core::{
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::effects::work::Asked;
+use crate::{effects::work::Asked, mail::RequestSent};
 
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;
@@ -39,10 +39,12 @@ pub struct TurnRecord {
     pub restarts: u16,
     /// Rank of the model that was asked last.
     pub model_rank: Option<u8>,
-    /// Tools that the last request offered.
-    pub tools: Option<u32>,
+    /// Tools that there were for the last request: those of this user, device and client that are not switched off.
+    pub tools_known: Option<u32>,
     /// The catalogue's revision at that moment.
     pub tools_revision: Option<u64>,
+    /// Tools that the last request that went out told its model of: what the router chose, and the provider takes.
+    pub tools_offered: Option<u32>,
     /// Tokens of all requests.
     pub input_tokens: u64,
     /// Tokens of all answers.
@@ -63,8 +65,12 @@ pub struct TurnRecord {
     pub asr_queue_us: Option<u64>,
     /// The final decode itself.
     pub asr_decode_us: Option<u64>,
-    /// The final transcript was accepted.
+    /// The words of the request were accepted: the final transcript, or a text that was typed.
     pub final_us: Option<u64>,
+    /// The connection to the model's server took up the turn's first request, whole. Everything that the gateway does
+    /// for it is over by then, a new connection and TLS included; what is left is one write of the system. A request
+    /// that is tried again counts from its first try. Absent where the box answered.
+    pub request_sent_us: Option<u64>,
     /// First event of the model.
     pub model_first_us: Option<u64>,
     /// First tool call handed out.
@@ -110,8 +116,19 @@ impl TurnRecord {
         self.requests += 1;
         self.restarts = turn.revision;
         self.model_rank = Some(rank);
-        self.tools = Some(asked.tools);
+        self.tools_known = Some(asked.known);
         self.tools_revision = Some(asked.revision);
+    }
+
+    /// Notes that a request has gone out.
+    pub fn sent(&mut self, sent: &RequestSent) {
+        self.request_sent_us.get_or_insert(sent.at_us);
+        self.tools_offered = Some(sent.tools);
+    }
+
+    /// From the accepted words to the first request on its way, in microseconds.
+    pub fn request_us(&self) -> Option<u64> {
+        Some(self.request_sent_us?.saturating_sub(self.final_us?))
     }
 
     /// Notes what a request took.
@@ -136,11 +153,13 @@ impl TurnRecord {
             outcome = self.outcome,
             model = self.model_rank,
             requests = self.requests,
-            tools = self.tools,
+            tools_known = self.tools_known,
+            tools_offered = self.tools_offered,
             tools_revision = self.tools_revision,
             tokens = self.input_tokens + self.output_tokens,
             end_ms = since(self.end_decided_us, self.last_voice_us),
             final_ms = since(self.final_us, self.last_voice_us),
+            request_us = self.request_us(),
             display_ms = since(self.first_display_us, self.last_voice_us),
             speech_ms = since(self.first_frame_us, self.last_voice_us),
             asr_queue_ms = self.asr_queue_us.map(|us| us / 1000),
@@ -186,4 +205,24 @@ pub fn start(json: bool) {
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     // A second start (tests in one process) keeps the first.
     drop(if json { builder.json().try_init() } else { builder.try_init() });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_request_is_timed_and_the_last_one_counted() {
+        let mut record = TurnRecord::default();
+        let turn = Turn { id: 1, revision: 0 };
+        record.mark(Stage::Final, 1_000);
+        record.asked(turn, 0, &Asked { revision: 7, known: 40, on_box: false });
+        assert_eq!((record.request_us(), record.tools_offered), (None, None), "nothing has gone out yet");
+        record.sent(&RequestSent { turn, at_us: 1_600, tools: 12 });
+        record.asked(turn, 0, &Asked { revision: 8, known: 41, on_box: false });
+        record.sent(&RequestSent { turn, at_us: 9_000, tools: 13 });
+        assert_eq!((record.request_us(), record.requests), (Some(600), 2));
+        let tools = (record.tools_known, record.tools_offered, record.tools_revision);
+        assert_eq!(tools, (Some(41), Some(13), Some(8)));
+    }
 }

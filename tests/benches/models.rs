@@ -1,12 +1,14 @@
-//! What the gateway adds to a model: from the wearer's words to the request on the wire, from the first token on the wire
-//! to the first text for the display and the first speech; beside a Python agent on the same server.
+//! What the gateway adds to a model: from the wearer's accepted words to the request on the wire, from the first token
+//! on the wire to the first text for the display and the first speech; beside a Python agent on the same server.
 //!
 //! `cargo xtask bench models [--rounds N] [--tools N] [--no-python]`
 //!
-//! The server is in this process and answers at once, a word at a time, over a connection that is kept. A request is on
-//! the wire when its first bytes are read there; a token, right before it is written. The wearer's words are typed at the
-//! simulated glasses, so that no recogniser is in between, but the way from the glasses to the gateway is. The Python agent (pydantic-ai) has no wearer: its time begins where it is asked
-//! and ends where it is handed the first text.
+//! The server is in this process and answers at once, over a connection that is kept. A request is on the wire when its
+//! first bytes are read there; a token, right before it is written. The words are typed at the simulated glasses, so that
+//! no recogniser is in between; the way from the glasses to the gateway is told apart. Two gateways: one whose tools all
+//! are part of every request, so that the provider's maximum is offered with the same list again and again, and one whose
+//! tools are routed, so that each sentence brings another list. The Python agent (pydantic-ai) has no wearer: its time begins
+//! where it is asked and ends where it is handed the first text.
 
 #[path = "../it/cache.rs"]
 mod cache;
@@ -78,9 +80,10 @@ async fn answer_all(mut stream: TcpStream, log: Log) -> Option<()> {
         // The head is not the token.
         tokio::time::sleep(Duration::from_millis(5)).await;
         served.first_token = now();
-        stream.write_all(delta("Well, ").as_bytes()).await.ok()?;
+        // A whole clause, so that what speech waits for is not the model.
+        stream.write_all(delta("You look splendid today. And ").as_bytes()).await.ok()?;
         log.lock().ok()?.push(served);
-        for word in ["you ", "look ", "splendid ", "today."] {
+        for word in ["so ", "does ", "the ", "weather."] {
             tokio::time::sleep(Duration::from_millis(5)).await;
             stream.write_all(delta(word).as_bytes()).await.ok()?;
         }
@@ -121,17 +124,23 @@ impl Runner for Echo {
     }
 }
 
-fn spec(number: usize) -> ToolSpec {
+/// What the tools have to do with, and the wearer's words.
+const THINGS: [&str; 10] =
+    ["milk", "train", "piano", "garden", "passport", "laundry", "dentist", "birthday", "invoice", "bicycle"];
+
+fn spec(number: usize, always: bool) -> ToolSpec {
     ToolSpec {
         name: format!("bench.tool.{number}"),
-        description: "Adds a reminder for the user, and says when it will ring.".to_owned(),
+        description: format!(
+            "Adds a reminder about the {} for the user, and says when it will ring.",
+            THINGS[number % THINGS.len()]
+        ),
         input_schema: json!({"type": "object", "required": ["text"], "additionalProperties": false, "properties": {
             "text": {"type": "string", "description": "What to be reminded of"},
             "time": {"type": "string", "description": "When, as ISO 8601"},
             "kind": {"type": "string", "enum": ["once", "daily", "weekly"]},
             "urgent": {"type": "boolean"}}}),
-        // Otherwise a router would choose among them.
-        flags: ToolFlags { always: true, ..ToolFlags::default() },
+        flags: ToolFlags { always, ..ToolFlags::default() },
         ..ToolSpec::default()
     }
 }
@@ -148,7 +157,9 @@ async fn run() -> Result<()> {
     let tools: usize = argument("--tools").map_or(Ok(200), |tools| tools.parse())?;
     let log = Log::default();
     let url = serve(log.clone()).await?;
-    ours(&url, &log, tools, rounds).await?;
+    for always in [true, false] {
+        ours(&url, &log, (tools, always), rounds).await?;
+    }
     if !std::env::args().any(|argument| argument == "--no-python") {
         log.lock().map_err(|_| anyhow::anyhow!("the log is poisoned"))?.clear();
         let lines = tokio::task::spawn_blocking(move || python(&url, tools, rounds)).await??;
@@ -157,41 +168,53 @@ async fn run() -> Result<()> {
     Ok(())
 }
 
-async fn ours(url: &str, log: &Log, tools: usize, rounds: usize) -> Result<()> {
+async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usize) -> Result<()> {
     let model = format!(
         "[model]\nkind = \"chat_completions\"\nbase_url = {url:?}\nmodel = \"mock\"\ntools = true\ncommands_offline = false\n"
     );
     let house = House::start(&model).await?;
-    let specs = (0..tools).map(spec).collect();
+    let specs = (0..tools).map(|number| spec(number, always)).collect();
     house.running.gate().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
     let mut glasses = house.glasses(house.options(Scheme::Ws, "models")?, "models").await?;
-    let (mut asked, mut shown, mut spoken, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut accepted, mut sent, mut asked, mut shown, mut spoken, mut clause) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut last = None;
     for round in 0..rounds + WARM_UP {
         let known = house.turns(&glasses).len();
         glasses.forget();
         let typed = clock::mono_us();
-        glasses.text("Tell me something nice.").await?;
+        glasses.text(&format!("Tell me something nice about the {}.", THINGS[round % THINGS.len()])).await?;
         anyhow::ensure!(until(TURN_MAX, || house.turns(&glasses).len() > known).await, "no answer in time");
         let turn = house.turns(&glasses).pop().context("a turn")?;
         let served =
             log.lock().map_err(|_| anyhow::anyhow!("the log is poisoned"))?.last().copied().context("a request")?;
-        bytes = served.bytes;
+        let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
+        let on_wire = since(Some(served.request.1), turn.final_us);
+        if round == 0 {
+            println!("first request after the start: {on_wire:?} us from the accepted words to the wire");
+        }
+        last = Some((turn.tools_known, turn.tools_offered, served.bytes));
         if round < WARM_UP {
             continue;
         }
-        let since = |later: Option<u64>, earlier: u64| later.map(|later| later as i64 - earlier as i64);
-        asked.extend(since(Some(served.request.1), turn.final_us.unwrap_or(typed)));
-        shown.extend(since(turn.first_display_us, served.first_token.1));
-        spoken.extend(
-            turn.first_frame_us
-                .zip(turn.tts_us)
-                .map(|(frame, tts)| frame as i64 - turn.first_clause_us.unwrap_or_default() as i64 - tts as i64),
-        );
+        accepted.extend(since(turn.final_us, Some(typed)));
+        sent.extend(since(turn.request_sent_us, turn.final_us));
+        asked.extend(on_wire);
+        shown.extend(since(turn.first_display_us, Some(served.first_token.1)));
+        let tts = turn.tts_us.map_or(0, |tts| tts as i64);
+        spoken.extend(since(turn.first_frame_us, Some(served.first_token.1)).map(|us| us - tts));
+        clause.extend(since(turn.first_frame_us, turn.first_clause_us).map(|us| us - tts));
     }
-    println!("gateway, {tools} tools besides its own, {bytes} bytes a request:");
-    row("typed at the glasses -> request on the wire", asked);
+    let (known, offered, bytes) = last.context("no rounds")?;
+    let (known, offered) = (known.unwrap_or_default(), offered.unwrap_or_default());
+    let kind = if always { "all part of every request" } else { "routed" };
+    println!("gateway, {tools} tools {kind}; known {known}, offered {offered}, {bytes} bytes a request:");
+    row("typed at the glasses -> words accepted", accepted);
+    row("words accepted -> taken up by the connection", sent);
+    row("words accepted -> request on the wire", asked);
     row("first token on the wire -> first display text", shown);
-    row("first clause -> first speech frame, less synthesis", spoken);
+    row("first token on the wire -> speech, less synthesis", spoken);
+    row("first clause -> speech, less synthesis", clause);
     glasses.goodbye().await;
     house.running.stop().await;
     Ok(())

@@ -53,6 +53,7 @@ fn request(messages: Vec<Message>) -> Request {
         now: Timestamp::default(),
         language: "en".into(),
         max_tokens: Some(500),
+        watch: chat_models::Watch::default(),
     }
 }
 

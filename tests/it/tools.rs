@@ -178,6 +178,7 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
             now: clock::now(),
             language: "en".into(),
             max_tokens: None,
+            watch: chat_models::Watch::default(),
         };
         let body = ChatCompletions::new(Options::new("m")).render(&request).body;
         let prompt = String::from_utf8(body.bytes().to_vec()).expect("UTF-8");

@@ -6,7 +6,7 @@
 
 use std::{hint::black_box, sync::Arc, time::Instant};
 
-use chat_models::{Request, TOOLS_MAX, anthropic, chat_completions, gemini, provider::Provider, responses};
+use chat_models::{Request, TOOLS_MAX, Watch, anthropic, chat_completions, gemini, provider::Provider, responses};
 use gateway_core::vocab::{Message, Part, Role, Timestamp, ToolCall, ToolResult, ToolSpec};
 use serde_json::json;
 
@@ -69,6 +69,7 @@ fn main() {
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: None,
+            watch: Watch::default(),
         };
         // The same tools in another order; a list comes back only when it is no longer kept.
         let others: Vec<Request> = (0..ROUNDS)

@@ -8,7 +8,7 @@ use gateway_core::vocab::{ModelEvent, Part, Role};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Request, intents};
+use crate::{ChatModel, Request, Tools, intents};
 
 /// The offline engine in front of another model.
 pub struct CommandsFirst {
@@ -31,6 +31,23 @@ impl ChatModel for CommandsFirst {
 
     fn is_on_box(&self, request: &Request) -> bool {
         answers_own_call(request) || self.engine.understands(request)
+    }
+
+    fn offers(&self, request: &Request) -> Option<Tools> {
+        if self.is_on_box(request) { Some(request.tools.clone()) } else { self.model.offers(request) }
+    }
+
+    fn prepare(&self, tools: &Tools, language: &str) {
+        self.engine.prepare(tools, language);
+        self.model.prepare(tools, language);
+    }
+
+    async fn open_ahead(&self) -> bool {
+        self.model.open_ahead().await
+    }
+
+    fn close_unused(&self) {
+        self.model.close_unused();
     }
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
@@ -74,6 +91,7 @@ mod tests {
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: None,
+            watch: crate::Watch::default(),
         }
     }
 

@@ -6,14 +6,14 @@
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use gateway_core::vocab::ToolSpec;
 use serde_json::Value;
 
 use crate::{
-    Request, Tools,
+    Request, TOOLS_MAX, Tools,
     names::{Changes, NameMap, Rule, called},
     schema::{self, Declaration, Subset},
 };
@@ -26,6 +26,8 @@ const TOOL_BYTES: usize = 1024;
 /// Most lists that one set-up keeps: a conversation asks with the same list again and again, and a house holds few
 /// conversations at a time.
 pub const LISTS_MAX: usize = 8;
+/// Most tools that are prepared ahead: about as many as are kept.
+const PREPARED_MAX: usize = 2_000;
 
 /// How one provider declares tools.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +103,34 @@ impl Declarations {
     pub fn of(&self, request: &Request, with_tools: bool) -> Arc<Declared> {
         let tools = if with_tools { request.tools.clone() } else { Tools::default() };
         let called: BTreeSet<&str> = request.messages.iter().flat_map(called).collect();
+        self.list(&tools, &called)
+    }
+
+    /// Writes these tools ahead of the first request that holds any of them, and the list of all of them where one
+    /// request may hold it.
+    pub fn prepare(&self, tools: &Tools) {
+        for tool in tools.iter().take(PREPARED_MAX) {
+            // The lock is held for one tool at a time: a request may come meanwhile.
+            let mut kept = self.kept();
+            let name = NameMap::new(self.style.rule, []).insert(&tool.name);
+            kept.ahead(&self.style, tool, name);
+        }
+        if tools.len() <= self.style.tools_max.min(TOOLS_MAX) {
+            self.list(tools, &BTreeSet::new());
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         // Whoever panicked left at most an entry less.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.lists.iter().position(|list| list.is_of(&tools, &called));
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn list(&self, tools: &Tools, called: &BTreeSet<&str>) -> Arc<Declared> {
+        let mut kept = self.kept();
+        let known = kept.lists.iter().position(|list| list.is_of(tools, called));
         let list = match known.and_then(|at| kept.lists.remove(at)) {
             Some(list) => list,
-            None => Arc::new(kept.declare(&self.style, &tools, &called)),
+            None => Arc::new(kept.declare(&self.style, tools, called)),
         };
         kept.lists.push_front(list.clone());
         kept.lists.truncate(LISTS_MAX);
@@ -146,6 +170,14 @@ impl Kept {
         self.forget();
         let json = (!offered.is_empty()).then_some(json);
         Declared { tools: tools.to_vec(), strangers, names_offered, offered, names, json }
+    }
+
+    /// One tool, unless it is known: then another one in its list may have given it another name.
+    fn ahead(&mut self, style: &Style, tool: &Arc<ToolSpec>, name: String) {
+        if !self.tools.contains_key(&Arc::as_ptr(tool).addr()) {
+            self.written(style, tool, name);
+            self.forget();
+        }
     }
 
     fn written(&mut self, style: &Style, tool: &Arc<ToolSpec>, name: String) -> &Written {
@@ -201,10 +233,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Watch;
 
     fn request(tools: Tools) -> Request {
         let (system, messages, language) = (String::new(), Vec::new(), "en".to_owned());
-        Request { system, messages, tools, now: Timestamp::default(), language, max_tokens: None }
+        Request {
+            system,
+            messages,
+            tools,
+            now: Timestamp::default(),
+            language,
+            max_tokens: None,
+            watch: Watch::default(),
+        }
     }
 
     fn tool(number: usize, description_chars: usize) -> Arc<ToolSpec> {
@@ -225,6 +266,21 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &part));
         assert!(declarations.of(&request(tools), false).json.is_none());
         assert_eq!(declarations.kept.lock().expect("unpoisoned").tools.len(), 3);
+    }
+
+    #[test]
+    fn what_was_prepared_is_not_written_again() {
+        let declarations = Declarations::new(crate::responses::STYLE);
+        let tools: Tools = (0..3).map(|number| tool(number, 9)).collect();
+        declarations.prepare(&tools);
+        let list = declarations.kept().lists.front().cloned().expect("a list");
+        assert!(Arc::ptr_eq(&list, &declarations.of(&request(tools.clone()), true)));
+        // Tools of one name, and more than a request may hold: each is written, and no list.
+        let many: Tools = (0..=TOOLS_MAX).map(|number| tool(number / 2, 9)).collect();
+        declarations.prepare(&many);
+        let kept = declarations.kept();
+        assert_eq!((kept.tools.len(), kept.lists.len()), (3 + TOOLS_MAX + 1, 1));
+        assert_eq!(kept.bytes, kept.tools.values().map(Written::bytes).sum::<usize>());
     }
 
     #[test]

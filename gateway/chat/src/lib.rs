@@ -24,16 +24,23 @@ pub mod schema;
 pub mod scripted;
 pub mod sse;
 pub mod transcript;
+pub mod watch;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use gateway_core::vocab::{Clarity, Message, ModelEvent, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use watch::Watch;
+
 /// Tools in one request: what OpenAI documents for `tools` (at most 128 functions), the least of all providers.
 pub const TOOLS_MAX: usize = 128;
+
+/// How long a connection that was opened ahead waits for its request: as long as a wearer speaks, and shorter than a
+/// server waits for a first request.
+pub const AHEAD_MAX: Duration = Duration::from_secs(10);
 
 /// Tools that are offered, shared with whoever offers them.
 pub type Tools = Arc<[Arc<ToolSpec>]>;
@@ -53,6 +60,8 @@ pub struct Request {
     pub language: String,
     /// Longest answer in the provider's tokens; the provider's default where absent.
     pub max_tokens: Option<u32>,
+    /// Told when it goes out.
+    pub watch: Watch,
 }
 
 /// What an engine of commands makes of the wearer's words before they are asked.
@@ -79,6 +88,23 @@ pub trait ChatModel: Send + Sync {
     fn tools_max(&self) -> usize {
         TOOLS_MAX
     }
+
+    /// The tools of this request that its provider would be told of; `None` where only the one who answers can say.
+    fn offers(&self, request: &Request) -> Option<Tools> {
+        Some(request.tools.clone())
+    }
+
+    /// Does ahead what the first request with these tools would have to wait for. Takes its time: some 20 µs a tool.
+    fn prepare(&self, _tools: &Tools, _language: &str) {}
+
+    /// A request comes in a few seconds: opens the connection that it needs, and sends nothing. Whether one was opened;
+    /// [`close_unused`](Self::close_unused) closes it [`AHEAD_MAX`] later, unless it was taken.
+    async fn open_ahead(&self) -> bool {
+        false
+    }
+
+    /// Closes what was opened ahead and not taken in its time.
+    fn close_unused(&self) {}
 
     /// Whether the wearer's last words are a command; `None` where every sentence is as good as any
     /// other. Cheap: no network, and no effect.

@@ -3,7 +3,7 @@
 
 use gateway_core::vocab::ModelEvent;
 
-use crate::{Request, body::Body, names::NameMap};
+use crate::{Request, Tools, body::Body, names::NameMap};
 
 /// A request as a provider takes it, without what only the shell knows: base address and credentials.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Rendered {
     pub body: Body,
     /// The names that the answer will use.
     pub names: NameMap,
+    /// How many tools it declares.
+    pub tools: usize,
 }
 
 /// One provider's protocol, set up for one model. Pure.
@@ -25,6 +27,9 @@ pub trait Provider: Send + Sync {
 
     /// The request for this moment's conversation and tools.
     fn render(&self, request: &Request) -> Rendered;
+
+    /// Does ahead what only depends on the tools of a request.
+    fn prepare(&self, tools: &Tools);
 
     /// A parser of one answer to a request with these names.
     fn parser(&self, names: NameMap) -> Box<dyn Parse>;

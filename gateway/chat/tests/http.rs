@@ -13,7 +13,7 @@ use std::{
 
 use async_trait::async_trait;
 use chat_models::{
-    ChatModel,
+    ChatModel, Request, Watch,
     auth::Key,
     chat_completions::{ChatCompletions, Options},
     http::{Credentials, Endpoint, Headers, Http, KeyHeader, NoCredentials},
@@ -23,6 +23,7 @@ use chat_models::{
 use common::{
     request,
     server::{Act, STREAM_HEAD, Server, serve, status, streamed},
+    tool,
 };
 use gateway_core::vocab::{FailureKind, ModelEvent};
 use serde_json::json;
@@ -204,4 +205,56 @@ async fn pings_do_not_keep_an_answer_alive() {
     let events = ask(&model).await;
     assert!(matches!(events[..], [ModelEvent::Text(_), ModelEvent::Failed { kind: FailureKind::Transient, .. }]));
     assert_eq!(server.hung_up.recv().await, Some(()));
+}
+
+#[tokio::test]
+async fn whoever_watches_is_told_when_a_request_has_gone_out() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let witness = told.clone();
+    let watch = Watch::new(move |tools| witness.lock().expect("unpoisoned").push(tools));
+    let tools = ["timer.set", "timer.stop", "note.add"].map(|name| Arc::new(tool(name, json!({}), &[], &[])));
+    let request = Request { watch, ..request("hello", &Arc::from(tools)) };
+    let ask = async |url: &str, options: Options| {
+        let (sender, mut receiver) = mpsc::channel(64);
+        let model = model(url, ChatCompletions::new(options), |_| {});
+        model.stream(request.clone(), sender, CancellationToken::new()).await;
+        receiver.recv().await
+    };
+    // Nobody is there.
+    let nobody = { std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address") };
+    let event = ask(&format!("http://{nobody}/v1"), Options::new("m")).await;
+    assert!(matches!(event, Some(ModelEvent::Failed { .. })), "{event:?}");
+    assert!(told.lock().expect("unpoisoned").is_empty());
+    // Once for each attempt; the body is whole, and its length is told in front.
+    let server = serve(vec![status("503 Service Unavailable", "", "{}"), streamed(OK, 100)]).await;
+    assert_eq!(ask(&server.url, Options::new("m")).await, Some(ModelEvent::Text("Hi".into())));
+    assert_eq!(*told.lock().expect("unpoisoned"), [3, 3]);
+    let (head, body) = {
+        let requests = server.requests.lock().expect("unpoisoned");
+        let (head, body) = requests[1].split_once("\r\n\r\n").expect("a body");
+        (head.to_owned(), body.to_owned())
+    };
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+    let body: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!(body["tools"].as_array().map(Vec::len), Some(3));
+    // What counts is what the request declares, not what there was to declare.
+    ask(&server.url, Options { tools: false, ..Options::new("m") }).await;
+    assert_eq!(told.lock().expect("unpoisoned").last(), Some(&0));
+}
+
+#[tokio::test]
+async fn a_connection_that_was_opened_ahead_carries_the_request() {
+    let server = serve(vec![streamed(OK, 100)]).await;
+    let model = model(&server.url, chat(), |_| {});
+    assert!(model.open_ahead().await);
+    assert!(!model.open_ahead().await, "one is enough");
+    assert!(first_lines(&server).is_empty());
+    assert!(is_greeting(&ask(&model).await));
+    assert!(!model.open_ahead().await, "the one that was used just now is open");
+    assert!(is_greeting(&ask(&model).await));
+    assert_eq!(first_lines(&server), ["POST /v1/chat/completions HTTP/1.1"; 2]);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+    // Where nobody is, nothing waits.
+    let nobody = { std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address") };
+    assert!(!self::model(&format!("http://{nobody}/v1"), chat(), |_| {}).open_ahead().await);
 }

@@ -19,6 +19,7 @@ fn request(text: &str) -> Request {
         now: Timestamp::default(),
         language: "en".into(),
         max_tokens: None,
+        watch: chat_models::Watch::default(),
     }
 }
 

@@ -248,7 +248,7 @@ pub enum Stage {
     LastVoice,
     /// The end of turn was decided.
     EndDecided,
-    /// The final transcript is there.
+    /// The words of the request are there: the final transcript, or what was typed.
     Final,
     /// First event of the model.
     ModelFirst,

@@ -238,6 +238,7 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
         now: clock::now(),
         language: gate.config.language.clone(),
         max_tokens: None,
+        watch: chat_models::Watch::default(),
     };
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) => {

@@ -90,8 +90,7 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
         Wish::Skills => {
             gate.skills.refresh();
             let (_, specs) = gate.executor.offered("", "", Default::default());
-            let tools = specs.iter().map(|spec| spec.name.clone()).collect();
-            let usable = gate.skills.usable(&tools);
+            let usable = gate.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(gate.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }

@@ -60,6 +60,9 @@ impl Session {
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
+                if addressed && !last {
+                    self.work.expect_request();
+                }
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),

@@ -122,8 +122,14 @@ impl Session {
             store::Error::Erasing => (RejectCode::Busy, error.to_string()),
             error => internal(error.to_string()),
         })?;
-        let present =
-            Present { session: number, user: record.user.clone(), mail: address.clone(), status: status.clone() };
+        let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
+        let present = Present {
+            session: number,
+            user: record.user.clone(),
+            language: language.clone(),
+            mail: address.clone(),
+            status: status.clone(),
+        };
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
             return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
         }
@@ -146,7 +152,7 @@ impl Session {
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
         };
-        let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
+        gate.preparer.prepare(&record.user, &id, &language);
         let mut session = Self {
             conversation: Conversation::new(gate.config.conversation.clone()),
             work: Work::new(

@@ -289,6 +289,12 @@ impl Session {
                 }
                 self.input(Input::Considered { utterance, revision, clarity });
             }
+            Mail::RequestSent(sent) => {
+                // One that is told when its turn has ended has no record any more.
+                if let Some(record) = self.records.get_mut(&sent.turn.id) {
+                    record.sent(&sent);
+                }
+            }
             Mail::Transcribed(transcribed) => self.transcribed(transcribed),
             Mail::Synthesised(clause) => {
                 let (speech, turn) = self.speech;

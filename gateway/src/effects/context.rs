@@ -1,13 +1,10 @@
 //! What a model is told of the wearer in one request: how to speak, standing instructions, which skills there are, and
 //! the few facts that have to do with the words said.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gateway_core::vocab::{Message, Role};
-use tools::memory::Personality;
+use tools::{memory::Personality, registry::Specs};
 
 use super::memory::StoredTexts;
 use crate::skills::Folders;
@@ -100,8 +97,9 @@ impl Remembered {
     }
 
     /// The pieces for one request of a user, in the order in which they change least: a provider's prefix cache holds
-    /// the longer. `words` are the wearer's of this turn, `tools` the names of those that are offered.
-    pub fn blocks(&self, user: &str, words: &str, model: &str, tools: &BTreeSet<String>) -> Vec<Block> {
+    /// the longer. `words` are the wearer's of this turn, `tools` those that there are, sorted
+    /// by name.
+    pub fn blocks(&self, user: &str, words: &str, model: &str, tools: &Specs) -> Vec<Block> {
         let mut blocks = vec![Block { kind: "personality", text: self.personalities.of(Some(model)) }];
         let failed = |error| tracing::warn!(%error, "what is kept of a user could not be read");
         let instructions = self.instructions.index(user).map_err(failed).unwrap_or_default();
@@ -111,13 +109,14 @@ impl Remembered {
             let text = format!("The wearer's standing instructions:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "instructions", text });
         }
-        let skills = self.skills.usable(tools);
+        let is_there = |name: &str| tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).is_ok();
+        let skills = self.skills.usable(is_there);
         let lines: Vec<String> = skills
             .iter()
             .take(SKILLS_TOLD_MAX)
             .map(|skill| format!("- {}: {}", skill.name, skill.description))
             .collect();
-        if !lines.is_empty() && tools.contains("skill.read") {
+        if !lines.is_empty() && is_there("skill.read") {
             let text = format!("Skills, to be read with skill.read before use:\n{}", lines.join("\n"));
             blocks.push(Block { kind: "skills", text });
         }
@@ -132,7 +131,7 @@ impl Remembered {
     }
 
     /// The blocks as one text, for the words that were said last in these messages.
-    pub fn system(&self, user: &str, messages: &[Message], model: &str, tools: &BTreeSet<String>) -> String {
+    pub fn system(&self, user: &str, messages: &[Message], model: &str, tools: &Specs) -> String {
         let said = messages.iter().rev().find(|message| message.role == Role::User);
         let words = said.map(Message::plain_text).unwrap_or_default();
         let blocks = self.blocks(user, &words, model, tools);
@@ -170,7 +169,8 @@ mod tests {
         let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
         let skills = Arc::new(Folders::new(vec![folder.path().join("skills")]));
         let remembered = Remembered::new(facts, instructions, personalities, skills);
-        let tools = BTreeSet::from(["skill.read".to_owned()]);
+        let read = gateway_core::vocab::ToolSpec { name: "skill.read".into(), ..Default::default() };
+        let tools: Specs = [Arc::new(read)].into();
         let kinds = |words: &str| -> Vec<&'static str> {
             remembered.blocks("ann", words, "m", &tools).into_iter().map(|block| block.kind).collect()
         };

@@ -25,7 +25,11 @@ impl House {
     fn connect(&self, device: &str) -> mpsc::Receiver<Mail> {
         let (mail, letters): (Address, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
-        assert!(self.roster.enter(device, Present { session: 1, user: "ann".into(), mail, status }, 9));
+        assert!(self.roster.enter(
+            device,
+            Present { session: 1, user: "ann".into(), language: "en".into(), mail, status },
+            9
+        ));
         letters
     }
 

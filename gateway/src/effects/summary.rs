@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use chat_models::{ChatModel, Request};
+use chat_models::{ChatModel, Request, Watch};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, Usage, tokens_of};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,7 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
         now: clock::now(),
         language,
         max_tokens: Some(TOKENS_MAX),
+        watch: Watch::default(),
     };
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let cancel = CancellationToken::new();

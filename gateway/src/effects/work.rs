@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{Request, Tools};
+use chat_models::{AHEAD_MAX, ChatModel, Request, Tools, Watch};
 use gateway_core::{
     input::Input,
-    vocab::{Clarity, ClientClass, ErrorCode, Message, Role, ToolCall, Turn},
+    vocab::{Clarity, ClientClass, ErrorCode, Message, Role, ToolCall, ToolSpec, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tools::executor::{CallContext, Executor};
 use super::{context::Remembered, spawn};
 use crate::{
     clock,
-    mail::{Address, Mail, Weighed},
+    mail::{Address, Mail, RequestSent, Weighed},
     ranks::Ranks,
 };
 
@@ -35,8 +35,8 @@ pub struct Work {
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
-    /// What the last request offered.
-    offered: Option<Tools>,
+    /// The last request, and the model that it was for.
+    last: Option<(Arc<dyn ChatModel>, Request)>,
 }
 
 /// What a request went out with.
@@ -44,8 +44,8 @@ pub struct Work {
 pub struct Asked {
     /// The catalogue's revision.
     pub revision: u64,
-    /// Tools that were offered.
-    pub tools: u32,
+    /// Tools that there were to choose from.
+    pub known: u32,
     /// Whether the box answers in the model's place.
     pub on_box: bool,
 }
@@ -64,7 +64,7 @@ impl Work {
         mail: Address,
     ) -> Self {
         let (asked, called) = (BTreeMap::new(), BTreeMap::new());
-        Self { user, device, session, language, models, executor, remembered, mail, asked, called, offered: None }
+        Self { user, device, session, language, models, executor, remembered, mail, asked, called, last: None }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
@@ -76,21 +76,21 @@ impl Work {
         }
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         tracing::debug!(turn = turn.id, rank, revision, tools = tools.len(), "asking a model");
-        self.offered = Some(tools.clone());
-        let mut asked = Asked { revision, tools: u32::try_from(tools.len()).unwrap_or(u32::MAX), on_box: false };
+        let mut asked = Asked { revision, known: count(tools.len()), on_box: false };
         let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
             return asked;
         };
-        let names = tools.iter().map(|tool| tool.name.clone()).collect();
         let request = Request {
-            system: self.remembered.system(&self.user, &messages, model.name(), &names),
+            system: self.remembered.system(&self.user, &messages, model.name(), &tools),
             messages,
             tools,
             now: clock::now(),
             language: self.language.clone(),
             max_tokens: None,
+            watch: self.watch(turn),
         };
         asked.on_box = model.is_on_box(&request);
+        self.last = Some((model.clone(), request.clone()));
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let (mail, stopped) = (self.mail.clone(), cancel.clone());
         spawn("model", async move { model.stream(request, events, cancel).await });
@@ -104,10 +104,32 @@ impl Work {
         asked
     }
 
-    /// Whether other tools would be offered now than the last request offered.
+    /// The wearer is saying something to the assistant: the model may open a connection meanwhile.
+    pub fn expect_request(&self) {
+        if let Some(model) = self.models.first().cloned() {
+            spawn("ahead", async move {
+                if model.open_ahead().await {
+                    tokio::time::sleep(AHEAD_MAX).await;
+                    model.close_unused();
+                }
+            });
+        }
+    }
+
+    /// Tells the device's task when the request has gone out.
+    fn watch(&self, turn: Turn) -> Watch {
+        let mail = self.mail.clone();
+        Watch::new(move |tools| {
+            let sent = RequestSent { turn, at_us: clock::mono_us(), tools: count(tools) };
+            // A full box costs a line of the record, not the answer.
+            drop(mail.try_send(Mail::RequestSent(sent)));
+        })
+    }
+
+    /// Whether the last request would be offered other tools now.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        self.offered.as_ref().is_some_and(|before| !Arc::ptr_eq(before, &now) && *before != now)
+        self.last.as_ref().is_some_and(|(model, last)| would_differ(model.as_ref(), last, now))
     }
 
     /// Has a text weighed: whether it is a command to a tool, where the model has commands at all.
@@ -120,6 +142,7 @@ impl Work {
             now: clock::now(),
             language: self.language.clone(),
             max_tokens: None,
+            watch: Watch::default(),
         };
         let (model, mail) = (self.models.first().cloned(), self.mail.clone());
         spawn("weigh", async move {
@@ -186,10 +209,79 @@ impl Work {
     }
 }
 
+fn count(tools: usize) -> u32 {
+    u32::try_from(tools).unwrap_or(u32::MAX)
+}
+
+/// Whether a model would be told of other tools if it was asked the same with these. A router may choose the same of
+/// both lists; where only the answer would tell what it chooses, any change counts.
+fn would_differ(model: &dyn ChatModel, last: &Request, tools: Tools) -> bool {
+    if Arc::ptr_eq(&last.tools, &tools) || last.tools == tools {
+        return false;
+    }
+    let now = Request { tools, ..last.clone() };
+    match (model.offers(last), model.offers(&now)) {
+        (Some(before), Some(now)) => by_name(&before) != by_name(&now),
+        _ => true,
+    }
+}
+
+/// In an order that does not depend on how well each fits.
+fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
+    let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
 impl Drop for Work {
     fn drop(&mut self) {
         for cancel in self.asked.values().chain(self.called.values()) {
             cancel.cancel();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chat_models::scripted::{Answer, Scripted};
+    use tools::router::Router;
+
+    use super::*;
+    use crate::routed::Routed;
+
+    fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
+    }
+
+    #[test]
+    fn what_a_router_leaves_out_is_no_change() {
+        let plain: Arc<dyn ChatModel> = Arc::new(Scripted::list([Answer::text("Fed.")]));
+        let routed = Routed::new(plain.clone(), Arc::new(Router::default()), None);
+        let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
+        let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
+        let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));
+        let last = Request {
+            system: String::new(),
+            messages: vec![Message::text(Role::User, "Feed the penguins, please")],
+            tools: with(&[feed.clone()]),
+            now: clock::now(),
+            language: "en".into(),
+            max_tokens: None,
+            watch: Watch::default(),
+        };
+        let changed = tool("zoo.feed", "Feeds the penguins twice.");
+        // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
+        for (now, behind, all) in [
+            (with(&[feed.clone()]), false, false),
+            (others[1..].iter().chain([&feed]).cloned().collect(), false, true),
+            (with(&[feed.clone(), tool("zoz.sing", "Sings.")]), false, true),
+            (with(&[feed.clone(), paint]), true, true),
+            (with(&[changed]), true, true),
+            (with(&[]), true, true),
+        ] {
+            let names: Vec<&str> = now.iter().skip(38).map(|tool| tool.name.as_str()).collect();
+            assert_eq!(would_differ(&routed, &last, now.clone()), behind, "{names:?}");
+            assert_eq!(would_differ(plain.as_ref(), &last, now.clone()), all, "{names:?}");
         }
     }
 }

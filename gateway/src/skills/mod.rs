@@ -69,13 +69,13 @@ impl Folders {
         self.index().problems.clone()
     }
 
-    /// The skills whose requirements are met, by name.
-    pub fn usable(&self, tools: &BTreeSet<String>) -> Vec<Skill> {
+    /// The skills whose requirements are met, by name; `is_there` says of a tool whether it is offered.
+    pub fn usable(&self, is_there: impl Fn(&str) -> bool) -> Vec<Skill> {
         let index = self.index();
         let met = index
             .skills
             .iter()
-            .filter(|skill| skill.head.tools.iter().all(|tool| tools.contains(tool)) && skill.has_programs);
+            .filter(|skill| skill.head.tools.iter().all(|tool| is_there(tool)) && skill.has_programs);
         met.map(|skill| Skill { name: skill.head.name.clone(), description: skill.head.description.clone() }).collect()
     }
 
@@ -111,7 +111,7 @@ impl Folders {
 #[async_trait]
 impl Skills for Folders {
     async fn list(&self, tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError> {
-        Ok(self.usable(tools))
+        Ok(self.usable(|tool| tools.contains(tool)))
     }
 
     async fn read(&self, name: &str, file: Option<&str>) -> Result<Option<String>, PortError> {
@@ -135,8 +135,7 @@ mod tests {
     }
 
     fn names(folders: &Folders, tools: &[&str]) -> Vec<String> {
-        let tools = tools.iter().map(ToString::to_string).collect();
-        folders.usable(&tools).into_iter().map(|skill| skill.name).collect()
+        folders.usable(|tool| tools.contains(&tool)).into_iter().map(|skill| skill.name).collect()
     }
 
     #[test]

@@ -146,7 +146,7 @@ pub fn quantile(values: &mut [i64], share: f64) -> Option<i64> {
 
 /// One line of a table of times in milliseconds.
 pub fn row(name: &str, mut us: Vec<i64>) {
-    let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3));
+    let ms = |us: Option<i64>| us.map_or_else(|| "-".to_owned(), |us| format!("{:.2}", us as f64 / 1e3));
     let count = us.len();
     println!(
         "  {name:44} n {count:4}  median {:>8}  p90 {:>8}  p99 {:>8} ms",

@@ -84,7 +84,9 @@ async fn an_answer_reaches_eye_and_ear_and_a_call_its_tool() {
         (&json!(2), &json!(0), &json!(0)),
         "{turn}"
     );
-    assert!(turn["tools"].as_u64() > Some(5) && turn["tools_revision"].as_u64() > Some(0), "{turn}");
+    assert!(turn["tools_offered"].as_u64() > Some(5) && turn["tools_revision"].as_u64() > Some(0), "{turn}");
+    assert!(turn["tools_known"].as_u64() >= turn["tools_offered"].as_u64(), "{turn}");
+    assert!(turn["request_sent_us"].as_u64() >= turn["final_us"].as_u64() && turn["final_us"].is_u64(), "{turn}");
     assert_eq!(turn["input_tokens"], json!(60), "{turn}");
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chat_models::Request;
+use chat_models::{Request, Watch};
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
         now: now(),
         language: "en".into(),
         max_tokens: None,
+        watch: Watch::default(),
     }
 }
 

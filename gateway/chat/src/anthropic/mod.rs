@@ -6,7 +6,7 @@ mod render;
 use std::sync::Arc;
 
 use crate::{
-    Request,
+    Request, Tools,
     declarations::Declarations,
     dialect::Parser,
     names::NameMap,
@@ -44,6 +44,12 @@ impl Provider for Anthropic {
 
     fn render(&self, request: &Request) -> Rendered {
         render(request, &self.options, &self.declarations)
+    }
+
+    fn prepare(&self, tools: &Tools) {
+        if self.options.tools {
+            self.declarations.prepare(tools);
+        }
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

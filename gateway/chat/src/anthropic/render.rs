@@ -132,7 +132,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
         }
     }
     let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
-    Rendered { path, headers, body, names }
+    Rendered { path, headers, body, names, tools: declared.offered.len() }
 }
 
 fn declare(tool: Declaration) -> Value {

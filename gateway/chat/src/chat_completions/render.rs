@@ -81,7 +81,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
         body.insert(options.max_tokens_field.clone(), max_tokens.into());
     }
     let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
-    Rendered { path: "/chat/completions".into(), headers: Vec::new(), body, names }
+    Rendered { path: "/chat/completions".into(), headers: Vec::new(), body, names, tools: declared.offered.len() }
 }
 
 fn declare(tool: Declaration) -> Value {

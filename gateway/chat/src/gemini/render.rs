@@ -133,7 +133,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
             ("/v1internal:streamGenerateContent?alt=sse".to_owned(), body)
         }
     };
-    Rendered { path, headers: Vec::new(), body, names }
+    Rendered { path, headers: Vec::new(), body, names, tools: declared.offered.len() }
 }
 
 fn declare(tool: Declaration) -> Value {

@@ -1,7 +1,9 @@
 //! The one HTTP shell round every provider: deadlines, further attempts before the first token, cancellation that
 //! closes the connection, connections that are kept, and secrets that stay out of every error.
 
+mod ahead;
 mod credentials;
+mod outgoing;
 mod refusal;
 
 use std::{sync::Arc, time::Duration};
@@ -9,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use gateway_core::vocab::{FailureKind, ModelEvent};
 use reqwest::{
-    Client, Response, StatusCode, Url,
+    Body, Client, Response, StatusCode, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
     redirect,
 };
@@ -21,11 +23,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ChatModel, Request,
+    ChatModel, Request, Tools,
     failure::{Failure, bug},
     names::NameMap,
     provider::{Provider, Rendered},
 };
+
+use ahead::Ahead;
+use outgoing::Outgoing;
 
 pub use credentials::{Credentials, Headers, KeyHeader, NoCredentials};
 
@@ -100,6 +105,9 @@ pub enum SetupError {
 /// A model behind HTTP. Keeps its connections alive between requests.
 pub struct Http {
     client: Client,
+    /// Opens connections ahead, and sends nothing.
+    opener: Client,
+    ahead: Ahead,
     base: Url,
     endpoint: Endpoint,
     provider: Arc<dyn Provider>,
@@ -139,20 +147,25 @@ impl Http {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             return Err(SetupError::Client("the process has installed no rustls provider".into()));
         }
-        let client = Client::builder()
-            .default_headers(headers)
-            .connect_timeout(endpoint.connect_timeout)
-            .pool_idle_timeout(IDLE_CONNECTION)
-            .tcp_keepalive(KEEP_ALIVE)
-            // A redirect would carry the question, if not the key, to somebody else.
-            .redirect(redirect::Policy::none())
-            .build()
-            .map_err(|error| SetupError::Client(error.without_url().to_string()))?;
-        Ok(Self { client, base, endpoint, provider })
+        let ahead = Ahead::default();
+        let build = |side| {
+            Client::builder()
+                .connector_layer(side)
+                .connect_timeout(endpoint.connect_timeout)
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .tcp_nodelay(true)
+                .tcp_keepalive(KEEP_ALIVE)
+                // A redirect would carry the question, if not the key, to somebody else.
+                .redirect(redirect::Policy::none())
+        };
+        let failed = |error: reqwest::Error| SetupError::Client(error.without_url().to_string());
+        let client = build(ahead.takes()).default_headers(headers).build().map_err(failed)?;
+        let opener = build(ahead.puts_aside()).build().map_err(failed)?;
+        Ok(Self { client, opener, ahead, base, endpoint, provider })
     }
 
     async fn run(&self, request: &Request, events: &mpsc::Sender<ModelEvent>) {
-        let Rendered { path, headers, body, names } = self.provider.render(request);
+        let Rendered { path, headers, body, names, tools } = self.provider.render(request);
         let url = self.url(&path);
         let mut secrets = Vec::new();
         let mut backoff = self.endpoint.backoff;
@@ -173,7 +186,8 @@ impl Http {
             for (name, value) in &sent {
                 post = post.header(name, value);
             }
-            match self.attempt(post.body(body.bytes().clone()), names.clone(), events, first).await {
+            let body = Body::wrap(Outgoing::new(body.bytes().clone(), request.watch.clone(), tools));
+            match self.attempt(post.body(body), names.clone(), events, first).await {
                 Attempt::Over => return,
                 Attempt::Again(_, wait) if left > 0 && wait.is_none_or(|wait| wait <= Endpoint::BACKOFF_MAX) => {
                     left -= 1;
@@ -337,9 +351,29 @@ impl ChatModel for Http {
         self.provider.model()
     }
 
+    fn prepare(&self, tools: &Tools, _: &str) {
+        self.provider.prepare(tools);
+    }
+
+    async fn open_ahead(&self) -> bool {
+        if !self.ahead.wants_one() {
+            return false;
+        }
+        // It always fails: its connection is put aside before anything is written.
+        let put_aside = self.opener.get(self.base.clone()).send();
+        let _ = timeout(self.endpoint.connect_timeout, put_aside).await;
+        self.ahead.opened()
+    }
+
+    fn close_unused(&self) {
+        self.ahead.close_unused();
+    }
+
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         // Dropping the response closes its connection.
-        cancel.run_until_cancelled(self.run(&request, &events)).await;
+        if cancel.run_until_cancelled(self.run(&request, &events)).await.is_some() {
+            self.ahead.used();
+        }
     }
 }
 

@@ -169,6 +169,10 @@ impl ChatModel for Engine {
         Some(Considered { clarity, vocabulary: grammar.examples(VOCABULARY_SENTENCES_MAX) })
     }
 
+    fn prepare(&self, tools: &Tools, language: &str) {
+        Engine::prepare(self, tools, language);
+    }
+
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let (answer, stop) = match self.decide(&request) {
             Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
@@ -212,6 +216,7 @@ mod tests {
                 now: Timestamp::default(),
                 language,
                 max_tokens: None,
+                watch: crate::Watch::default(),
             })
         };
         for (text, expected) in [

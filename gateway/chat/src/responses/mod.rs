@@ -7,7 +7,7 @@ mod render;
 use std::sync::Arc;
 
 use crate::{
-    Request,
+    Request, Tools,
     declarations::Declarations,
     dialect::Parser,
     names::NameMap,
@@ -41,6 +41,12 @@ impl Provider for Responses {
 
     fn render(&self, request: &Request) -> Rendered {
         render(request, &self.options, &self.declarations)
+    }
+
+    fn prepare(&self, tools: &Tools) {
+        if self.options.tools {
+            self.declarations.prepare(tools);
+        }
     }
 
     fn parser(&self, names: NameMap) -> Box<dyn Parse> {

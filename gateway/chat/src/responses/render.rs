@@ -91,7 +91,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
         body.insert("max_output_tokens".into(), max_tokens.max(TOKENS_MIN).into());
     }
     let body = Body::object(body, declared.json.as_ref().map(|json| ("tools", json.as_bytes())));
-    Rendered { path: "/responses".into(), headers: Vec::new(), body, names }
+    Rendered { path: "/responses".into(), headers: Vec::new(), body, names, tools: declared.offered.len() }
 }
 
 fn declare(tool: Declaration) -> Value {

@@ -5,7 +5,7 @@ pub mod server;
 
 use std::sync::Arc;
 
-use chat_models::Request;
+use chat_models::{Request, Watch};
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
         now: now(),
         language: "en".into(),
         max_tokens: None,
+        watch: Watch::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chat_models::Request;
+use chat_models::{Request, Watch};
 use gateway_core::vocab::{
     ErrorCode, Message, ModelEvent, Part, Role, Timestamp, ToolCall, ToolResult, ToolSpec, Usage,
 };
@@ -193,6 +193,7 @@ pub fn any_request(messages: impl Strategy<Value = Vec<Message>>) -> impl Strate
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: Some(100),
+            watch: Watch::default(),
         },
     )
 }

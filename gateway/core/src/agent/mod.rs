@@ -127,8 +127,8 @@ impl Agent {
             for (stage, at_us) in [(Stage::LastVoice, spoken.last_voice_us), (Stage::EndDecided, spoken.decided_us)] {
                 cx.push(Output::Mark { turn, stage, at_us });
             }
-            cx.mark(turn, Stage::Final);
         }
+        cx.mark(turn, Stage::Final);
         cx.push(Output::RequestTurn { turn });
         cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
         self.active = Some(Active {
