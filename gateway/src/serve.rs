@@ -29,7 +29,8 @@ use tools::{
 
 use crate::{
     apps::{self, host::Host, installed::Installed, sound::Sounds},
-    config::Checked,
+    chooser::BySentences,
+    config::{Checked, RouterBy},
     control,
     ear::PauseJudge,
     effects::{
@@ -105,7 +106,9 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)?;
+    let sentences = engines.sentences;
+    let choosing = Choosing::new(config.router, &config.router_by, sentences.clone())?;
+    let models = ranks::set_up(&config.ranks, &choosing)?;
     let roster = Arc::new(Roster::default());
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
@@ -204,13 +207,17 @@ pub async fn start(config: Checked) -> Result<Running> {
     users.wake_all()?;
     apps.restore();
     let changes = gate.config.apply_tools_now.then(|| gate.registry.changes());
-    let tasks = vec![
+    let mut tasks = vec![
         spawn("apps", apps.run()),
         spawn("tool-changes", apply_changes(gate.clone(), changes, stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
+    tasks.extend(sentences.map(|sentences| {
+        let registry = gate.registry.clone();
+        spawn("sentences", sentences.keep_up(registry, stop.clone()))
+    }));
     Ok(Running { web, quic, public_key, gate, stop, tasks })
 }
 
@@ -281,6 +288,7 @@ struct Engines {
     silero: Arc<silero::Model>,
     judge: Option<PauseJudge>,
     voice: Arc<Voice>,
+    sentences: Option<Arc<BySentences>>,
 }
 
 impl Engines {
@@ -318,11 +326,16 @@ impl Engines {
             let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
             Ok(Some(PauseJudge { model, compute }))
         });
+        let sentences = match config.router_by {
+            RouterBy::Sentences => Some(Arc::new(BySentences::load(&config.models_dir).await?)),
+            RouterBy::Words | RouterBy::Model(_) => None,
+        };
         Ok(Self {
             asr: Arc::new(asr.await??),
             silero: vad.await??,
             judge: judge.await??,
             voice: Arc::new(voice.await??),
+            sentences,
         })
     }
 }

@@ -17,6 +17,7 @@ mod mini_apps;
 mod peer;
 mod process;
 mod providers;
+mod router;
 mod speech;
 mod tidy;
 mod tools;

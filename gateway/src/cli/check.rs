@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use audio::models::{self, Status};
 
-use crate::{config, mcp::Prepared};
+use crate::{
+    config::{self, Checked},
+    mcp::Prepared,
+};
 
 /// Check a configuration.
 #[derive(clap::Args)]
@@ -30,6 +34,7 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
+    router(&checked)?;
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
@@ -38,6 +43,21 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
     if let Ok(mcp) = mcp {
         println!("  mcp     {mcp}");
+    }
+    Ok(())
+}
+
+/// What chooses tools must be there: otherwise the gateway does not start.
+fn router(checked: &Checked) -> Result<()> {
+    let dir = &checked.models_dir;
+    // The only models that are wanted without being needed by everybody.
+    let mut wanted = checked.models_wanted().into_iter().filter(|entry| !entry.needed);
+    if let Some(entry) = wanted.find(|entry| models::status(entry, dir) == Status::Missing) {
+        bail!(
+            "`router.by` is \"sentences\", but the model {} is not in {}: run `lorgnette models fetch` with this configuration",
+            entry.id,
+            dir.display()
+        );
     }
     Ok(())
 }

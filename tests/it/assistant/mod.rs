@@ -1,6 +1,6 @@
 //! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
 
-mod provider;
+pub mod provider;
 
 use std::time::Duration;
 
