@@ -60,7 +60,7 @@ impl Choosing {
     ) -> Result<Self> {
         let model = match by {
             RouterBy::Model(Model::Remote(remote)) => Some(served(remote).context("`router.model`")?),
-            RouterBy::Model(Model::Offline) | RouterBy::Sentences | RouterBy::Words => None,
+            RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
         let chooser = model.map(Chooser::model).or(sentences.map(Chooser::Sentences));
         Ok(Self { router: Arc::new(Router::new(router)), chooser: chooser.map(Arc::new) })

@@ -327,7 +327,10 @@ impl Engines {
             Ok(Some(PauseJudge { model, compute }))
         });
         let sentences = match config.router_by {
-            RouterBy::Sentences => Some(Arc::new(BySentences::load(&config.models_dir).await?)),
+            RouterBy::Sentences { wait_ms } => {
+                let wait = Duration::from_millis(wait_ms.into());
+                Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))
+            }
             RouterBy::Words | RouterBy::Model(_) => None,
         };
         Ok(Self {

@@ -152,7 +152,7 @@ impl Runner for Nothing {
 async fn a_gateway_offers_what_was_meant() {
     let provider = Provider::start().await;
     let model = format!("kind = \"chat_completions\"\nbase_url = \"{}\"\nmodel = \"scripted\"\n", provider.url("one"));
-    let world = World::with(&format!("[model]\n{model}[router]\nby = \"sentences\"\n")).await;
+    let world = World::with(&format!("[model]\n{model}[router]\nby = \"sentences\"\nsentences_ms = 5000\n")).await;
     let file = fs::read(data().join("tools.json")).unwrap();
     let mut specs: Vec<ToolSpec> = serde_json::from_slice(&file).unwrap();
     let registry = &world.gateway().gate().registry;

@@ -38,10 +38,7 @@ fn main() {
         Ok(model) => {
             let (loaded, kib) = (began.elapsed(), resident_kib() - before_kib);
             by_sentences(&table, &index, &router, Arc::new(model));
-            println!(
-                "loading the sentence model: {loaded:?}, {kib} KiB; after the work {} KiB",
-                resident_kib() - before_kib
-            );
+            println!("loading the sentence model: {loaded:?}, {kib} KiB");
         }
         Err(error) => println!("without sentences: {error}; `cargo xtask fetch` brings it"),
     }

@@ -24,8 +24,6 @@ use crate::effects::{
     on_own_thread,
 };
 
-/// How long a request waits for it: some ten times what a sentence takes on an idle core.
-const WAIT_MS_MAX: u64 = 80;
 /// Requests that may be ranked for at once: who is behind more would be late.
 const REQUESTS_MAX: usize = 8;
 
@@ -38,16 +36,16 @@ pub(crate) struct BySentences {
 }
 
 impl BySentences {
-    /// Loads the model from the models folder.
+    /// Loads the model from the models folder; requests wait for `wait` at most.
     ///
     /// # Errors
     /// A file is missing or wrong: the text says what to do.
-    pub(crate) async fn load(models_dir: &Path) -> Result<Self> {
+    pub(crate) async fn load(models_dir: &Path, wait: Duration) -> Result<Self> {
         let folder = models_dir.to_owned();
         let load = on_own_thread(move || MiniLm::load(&folder));
         let model =
             load.await?.context("`router.by` is \"sentences\"; run `lorgnette models fetch`, or set `models_dir`")?;
-        Self::new(Arc::new(model), Duration::from_millis(WAIT_MS_MAX))
+        Self::new(Arc::new(model), wait)
     }
 
     fn new(embedder: Arc<dyn Embedder>, wait: Duration) -> Result<Self> {

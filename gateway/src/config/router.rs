@@ -10,12 +10,16 @@ use super::{
     raw::unwritten,
 };
 
+/// How long a request waits for sentence embeddings: some ten times what one takes on an idle core.
+const SENTENCES_MS: u32 = 80;
+
 /// As it is written.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Router {
     tools: Spanned<usize>,
     by: Option<Spanned<Named>>,
+    sentences_ms: Spanned<u32>,
     model: Option<Written>,
 }
 
@@ -29,7 +33,8 @@ enum Named {
 
 impl Default for Router {
     fn default() -> Self {
-        Self { tools: unwritten(tools::router::Config::default().picked_max), by: None, model: None }
+        let tools = unwritten(tools::router::Config::default().picked_max);
+        Self { tools, by: None, sentences_ms: unwritten(SENTENCES_MS), model: None }
     }
 }
 
@@ -39,7 +44,10 @@ pub enum RouterBy {
     /// The words of what was said.
     Words,
     /// Words and sentence embeddings.
-    Sentences,
+    Sentences {
+        /// How long a request waits for them.
+        wait_ms: u32,
+    },
     /// A cheap model.
     Model(Model),
 }
@@ -54,8 +62,9 @@ impl Problems<'_> {
         let data_dir = raw.data_dir.clone().unwrap_or_else(default_data_dir);
         let model = router.model.as_ref().and_then(|model| self.model(model, &data_dir));
         let model = model.filter(|model| *model != Model::Offline);
+        let wait_ms = self.between(&router.sentences_ms, "router.sentences_ms", 10..=5_000);
         let by = match (router.by.as_ref().map(|by| *by.get_ref()), model) {
-            (Some(Named::Sentences), _) => RouterBy::Sentences,
+            (Some(Named::Sentences), _) => RouterBy::Sentences { wait_ms },
             (Some(Named::Model) | None, Some(model)) => RouterBy::Model(model),
             (Some(Named::Model), None) => {
                 let span = router.by.as_ref().map_or(0..0, Spanned::span);
@@ -72,7 +81,7 @@ impl Checked {
     /// The models that this configuration needs, beside those that an operator brings.
     pub fn models_wanted(&self) -> Vec<&'static Entry> {
         let sentences = |entry: &Entry| [catalogue::MINILM, catalogue::MINILM_WORDS].contains(&entry.id);
-        let by_sentences = self.router_by == RouterBy::Sentences;
+        let by_sentences = matches!(self.router_by, RouterBy::Sentences { .. });
         CATALOGUE.iter().filter(|entry| entry.needed || (by_sentences && sentences(entry))).collect()
     }
 }
@@ -91,12 +100,13 @@ mod tests {
     #[test]
     fn who_chooses_is_named_or_follows_from_the_model() {
         assert_eq!(by(""), RouterBy::Words);
-        assert_eq!(by("by = \"sentences\""), RouterBy::Sentences);
+        assert_eq!(by("by = \"sentences\""), RouterBy::Sentences { wait_ms: 80 });
         assert!(matches!(by(MODEL), RouterBy::Model(_)));
         assert!(matches!(by(&format!("by = \"model\"\n{MODEL}")), RouterBy::Model(_)));
         // One word turns a model off again.
         assert_eq!(by(&format!("by = \"words\"\n{MODEL}")), RouterBy::Words);
-        assert_eq!(by(&format!("{MODEL}\nby = \"sentences\"")), RouterBy::Sentences);
+        let longer = by(&format!("{MODEL}\nby = \"sentences\"\nsentences_ms = 500"));
+        assert_eq!(longer, RouterBy::Sentences { wait_ms: 500 });
     }
 
     #[test]
@@ -105,6 +115,7 @@ mod tests {
             ("by = \"meaning\"", "expected one of `words`, `sentences`, `model`"),
             ("by = \"model\"", "`router.model` names no model"),
             ("tools = 0", "between 1 and 10000"),
+            ("sentences_ms = 1", "between 10 and 5000"),
         ] {
             let problems = check(&format!("[router]\n{text}\n"), "x.toml").unwrap_err();
             assert!(problems[0].line == 2 && problems[0].what.contains(words), "{problems:?}");

@@ -64,7 +64,8 @@ impl MiniLm {
         let json = fs::read(folder.join(TOKENIZER)).map_err(|error| failed(TOKENIZER, &error))?;
         let words = Words::new(&json).map_err(|reason| failed(TOKENIZER, &reason))?;
         let bytes = fs::read(folder.join(MODEL)).map_err(|error| failed(MODEL, &error))?;
-        let model = ModelOptions::with_all_ops().load(bytes).map_err(|error| failed(MODEL, &error))?;
+        let model =
+            ModelOptions::with_all_ops().prepack_weights(true).load(bytes).map_err(|error| failed(MODEL, &error))?;
         let node = |name| model.node_id(name).map_err(|error| failed(MODEL, &error));
         let inputs = [node("input_ids")?, node("attention_mask")?, node("token_type_ids")?];
         let output = node("last_hidden_state")?;
