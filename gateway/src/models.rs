@@ -22,8 +22,8 @@ use serde_json::{Map, Value};
 use tools::router::Router;
 
 use crate::{
-    chooser::Chooser,
-    config::{Flavour, Model, ModelKey, ModelKind, OAuth, Remote},
+    chooser::{BySentences, Chooser},
+    config::{Flavour, Model, ModelKey, ModelKind, OAuth, Remote, RouterBy},
     routed::Routed,
 };
 
@@ -49,16 +49,21 @@ pub(crate) struct Choosing {
 }
 
 impl Choosing {
-    /// As the configuration says.
+    /// As the configuration says; with `sentences`, those choose.
     ///
     /// # Errors
     /// The key of the model that chooses cannot be read, or its address is wrong.
-    pub(crate) fn new(router: tools::router::Config, model: Option<&Model>) -> Result<Self> {
-        let model = match model {
-            Some(Model::Remote(remote)) => Some(served(remote).context("`router.model`")?),
-            Some(Model::Offline) | None => None,
+    pub(crate) fn new(
+        router: tools::router::Config,
+        by: &RouterBy,
+        sentences: Option<Arc<BySentences>>,
+    ) -> Result<Self> {
+        let model = match by {
+            RouterBy::Model(Model::Remote(remote)) => Some(served(remote).context("`router.model`")?),
+            RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
-        Ok(Self { router: Arc::new(Router::new(router)), chooser: model.map(|model| Arc::new(Chooser::new(model))) })
+        let chooser = model.map(Chooser::model).or(sentences.map(Chooser::Sentences));
+        Ok(Self { router: Arc::new(Router::new(router)), chooser: chooser.map(Arc::new) })
     }
 }
 
@@ -256,7 +261,7 @@ mod tests {
     }
 
     fn choosing() -> Choosing {
-        Choosing::new(tools::router::Config::default(), None).unwrap()
+        Choosing::new(tools::router::Config::default(), &RouterBy::Words, None).unwrap()
     }
 
     #[test]

@@ -28,7 +28,8 @@ use tools::{
 
 use crate::{
     apps::{self, host::Host, installed::Installed, sound::Sounds},
-    config::Checked,
+    chooser::BySentences,
+    config::{Checked, RouterBy},
     control,
     ear::PauseJudge,
     effects::{
@@ -89,8 +90,8 @@ pub struct Running {
 ///
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
-pub(crate) fn models(config: &Checked) -> Result<ranks::Ranks> {
-    ranks::set_up(&config.ranks, &Choosing::new(config.router, config.router_model.as_ref())?)
+pub(crate) fn models(config: &Checked, sentences: Option<Arc<BySentences>>) -> Result<ranks::Ranks> {
+    ranks::set_up(&config.ranks, &Choosing::new(config.router, &config.router_by, sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.
@@ -120,7 +121,8 @@ pub async fn start(config: Checked) -> Result<Running> {
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
     let engines = Engines::load(&config).await?;
-    let models = models(&config)?;
+    let sentences = engines.sentences;
+    let models = models(&config, sentences.clone())?;
     let roster = Arc::new(Roster::default());
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
@@ -220,13 +222,17 @@ pub async fn start(config: Checked) -> Result<Running> {
     });
     users.wake_all()?;
     apps.restore();
-    let tasks = vec![
+    let mut tasks = vec![
         spawn("apps", apps.run()),
         spawn("tool-changes", tools_changed(gate.clone(), stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),
     ];
+    tasks.extend(sentences.map(|sentences| {
+        let registry = gate.registry.clone();
+        spawn("sentences", sentences.keep_up(registry, stop.clone()))
+    }));
     Ok(Running { web, quic, public_key, gate, stop, tasks })
 }
 
@@ -293,6 +299,7 @@ struct Engines {
     silero: Arc<silero::Model>,
     judge: Option<PauseJudge>,
     voice: Arc<Voice>,
+    sentences: Option<Arc<BySentences>>,
 }
 
 impl Engines {
@@ -330,11 +337,19 @@ impl Engines {
             let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
             Ok(Some(PauseJudge { model, compute }))
         });
+        let sentences = match config.router_by {
+            RouterBy::Sentences { wait_ms } => {
+                let wait = Duration::from_millis(wait_ms.into());
+                Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))
+            }
+            RouterBy::Words | RouterBy::Model(_) => None,
+        };
         Ok(Self {
             asr: Arc::new(asr.await??),
             silero: vad.await??,
             judge: judge.await??,
             voice: Arc::new(voice.await??),
+            sentences,
         })
     }
 }

@@ -18,6 +18,7 @@ mod mini_apps;
 mod peer;
 mod process;
 mod providers;
+mod router;
 mod speech;
 mod tidy;
 mod tools;

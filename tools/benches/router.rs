@@ -7,13 +7,17 @@
 #[path = "../tests/router/table.rs"]
 mod table;
 
-use std::{hint::black_box, sync::Arc, time::Instant};
+use std::{hint::black_box, path::Path, sync::Arc, time::Instant};
 
 use gateway_core::vocab::ToolSpec;
 use table::{Half, Table, declared};
 use tools::{
     registry::Specs,
-    router::{Config, Index, Router, Said},
+    router::{
+        Choice, Config, Index, Router, Said,
+        minilm::MiniLm,
+        sentences::{Sentences, fused},
+    },
 };
 
 /// Choices that are timed.
@@ -21,17 +25,35 @@ const ROUNDS: usize = 200;
 
 fn main() {
     let table = Table::load();
-    let index = Index::new(&table.tools);
     let config = Config::default();
     println!("{} utterances over {} tools; {config:?}", table.rows.len(), table.tools.len());
     let all: usize = table.tools.iter().map(|tool| declared(tool).len()).sum();
     println!("all tools: {all} bytes of JSON");
-    println!("| half | rows | recall@1 | recall@5 | needed tools offered | tools offered | bytes | all offered |");
+    println!("| half | by | rows | recall@1 | recall@5 | needed tools offered | tools offered | bytes | all offered |");
+    let (index, router) = (Index::new(&table.tools), Router::new(config));
+    judge(&table, "words", |said| index.rank(said), |said| router.choose(&table.tools, said, 128));
+    let dir = std::env::var_os("LORGNETTE_MODELS").unwrap_or_default();
+    let (before_kib, began) = (resident_kib(), Instant::now());
+    match MiniLm::load(Path::new(&dir)) {
+        Ok(model) => {
+            let (loaded, kib) = (began.elapsed(), resident_kib() - before_kib);
+            by_sentences(&table, &index, &router, Arc::new(model));
+            println!("loading the sentence model: {loaded:?}, {kib} KiB");
+        }
+        Err(error) => println!("without sentences: {error}; `cargo xtask fetch` brings it"),
+    }
+    for count in [200, 1_000, 10_000] {
+        time(&table, count);
+    }
+}
+
+/// A line of the table for each half.
+fn judge(table: &Table, by: &str, rank: impl Fn(&str) -> Vec<(usize, f32)>, mut choose: impl FnMut(&Said) -> Choice) {
     for half in [Half::Development, Half::HeldOut] {
-        let recall = |count| table.recall(half, count, |said| index.rank(said).into_iter().map(|(at, _)| at).collect());
-        let offered = table.offered(half, &Router::new(config));
+        let recall = |count| table.recall(half, count, |said| rank(said).into_iter().map(|(at, _)| at).collect());
+        let offered = table.offered(half, &mut choose);
         println!(
-            "| {half:?} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} % | {:.1} % |",
+            "| {half:?} | {by} | {} | {:.3} | {:.3} | {:.3} | {:.1} | {:.1} % | {:.1} % |",
             table.half(half).count(),
             recall(1),
             recall(5),
@@ -41,9 +63,44 @@ fn main() {
             100.0 * offered.doubt,
         );
     }
-    for count in [200, 1_000, 10_000] {
-        time(&table, count);
+}
+
+fn by_sentences(table: &Table, index: &Index, router: &Router, model: Arc<MiniLm>) {
+    let sentences = Sentences::new(model);
+    let began = Instant::now();
+    for sentence in sentences.settle(&table.tools) {
+        sentences.learn(&sentence).expect("a sentence");
     }
+    let learnt = began.elapsed();
+    let tools = &table.tools;
+    let near = |said: &str| sentences.rank(tools, said).expect("a ranking").expect("all are learnt");
+    let alone = |said: &Said| {
+        let ranked = near(&said.now);
+        let sure = ranked.first().is_some_and(|(_, cosine)| *cosine >= Config::default().cosine_min);
+        router.assemble(tools, said, &ranked, sure, 128)
+    };
+    judge(table, "sentences alone", near, alone);
+    let both = |said: &str| fused(tools.len(), [&index.rank(said), &near(said)]);
+    judge(table, "both", both, |said| router.choose_with(tools, said, &near(&said.now), 128));
+    let mut times: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let began = Instant::now();
+            black_box(near(&row.said));
+            began.elapsed()
+        })
+        .collect();
+    times.sort();
+    let (median, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+    println!("learning {} tools: {learnt:?}; a ranking: median {median:?}, slowest {slowest:?}", tools.len());
+}
+
+/// What the process has in memory.
+fn resident_kib() -> i64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
 /// A catalogue of so many tools: the table's own, again and again under other names.

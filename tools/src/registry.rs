@@ -380,6 +380,11 @@ impl Registry {
         snapshot
     }
 
+    /// What all tools declare, whoever may call them; more than one may have a name.
+    pub fn specs(&self) -> Specs {
+        self.catalogue().sets.values().flatten().map(|tool| Arc::clone(&tool.spec)).collect()
+    }
+
     /// The current revision; it only grows.
     pub fn revision(&self) -> u64 {
         self.catalogue().revision

@@ -8,18 +8,28 @@ use crate::process::{self, Failure};
 use crate::speech;
 use crate::steps::step;
 
+/// Models that no default needs, but tests and measurements do.
+const FOR_TESTS: [&str; 2] = ["all-minilm-l6-v2", "all-minilm-l6-v2-words"];
+
 /// Fetches everything; instant when it is all there.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
     step("build lorgnette", || cargo::build_programs(places, &["lorgnette"], &[]))?;
     models(places)?;
+    models_for_tests(places)?;
     step("fetch test speech", || speech::fetch(places))
 }
 
 /// The models alone; `lorgnette` has to be built already.
 pub(crate) fn models(places: &Places) -> Result<(), Failure> {
-    step("fetch models", || {
-        process::run(
-            Command::new(places.built("lorgnette")).args(["models", "fetch"]).env("LORGNETTE_MODELS", &places.models),
-        )
-    })
+    step("fetch models", || fetch(places, &[]))
+}
+
+/// The others; `lorgnette` has to be built already.
+pub(crate) fn models_for_tests(places: &Places) -> Result<(), Failure> {
+    step("fetch models for tests", || fetch(places, &FOR_TESTS))
+}
+
+fn fetch(places: &Places, ids: &[&str]) -> Result<(), Failure> {
+    let mut command = Command::new(places.built("lorgnette"));
+    process::run(command.args(["models", "fetch"]).args(ids).env("LORGNETTE_MODELS", &places.models))
 }

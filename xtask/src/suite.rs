@@ -27,6 +27,7 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     // Programs and tests in one go have one feature set; tests start the programs by their path.
     step("build", || process::run(&mut cargo(places, &["build", "--workspace", "--bins", "--tests", "--locked"])))?;
     fetch::models(places)?;
+    fetch::models_for_tests(places)?;
     step("fetch test speech", || speech::fetch(places))?;
     if filters.is_empty() {
         step("examples in the documentation", || {

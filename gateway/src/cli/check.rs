@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use audio::models::{self as weights, Status};
 
 use crate::{
-    config::{self, Checked},
+    config::{self, Checked, RouterBy},
     mcp::Prepared,
     models,
 };
@@ -35,7 +35,11 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
-    let all = checked.ranks.models.iter().chain(&checked.router_model);
+    let choosing = match &checked.router_by {
+        RouterBy::Model(model) => Some(model),
+        RouterBy::Words | RouterBy::Sentences { .. } => None,
+    };
+    let all = checked.ranks.models.iter().chain(choosing);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
     if !keys.is_empty() {
@@ -44,7 +48,7 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("{} model(s) have no key that can be used", keys.len());
     }
-    crate::serve::models(&checked)?;
+    crate::serve::models(&checked, None)?;
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
@@ -60,9 +64,11 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
 
 /// What the gateway would not start without.
 fn missing(checked: &Checked) -> String {
-    let needed = weights::list(&checked.models_dir).into_iter().filter(|(entry, _)| entry.needed);
-    let missing: Vec<&str> =
-        needed.filter(|(_, status)| *status == Status::Missing).map(|(entry, _)| entry.id).collect();
+    let wanted = checked.models_wanted().into_iter();
+    let missing: Vec<&str> = wanted
+        .filter(|entry| weights::status(entry, &checked.models_dir) == Status::Missing)
+        .map(|entry| entry.id)
+        .collect();
     if missing.is_empty() {
         return String::new();
     }

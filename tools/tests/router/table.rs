@@ -6,7 +6,7 @@ use gateway_core::vocab::ToolSpec;
 use sha2::{Digest as _, Sha256};
 use tools::{
     registry::Specs,
-    router::{Reason, Router, Said},
+    router::{Choice, Reason, Said},
 };
 
 /// Which half of the table.
@@ -88,14 +88,14 @@ impl Table {
         f64::from(found as u32) / f64::from(needed as u32)
     }
 
-    /// What requests look like with this router.
-    pub fn offered(&self, half: Half, router: &Router) -> Offered {
+    /// What requests look like when tools are chosen like this.
+    pub fn offered(&self, half: Half, mut choose: impl FnMut(&Said) -> Choice) -> Offered {
         let bytes = |tools: &[Arc<ToolSpec>]| -> usize { tools.iter().map(|tool| declared(tool).len()).sum() };
         let all = bytes(&self.tools);
         let (mut rows, mut found, mut needed, mut tools, mut told, mut doubt) = (0, 0, 0, 0, 0, 0);
         for row in self.half(half) {
             let said = Said { now: row.said.clone(), ..Said::default() };
-            let choice = router.choose(&self.tools, &said, 128);
+            let choice = choose(&said);
             rows += 1;
             needed += row.expected.len();
             let offered = |name: &&String| choice.tools.iter().any(|tool| tool.name == **name);

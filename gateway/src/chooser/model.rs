@@ -32,21 +32,20 @@ const INSTRUCTIONS: &str = "You choose tools for an assistant. Given the tools a
     include the tool.";
 
 /// A model that chooses.
-pub(crate) struct Chooser {
+pub(crate) struct ByModel {
     model: Arc<dyn ChatModel>,
     wait: Duration,
 }
 
-impl Chooser {
+impl ByModel {
     /// This model, with the deadline.
-    pub(crate) fn new(model: Arc<dyn ChatModel>) -> Self {
+    pub(super) fn new(model: Arc<dyn ChatModel>) -> Self {
         Self { model, wait: Duration::from_millis(WAIT_MS_MAX) }
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
-        let routed = tools.iter().filter(|tool| !tool.flags.always).count();
-        if routed <= router.picked_max() {
+    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+        if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
         // In the order of their relevance: what is beyond the catalogue is what fits least.
@@ -174,7 +173,7 @@ mod tests {
 
     async fn chosen(fake: Fake) -> (Reason, Vec<String>) {
         let wait = if matches!(fake, Fake::Hangs) { Duration::ZERO } else { Duration::from_secs(60) };
-        let chooser = Chooser { model: Arc::new(fake), wait };
+        let chooser = ByModel { model: Arc::new(fake), wait };
         let said = Said { now: "Go".into(), ..Said::default() };
         let choice = chooser.choose(&Router::default(), &tools(), &said, 20).await;
         (choice.reason, choice.tools.iter().map(|tool| tool.name.clone()).collect())

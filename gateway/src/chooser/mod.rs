@@ -1,0 +1,38 @@
+//! Who chooses tools for a request where words alone do not.
+
+mod model;
+mod sentences;
+
+use std::sync::Arc;
+
+use chat_models::ChatModel;
+use tools::{
+    registry::Specs,
+    router::{Choice, Router, Said},
+};
+
+use self::model::ByModel;
+pub(crate) use self::sentences::BySentences;
+
+/// One of them. When it fails, the router's words choose, or all tools are offered.
+pub(crate) enum Chooser {
+    /// A cheap model.
+    Model(ByModel),
+    /// Sentence embeddings.
+    Sentences(Arc<BySentences>),
+}
+
+impl Chooser {
+    /// This model chooses.
+    pub(crate) fn model(model: Arc<dyn ChatModel>) -> Self {
+        Self::Model(ByModel::new(model))
+    }
+
+    /// The tools to offer, at most `tools_max`.
+    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+        match self {
+            Self::Model(model) => model.choose(router, tools, said, tools_max).await,
+            Self::Sentences(sentences) => sentences.choose(router, tools, said, tools_max).await,
+        }
+    }
+}
