@@ -64,7 +64,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     entry.what,
                     if entry.needed { "" } else { " (optional)" },
                     entry.licence,
-                    entry.package.requirement(),
+                    entry.requirements(),
                 );
             }
         }
