@@ -8,7 +8,8 @@ use std::thread;
 
 use audio::asr::wer::{Wer, wer};
 use audio::asr::{
-    Config, Context, Engine, Error, Heard, Job, Options, Priority, Scheduler, SchedulerConfig, normalise,
+    Config, Context, Engine, Error, Heard, Job, Options, Pair, Priority, Scheduler, SchedulerConfig, Transcribe as _,
+    normalise,
 };
 use audio::models::{self, catalogue};
 
@@ -92,6 +93,24 @@ fn commands_are_understood() {
             assert!(heard.decode_us > 0 && heard.confidence() > 0.5 && heard.no_speech_probability < 0.5, "{heard:?}");
         }
     }
+}
+
+#[test]
+fn larger_weights_are_used_where_there_are_any() {
+    let samples = goforward();
+    let larger = Options { larger: true, ..Options::default() };
+    // The same weights stand for larger ones: which of the two decodes is seen by the state that one keeps.
+    for weights in [None, Some(engine())] {
+        let mut pair = Pair::new(engine(), weights).unwrap();
+        for options in [Options::default(), larger.clone(), larger.clone()] {
+            let heard = pair.transcribe(&samples, &options).unwrap();
+            assert_eq!(normalise::for_commands(&heard.text), "go forward 10 meters");
+        }
+        assert_eq!(pair.has_larger(), weights.is_some());
+    }
+    let mut pair = Pair::new(engine(), Some(engine())).unwrap();
+    pair.transcribe(&samples, &Options::default()).unwrap();
+    assert!(!pair.has_larger(), "nothing is made before it is needed");
 }
 
 #[test]

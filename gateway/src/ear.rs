@@ -1,12 +1,14 @@
 //! From microphone packets to voice facts, and from utterances to recognition jobs.
 
+mod decodes;
+
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
 
 use audio::{
-    asr::{Context, Job, Options, Priority, Scheduler, Ticket},
+    asr::Scheduler,
     codec::Codec,
     end_of_turn, jitter,
     listener::{self, Fact, Listener},
@@ -17,14 +19,12 @@ use gateway_core::vocab::{TranscriptKind, VoiceFact};
 use crate::{
     clock,
     effects::compute::{Compute, Urgency},
-    mail::{Address, Mail, Scored, Transcribed},
+    mail::{Address, Mail, Scored},
 };
+use decodes::Decodes;
 
 /// How far the estimate of the device's clock may drift in a second: crystals are ten times better.
 const DRIFT_US_PER_S: u64 = 500;
-
-/// How long the sound of a closed utterance is kept: as long as its text is waited for, and a little.
-const KEPT_US: u64 = 12_000_000;
 
 /// Judges pauses beside the device's task.
 #[derive(Clone)]
@@ -67,24 +67,15 @@ impl Pauses {
 /// One device's ear.
 pub struct Ear {
     listener: Listener,
-    organs: Organs,
+    judge: Option<PauseJudge>,
+    decodes: Decodes,
     address: Address,
     pauses: Pauses,
     end_score: Option<f32>,
     facts: Vec<Fact>,
-    tickets: Vec<(u32, u16, Ticket)>,
-    kept: Option<Kept>,
-    vocabulary: Arc<[String]>,
     offset: Option<ClockOffset>,
     transit_us: u64,
     busy_us: u64,
-}
-
-/// The sound of the utterance that was closed last: it may have to be decoded once more.
-struct Kept {
-    utterance: u32,
-    pcm: Arc<[i16]>,
-    until_us: u64,
 }
 
 /// The device's clock as seen from here: gateway time minus capture time of the packet that
@@ -111,15 +102,13 @@ impl Ear {
         let jitter = if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         Ok(Self {
-            listener: Listener::new(config, organs.silero.clone())?,
-            organs,
+            listener: Listener::new(config, organs.silero)?,
+            judge: organs.judge,
+            decodes: Decodes::new(organs.scheduler, organs.wake_phrases, address.clone()),
             address,
             pauses: Pauses::default(),
             end_score: None,
             facts: Vec::new(),
-            tickets: Vec::new(),
-            kept: None,
-            vocabulary: Arc::new([]),
             offset: None,
             transit_us: 0,
             busy_us: 0,
@@ -167,14 +156,13 @@ impl Ear {
 
     /// Lets time pass.
     pub fn tick(&mut self, now_us: u64) {
-        self.kept.take_if(|kept| kept.until_us <= now_us);
+        self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
     }
 
     /// When `tick` is due.
     pub fn next_wake_us(&self) -> Option<u64> {
-        let kept = self.kept.as_ref().map(|kept| kept.until_us);
-        self.listener.next_wake_us().into_iter().chain(kept).min()
+        self.listener.next_wake_us().into_iter().chain(self.decodes.next_wake_us()).min()
     }
 
     /// The next fact, in the core's words.
@@ -197,7 +185,7 @@ impl Ear {
     /// Asks how likely it is that the speaker is done.
     fn judge_pause(&mut self, utterance: u32) {
         let pause = self.pauses.begin();
-        let (Some(judge), Some(pcm)) = (&self.organs.judge, self.listener.utterance_pcm(utterance)) else {
+        let (Some(judge), Some(pcm)) = (&self.judge, self.listener.utterance_pcm(utterance)) else {
             return;
         };
         // More is not heard by the model.
@@ -243,83 +231,30 @@ impl Ear {
     /// Switches the microphone.
     pub fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
-        self.kept = None;
+        self.decodes.forget();
     }
 
     /// What a second hearing listens for.
     pub fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
-        self.vocabulary = vocabulary;
+        self.decodes.note_vocabulary(vocabulary);
     }
 
     /// The next voice opens a new utterance.
     pub fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
-            self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
+            self.decodes.keep(utterance, pcm, now_us);
         }
         self.listener.close_utterance(utterance);
     }
 
-    /// The sound of an utterance: of the open one as far as it goes, or of the one that was closed last.
-    fn sound_of(&self, utterance: u32) -> Option<Arc<[i16]>> {
-        let open = self.listener.utterance_pcm(utterance).map(Arc::from);
-        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
-        open.or_else(kept)
-    }
-
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
     pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind) -> bool {
-        let Some(pcm) = self.sound_of(utterance) else {
-            return false;
-        };
-        let mail = self.address.clone();
-        let mut options = Options { wake_phrases: self.organs.wake_phrases.clone(), ..Options::default() };
-        match kind {
-            TranscriptKind::Again => options.vocabulary = self.vocabulary.clone(),
-            TranscriptKind::Hasty => {
-                options.hasty = true;
-                options.context = Context::Tight;
-            }
-            TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
-        }
-        let job = Job {
-            pcm,
-            options,
-            priority: match kind {
-                TranscriptKind::Partial => Priority::Partial,
-                // A second hearing betters a text that is there: others go first.
-                TranscriptKind::Speculative | TranscriptKind::Again => Priority::Speculative,
-                TranscriptKind::Final | TranscriptKind::Hasty => Priority::Final,
-            },
-            reply: Box::new(move |report| {
-                let transcribed = Transcribed { utterance, revision, kind, report };
-                if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
-                    tracing::debug!(utterance, "nobody waits for this transcript any more");
-                }
-            }),
-        };
-        match self.organs.scheduler.submit(job) {
-            Ok(ticket) => {
-                self.tickets.retain(|(known, _, _)| *known == utterance);
-                self.tickets.push((utterance, revision, ticket));
-                true
-            }
-            Err(busy) => {
-                tracing::debug!(utterance, %busy, "recognition did not take the job");
-                false
-            }
-        }
+        self.decodes.ask(utterance, revision, kind, self.listener.utterance_pcm(utterance))
     }
 
     /// Cancels decodes of the utterance older than `revision`.
     pub fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
-        let scheduler = &self.organs.scheduler;
-        self.tickets.retain(|(of, number, ticket)| {
-            let stale = *of == utterance && *number < revision;
-            if stale {
-                scheduler.cancel(ticket);
-            }
-            !stale
-        });
+        self.decodes.cancel(utterance, revision);
     }
 
     /// Counts for the metrics.
@@ -332,9 +267,6 @@ impl Drop for Ear {
     fn drop(&mut self) {
         // What is still to be judged is not wanted any more.
         self.pauses.begin();
-        for (_, _, ticket) in &self.tickets {
-            self.organs.scheduler.cancel(ticket);
-        }
     }
 }
 

@@ -307,11 +307,15 @@ impl Engines {
     async fn load(config: &Checked) -> Result<Self> {
         let missing = "run `lorgnette models fetch`, or set `models_dir`";
         let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
+        let (language, second) = (config.asr_language.clone(), config.asr_second_model.clone());
         let asr = on_own_thread(move || -> Result<Scheduler> {
-            let engine = asr::Engine::load(&whisper, asr::Config::default())
-                .with_context(|| format!("loading {}; {missing}", whisper.display()))?;
+            let load = |path: &Path| {
+                let config = asr::Config { language: language.clone(), ..asr::Config::default() };
+                asr::Engine::load(path, config).with_context(|| format!("loading {}; {missing}", path.display()))
+            };
+            let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
             let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
-            Ok(Scheduler::start(&engine, pool)?)
+            Ok(Scheduler::start_with(pool, move || asr::Pair::new(&usual, larger.as_ref()))?)
         });
         let path = config.models_dir.join(silero::FILE_NAME);
         let vad = on_own_thread(move || {

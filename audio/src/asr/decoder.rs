@@ -66,6 +66,8 @@ pub struct Options {
     pub context: Context,
     /// One pass and no more: where its text loops there is an error instead of a second, costly try.
     pub hasty: bool,
+    /// With the larger weights of a [`Pair`](super::Pair), where it has any.
+    pub larger: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }

@@ -10,6 +10,7 @@ mod decoder;
 mod engine;
 mod filter;
 pub mod normalise;
+mod pair;
 mod prompt;
 mod scheduler;
 pub mod wer;
@@ -17,6 +18,7 @@ pub mod wer;
 pub use context::Context;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine};
+pub use pair::Pair;
 pub use prompt::{prompt_for, prompt_with};
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};
 

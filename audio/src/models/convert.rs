@@ -11,10 +11,12 @@ use super::ctranslate2::{Kind, Model, Variable};
 use super::ggml::{HEAD_WIDTH, Hyperparameters, MAGIC};
 use super::{Error, Result, mel};
 
-/// Tokens of the English vocabulary that have text; the last is the end of text.
+/// Tokens that have text. In English models the last is the end of text; in multilingual ones it comes behind them.
 const WORDS: usize = 50_257;
 /// English-only Whisper models have this many tokens with the special ones.
 const VOCABULARY_ENGLISH: usize = 51_864;
+/// Multilingual ones, before Cantonese.
+const VOCABULARY_MULTILINGUAL: usize = 51_865;
 /// No Whisper has more layers.
 const LAYERS_MAX: usize = 32;
 
@@ -22,14 +24,14 @@ const LAYERS_MAX: usize = 32;
 /// `vocabulary.txt`, whole) to `out`.
 ///
 /// # Errors
-/// [`Error::Format`] when the input is no English Whisper model in f16, [`Error::Io`] when `out` fails.
+/// [`Error::Format`] when the input is no Whisper model in f16, [`Error::Io`] when `out` fails.
 pub fn ggml_from_ctranslate2(model: &[u8], vocabulary: &[u8], out: &mut impl Write) -> Result<()> {
     let model = Model::parse(model)?;
     if model.spec != "WhisperSpec" {
         return Err(unsupported(format!("it holds a {}, not a Whisper model", model.spec)));
     }
-    let words = words(vocabulary)?;
     let shape = shape(&model)?;
+    let words = words(vocabulary, shape.is_multilingual())?;
     let mut writer = Writer { out, state: shape.text_state as usize };
     writer.header(&shape, &words).map_err(write_failed)?;
     for (side, layers) in [("encoder", shape.audio_layers), ("decoder", shape.text_layers)] {
@@ -64,10 +66,11 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
             return Err(unsupported(format!("encoder/conv1/weight has the shape {other:?}")));
         }
     };
-    if vocabulary != VOCABULARY_ENGLISH || mels != mel::MELS || audio_state != text_state {
+    let known = [VOCABULARY_ENGLISH, VOCABULARY_MULTILINGUAL].contains(&vocabulary);
+    if !known || mels != mel::MELS || audio_state != text_state {
         return Err(unsupported(format!(
-            "only English models with {VOCABULARY_ENGLISH} tokens and {} mels are converted, this one has \
-             {vocabulary} and {mels}",
+            "only models with {VOCABULARY_ENGLISH} or {VOCABULARY_MULTILINGUAL} tokens and {} mels are converted, this \
+             one has {vocabulary} and {mels}",
             mel::MELS
         )));
     }
@@ -91,18 +94,21 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
 }
 
 /// The raw bytes of each token, from GPT-2's printable alphabet.
-fn words(vocabulary: &[u8]) -> Result<Vec<Vec<u8>>> {
+fn words(vocabulary: &[u8], multilingual: bool) -> Result<Vec<Vec<u8>>> {
     let bad = |problem: String| Error::format("vocabulary.txt", problem);
     let text = std::str::from_utf8(vocabulary).map_err(|error| bad(error.to_string()))?;
+    let own = if multilingual { WORDS } else { WORDS - 1 };
     let mut words = Vec::with_capacity(WORDS);
-    for (index, line) in text.split('\n').take(WORDS - 1).enumerate() {
+    for (index, line) in text.split('\n').take(own).enumerate() {
         let word = line.chars().map(byte_of).collect::<Option<Vec<u8>>>();
         words.push(word.ok_or_else(|| bad(format!("line {}: not in GPT-2's byte alphabet", index + 1)))?);
     }
-    if words.len() != WORDS - 1 {
-        return Err(bad(format!("{} lines, at least {} are needed", words.len(), WORDS - 1)));
+    if words.len() != own {
+        return Err(bad(format!("{} lines, at least {own} are needed", words.len())));
     }
-    words.push(b"<|endoftext|>".to_vec());
+    if !multilingual {
+        words.push(b"<|endoftext|>".to_vec());
+    }
     Ok(words)
 }
 
@@ -303,8 +309,8 @@ mod tests {
 
     #[test]
     fn a_short_or_foreign_vocabulary_is_an_error() {
-        assert!(words(b"a\nb\n").unwrap_err().to_string().contains("lines"));
-        assert!(words("a\nb c\n".as_bytes()).unwrap_err().to_string().contains("line 2"));
-        assert!(words(&[0xff]).is_err());
+        assert!(words(b"a\nb\n", false).unwrap_err().to_string().contains("lines"));
+        assert!(words("a\nb c\n".as_bytes(), false).unwrap_err().to_string().contains("line 2"));
+        assert!(words(&[0xff], true).is_err());
     }
 }

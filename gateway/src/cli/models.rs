@@ -66,7 +66,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     entry.what,
                     if is_wanted(entry) { "" } else { " (optional)" },
                     entry.licence,
-                    entry.package.requirement(),
+                    entry.requirements(),
                 );
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use audio::{
     asr::{Config, Context, Engine, Options},
     frame::RATE_HZ,
@@ -25,12 +25,23 @@ pub(super) struct Arguments {
     /// Do not prepare recognition for the wake phrases.
     #[arg(long)]
     plain: bool,
+    /// Use the larger weights of the second hearing.
+    #[arg(long)]
+    larger: bool,
 }
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     let pcm = wav::read(&arguments.file, RATE_HZ)?;
-    let engine = Engine::load(&config.asr_model, Config::default())
-        .with_context(|| format!("loading {}; run `lorgnette models fetch`", config.asr_model.display()))?;
+    let model = match &config.asr_second_model {
+        Some(larger) if arguments.larger => larger,
+        None if arguments.larger => {
+            bail!("there are no larger weights; `lorgnette models fetch whisper-base` brings them")
+        }
+        _ => &config.asr_model,
+    };
+    let language = config.asr_language.clone();
+    let engine = Engine::load(model, Config { language, ..Config::default() })
+        .with_context(|| format!("loading {}; run `lorgnette models fetch`", model.display()))?;
     let mut decoder = engine.decoder()?;
     let mut options = Options::default();
     if arguments.full {

@@ -68,8 +68,12 @@ pub struct Checked {
     pub asr_workers: usize,
     /// Whether pauses are judged by sound too.
     pub end_of_turn: bool,
+    /// What is spoken, as Whisper names it.
+    pub asr_language: String,
     /// Whisper's file.
     pub asr_model: PathBuf,
+    /// The file of larger weights for a second hearing, where there is one.
+    pub asr_second_model: Option<PathBuf>,
     /// Speed of the voice.
     pub speed: f32,
     /// Limits on connections.
@@ -87,6 +91,9 @@ pub struct Checked {
     /// Folder of the file, where it has one: relative paths in it start there.
     pub folder: Option<PathBuf>,
 }
+
+/// Larger weights are used for a second hearing where they were fetched.
+const SECOND_MODEL: &str = "whisper-base.bin";
 
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
 const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
@@ -251,10 +258,15 @@ impl Problems<'_> {
         let store_size_max_mib = self.between(&raw.store.size_max_mib, "store.size_max_mib", 4..=65_536);
         let apps_url = self.apps_url(&raw.apps.url);
         let apps_location = self.apps_location(raw.apps.location.as_ref());
+        let fetched = models_dir.join(SECOND_MODEL);
+        let second_model = raw.hearing.second_model.or_else(|| fetched.exists().then_some(fetched));
         Some(Checked {
             name: raw.name.into_inner(),
             data_dir,
+            asr_language: raw.hearing.language,
             asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
+            // An empty path switches it off.
+            asr_second_model: second_model.filter(|path| !path.as_os_str().is_empty()),
             models_dir,
             web: web?,
             quic: quic?,

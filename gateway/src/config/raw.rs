@@ -69,7 +69,9 @@ pub(super) struct Hearing {
     pub(super) silence_incomplete_ms: Spanned<u32>,
     pub(super) end_of_turn: bool,
     pub(super) workers: Spanned<usize>,
+    pub(super) language: String,
     pub(super) model: Option<PathBuf>,
+    pub(super) second_model: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,7 +184,9 @@ impl Default for Hearing {
             silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
             end_of_turn: false,
             workers: unwritten(0),
+            language: "en".to_owned(),
             model: None,
+            second_model: None,
         }
     }
 }

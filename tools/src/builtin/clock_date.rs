@@ -35,7 +35,7 @@ impl Tool for ClockDate {
                 "(tell me|do you know) what (day|date) it is [today]",
                 "what day of the (week|month) is it [today]",
                 "what day of the (week|month) is today",
-                "(what|which) (day|date) do we have [today]",
+                "(what|which) (day|date) [of the week] do we have [today]",
                 "what is the (day of the week|weekday) [today]",
                 "is (it|today) [a] (monday|tuesday|wednesday|thursday|friday|saturday|sunday) [today]",
                 "today's date",

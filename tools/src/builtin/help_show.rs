@@ -41,7 +41,7 @@ impl Tool for HelpShow {
                 "(show|open|give me|show me) [the|some] (help|commands|help page|options)",
                 "what (can|could) (you do|i say|i ask|i ask you|i ask for|i do|i say to you) [for me|here]",
                 "what (are you able to|do you know how to) do",
-                "tell me what (you can do|i can say|i can ask|i can ask you)",
+                "(tell|show) me what (you can do|i can say|i can ask|i can ask you)",
                 "(what|which) (commands|things) (are there|do you (know|understand|support|have)|can i (use|say))",
                 "what do you (understand|know|offer)",
                 "how (do|can) i use (this|you|it|these|these glasses|the glasses)",

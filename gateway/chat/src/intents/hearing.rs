@@ -57,6 +57,9 @@ pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
     if letters < LETTERS_MIN || others < LETTERS_MIN || letters.abs_diff(others) > 3 || !word.is_ascii() {
         return None;
     }
+    if ["s", "d", "ed", "ing"].iter().any(|ending| heard.strip_suffix(ending) == Some(word)) {
+        return Some(INFLECTED);
+    }
     if letters.min(others) >= STEM_MIN
         && letters.abs_diff(others) <= 2
         && (word.starts_with(heard) || heard.starts_with(word))
@@ -122,6 +125,9 @@ mod tests {
             ("write", "right", Some(HOMOPHONE)),
             ("for", "4", Some(HOMOPHONE)),
             ("remind", "reminds", Some(INFLECTED)),
+            ("turn", "turned", Some(INFLECTED)),
+            ("stop", "stops", Some(INFLECTED)),
+            ("turn", "tuned", None),
             ("remind", "remained", Some(ALIKE)),
             ("timer", "time", Some(ALIKE)),
             ("brightness", "brightest", Some(ALIKE)),

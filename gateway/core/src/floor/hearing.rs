@@ -314,7 +314,7 @@ impl Floor {
             text: String::new(),
             look: None,
             hasty_due_us: (cx.now_us().saturating_sub(open.started_us) >= LONG_US_MIN)
-                .then(|| cx.after_ms(cx.config.transcript_ms_max / 2)),
+                .then(|| cx.after_ms(cx.config.transcript_hasty_ms)),
             hasty: None,
             final_asked: false,
         };

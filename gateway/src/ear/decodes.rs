@@ -1,0 +1,320 @@
+//! What one device asks of recognition, and the sound that is kept for asking once more.
+
+use std::sync::Arc;
+
+use audio::asr::{Context, Job, Options, Priority, Scheduler, Ticket};
+use gateway_core::vocab::TranscriptKind;
+
+use crate::mail::{Address, Mail, Transcribed};
+
+/// How long the sound of a closed utterance is kept: as long as its text is waited for, and a little.
+const KEPT_US: u64 = 12_000_000;
+
+/// The decodes of one device.
+pub(super) struct Decodes {
+    scheduler: Arc<Scheduler>,
+    wake_phrases: Arc<[String]>,
+    address: Address,
+    vocabulary: Arc<[String]>,
+    tickets: Vec<(u32, u16, Ticket)>,
+    kept: Option<Kept>,
+}
+
+/// The sound of the utterance that was closed last: it may have to be decoded once more.
+struct Kept {
+    utterance: u32,
+    pcm: Arc<[i16]>,
+    until_us: u64,
+}
+
+impl Decodes {
+    /// Texts go to `address`.
+    pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, address: Address) -> Self {
+        let vocabulary = Arc::new([]);
+        Self { scheduler, wake_phrases, address, vocabulary, tickets: Vec::new(), kept: None }
+    }
+
+    /// What a second hearing listens for.
+    pub(super) fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
+        self.vocabulary = vocabulary;
+    }
+
+    /// Keeps the sound of an utterance that is closed now.
+    pub(super) fn keep(&mut self, utterance: u32, pcm: &[i16], now_us: u64) {
+        self.kept = Some(Kept { utterance, pcm: Arc::from(pcm), until_us: now_us.saturating_add(KEPT_US) });
+    }
+
+    /// Nothing that was heard is decoded again.
+    pub(super) fn forget(&mut self) {
+        self.kept = None;
+    }
+
+    /// Lets time pass.
+    pub(super) fn tick(&mut self, now_us: u64) {
+        self.kept.take_if(|kept| kept.until_us <= now_us);
+    }
+
+    /// When `tick` is due.
+    pub(super) fn next_wake_us(&self) -> Option<u64> {
+        self.kept.as_ref().map(|kept| kept.until_us)
+    }
+
+    /// Sends an utterance to recognition: the sound of the open one as far as it goes, or what was kept of
+    /// the last; `false` when that is not possible.
+    pub(super) fn ask(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, open: Option<&[i16]>) -> bool {
+        let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
+        let Some(pcm) = open.map(Arc::from).or_else(kept) else {
+            return false;
+        };
+        let mail = self.address.clone();
+        let job = Job {
+            pcm,
+            options: self.options(kind),
+            priority: match kind {
+                TranscriptKind::Partial => Priority::Partial,
+                // A second hearing betters a text that is there: others go first.
+                TranscriptKind::Speculative | TranscriptKind::Again => Priority::Speculative,
+                TranscriptKind::Final | TranscriptKind::Hasty => Priority::Final,
+            },
+            reply: Box::new(move |report| {
+                let transcribed = Transcribed { utterance, revision, kind, report };
+                if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
+                    tracing::debug!(utterance, "nobody waits for this transcript any more");
+                }
+            }),
+        };
+        match self.scheduler.submit(job) {
+            Ok(ticket) => {
+                self.tickets.retain(|(known, _, _)| *known == utterance);
+                self.tickets.push((utterance, revision, ticket));
+                true
+            }
+            Err(busy) => {
+                tracing::debug!(utterance, %busy, "recognition did not take the job");
+                false
+            }
+        }
+    }
+
+    fn options(&self, kind: TranscriptKind) -> Options {
+        let mut options = Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() };
+        match kind {
+            TranscriptKind::Again => {
+                options.vocabulary = self.vocabulary.clone();
+                options.larger = true;
+            }
+            TranscriptKind::Hasty => {
+                options.hasty = true;
+                options.context = Context::Tight;
+            }
+            TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
+        }
+        options
+    }
+
+    /// Cancels decodes of the utterance older than `revision`.
+    pub(super) fn cancel(&mut self, utterance: u32, revision: u16) {
+        let scheduler = &self.scheduler;
+        self.tickets.retain(|(of, number, ticket)| {
+            let stale = *of == utterance && *number < revision;
+            if stale {
+                scheduler.cancel(ticket);
+            }
+            !stale
+        });
+    }
+}
+
+impl Drop for Decodes {
+    fn drop(&mut self) {
+        for (_, _, ticket) in &self.tickets {
+            self.scheduler.cancel(ticket);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
+
+    use TranscriptKind::{Again, Final, Hasty, Partial, Speculative};
+    use audio::asr::{self, Error, Heard, SchedulerConfig, Transcribe, Transcription};
+    use tokio::sync::mpsc as letters;
+
+    use super::*;
+
+    const SOUND: &[i16] = &[1, 2, 3];
+
+    /// Tells what it is given, and is done with it when it is told so.
+    struct Fake {
+        begun: mpsc::Sender<(Vec<i16>, Options)>,
+        go_on: Arc<Mutex<mpsc::Receiver<()>>>,
+    }
+
+    impl Transcribe for Fake {
+        fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, asr::Error> {
+            self.begun.send((pcm.to_vec(), options.clone())).expect("the test listens");
+            // A test that has ended says no more.
+            let _ = self.go_on.lock().expect("one thread").recv();
+            Ok(Transcription {
+                text: format!("{} samples", pcm.len()),
+                heard: Heard::Speech,
+                no_speech_probability: 0.0,
+                mean_log_probability: 0.0,
+                audio_us: 0,
+                decode_us: 0,
+                context: 0,
+                retried: false,
+            })
+        }
+    }
+
+    /// One device in front of one recognition thread with room for two jobs.
+    struct Bench {
+        go_on: mpsc::Sender<()>,
+        decodes: Decodes,
+        begun: mpsc::Receiver<(Vec<i16>, Options)>,
+        mail: letters::Receiver<Mail>,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let (begun, begun_out) = mpsc::channel();
+            let (go_on_in, go_on) = mpsc::channel();
+            let go_on = Arc::new(Mutex::new(go_on));
+            let make = move || Ok(Fake { begun: begun.clone(), go_on: go_on.clone() });
+            let config = SchedulerConfig { workers: 1, queue_max: 2 };
+            let scheduler = Scheduler::start_with(config, make).expect("a thread");
+            let (address, mail) = letters::channel(16);
+            let phrases = ["hey mentra".to_owned()].into();
+            let decodes = Decodes::new(Arc::new(scheduler), phrases, address);
+            Self { go_on: go_on_in, decodes, begun: begun_out, mail }
+        }
+
+        /// Waits until a decode begins.
+        fn begun(&self) -> (Vec<i16>, Options) {
+            self.begun.recv().expect("a decode begins")
+        }
+
+        fn finish(&self) {
+            self.go_on.send(()).expect("a decode waits");
+        }
+
+        fn letter(&mut self) -> Transcribed {
+            match self.mail.blocking_recv() {
+                Some(Mail::Transcribed(transcribed)) => transcribed,
+                _ => panic!("a transcript comes"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
+        let mut bench = Bench::new();
+        assert!(!bench.decodes.ask(7, 1, Final, None), "nothing was heard yet");
+        assert_eq!(bench.decodes.next_wake_us(), None);
+        bench.decodes.keep(7, SOUND, 5_000_000);
+        assert_eq!(bench.decodes.next_wake_us(), Some(17_000_000));
+
+        bench.decodes.tick(16_999_999);
+        assert!(bench.decodes.ask(7, 2, Final, None));
+        assert_eq!(bench.begun().0, SOUND);
+        bench.finish();
+        let letter = bench.letter();
+        assert_eq!((letter.utterance, letter.revision, letter.kind), (7, 2, Final));
+        assert_eq!(letter.report.result.expect("a text").text, "3 samples");
+
+        bench.decodes.tick(17_000_000);
+        assert!(!bench.decodes.ask(7, 3, Final, None));
+        assert_eq!(bench.decodes.next_wake_us(), None);
+    }
+
+    #[test]
+    fn only_the_last_utterance_is_kept_and_none_of_it_once_the_microphone_is_off() {
+        let mut bench = Bench::new();
+        bench.decodes.keep(7, SOUND, 0);
+        bench.decodes.keep(8, &[4], 0);
+        assert!(!bench.decodes.ask(7, 1, Final, None));
+        assert!(bench.decodes.ask(8, 1, Final, None));
+        assert_eq!(bench.begun().0, [4]);
+        bench.decodes.forget();
+        assert!(!bench.decodes.ask(8, 2, Final, None));
+    }
+
+    #[test]
+    fn what_is_open_goes_before_what_is_kept() {
+        let mut bench = Bench::new();
+        bench.decodes.keep(7, SOUND, 0);
+        assert!(bench.decodes.ask(7, 1, Speculative, Some(&[5, 6])));
+        assert_eq!(bench.begun().0, [5, 6]);
+    }
+
+    #[test]
+    fn each_kind_is_decoded_in_its_own_way() {
+        let mut bench = Bench::new();
+        bench.decodes.note_vocabulary(["read my notes".to_owned()].into());
+        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Hasty), (5, Again)] {
+            assert!(bench.decodes.ask(7, revision, kind, Some(SOUND)), "{kind:?}");
+            let (_, options) = bench.begun();
+            assert_eq!(options.hasty, kind == Hasty, "{kind:?}");
+            assert_eq!(options.context, if kind == Hasty { Context::Tight } else { Context::Tiered }, "{kind:?}");
+            assert_eq!(options.vocabulary.len(), usize::from(kind == Again), "{kind:?}");
+            assert_eq!(options.larger, kind == Again, "{kind:?}");
+            assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
+            bench.finish();
+            assert_eq!(bench.letter().kind, kind);
+        }
+    }
+
+    #[test]
+    fn a_hasty_decode_goes_before_a_second_hearing() {
+        let mut bench = Bench::new();
+        assert!(bench.decodes.ask(7, 1, Final, Some(SOUND)));
+        bench.begun();
+        assert!(bench.decodes.ask(7, 2, Again, Some(SOUND)));
+        assert!(bench.decodes.ask(7, 3, Hasty, Some(SOUND)));
+        assert!(!bench.decodes.ask(7, 4, Speculative, Some(SOUND)), "the queue is full");
+        assert!(!bench.decodes.ask(7, 4, Partial, Some(SOUND)), "no thread is free");
+        for expected in [Final, Hasty, Again] {
+            bench.finish();
+            assert_eq!(bench.letter().kind, expected);
+        }
+    }
+
+    #[test]
+    fn who_goes_away_waits_for_nothing() {
+        let mut bench = Bench::new();
+        assert!(bench.decodes.ask(7, 1, Speculative, Some(SOUND)));
+        let abort = bench.begun().1.abort.expect("a decode can be stopped");
+        assert!(bench.decodes.ask(7, 2, Final, Some(SOUND)));
+        let Bench { go_on, decodes, begun, mut mail } = bench;
+        // The scheduler is shared by all devices and stays.
+        let scheduler = decodes.scheduler.clone();
+        drop(decodes);
+        assert!(abort.load(Relaxed));
+        assert!(matches!(mail.blocking_recv(), Some(Mail::Transcribed(Transcribed { revision: 2, .. }))));
+        drop((go_on, begun, scheduler));
+    }
+
+    #[test]
+    fn older_decodes_of_the_same_utterance_are_cancelled() {
+        let mut bench = Bench::new();
+        assert!(bench.decodes.ask(7, 1, Speculative, Some(SOUND)));
+        let abort = bench.begun().1.abort.expect("a decode can be stopped");
+        assert!(bench.decodes.ask(7, 2, Speculative, Some(SOUND)));
+        assert!(bench.decodes.ask(7, 3, Final, Some(SOUND)));
+        bench.decodes.cancel(6, 9);
+        assert!(!abort.load(Relaxed));
+        bench.decodes.cancel(7, 3);
+        assert!(abort.load(Relaxed), "the running one is told to stop");
+        let cancelled = bench.letter();
+        assert_eq!(cancelled.revision, 2, "the waiting one ends at once");
+        assert!(matches!(cancelled.report.result, Err(Error::Cancelled)));
+        bench.finish();
+        assert_eq!(bench.letter().revision, 1);
+        bench.finish();
+        let third = bench.letter();
+        assert_eq!(third.revision, 3);
+        assert!(third.report.result.is_ok());
+    }
+}
