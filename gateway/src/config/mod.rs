@@ -233,7 +233,7 @@ impl Problems<'_> {
         let ranks = self.ranks(&raw, &data_dir);
         let mut conversation = self.conversation(&raw);
         self.budgets(&raw.budgets, &mut conversation);
-        let (router, router_by) = self.router(&raw);
+        let (router, router_by) = self.router(&raw, &data_dir);
         let personality = self.personality(&raw.assistant.personality);
         let pause_min =
             self.between(&raw.assistant.conversation_pause_min, "assistant.conversation_pause_min", 1..=10_080);

@@ -1,11 +1,13 @@
 //! The section `[router]`: who chooses the tools that a model is offered.
 
+use std::path::Path;
+
 use audio::models::{CATALOGUE, Entry, catalogue};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Checked, Problems, default_data_dir,
+    Checked, Problems,
     model::{Model, Written},
     raw::unwritten,
 };
@@ -53,14 +55,13 @@ pub enum RouterBy {
 }
 
 impl Problems<'_> {
-    pub(super) fn router(&mut self, raw: &super::Raw) -> (tools::router::Config, RouterBy) {
+    pub(super) fn router(&mut self, raw: &super::Raw, data_dir: &Path) -> (tools::router::Config, RouterBy) {
         let router = &raw.router;
         let config = tools::router::Config {
             picked_max: self.between(&router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
-        let data_dir = raw.data_dir.clone().unwrap_or_else(default_data_dir);
-        let model = router.model.as_ref().and_then(|model| self.model(model, &data_dir));
+        let model = router.model.as_ref().and_then(|model| self.model(model, data_dir));
         let model = model.filter(|model| *model != Model::Offline);
         let wait_ms = self.between(&router.sentences_ms, "router.sentences_ms", 10..=5_000);
         let by = match (router.by.as_ref().map(|by| *by.get_ref()), model) {
@@ -80,9 +81,8 @@ impl Problems<'_> {
 impl Checked {
     /// The models that this configuration needs, beside those that an operator brings.
     pub fn models_wanted(&self) -> Vec<&'static Entry> {
-        let sentences = |entry: &Entry| [catalogue::MINILM, catalogue::MINILM_WORDS].contains(&entry.id);
         let by_sentences = matches!(self.router_by, RouterBy::Sentences { .. });
-        CATALOGUE.iter().filter(|entry| entry.needed || (by_sentences && sentences(entry))).collect()
+        CATALOGUE.iter().filter(|entry| entry.needed || (by_sentences && entry.id == catalogue::MINILM)).collect()
     }
 }
 
@@ -130,6 +130,6 @@ mod tests {
         };
         assert!(!ids("").contains(&catalogue::MINILM));
         let wanted = ids("[router]\nby = \"sentences\"\n");
-        assert!(wanted.ends_with(&[catalogue::MINILM, catalogue::MINILM_WORDS]) && wanted.len() > 4, "{wanted:?}");
+        assert!(wanted.ends_with(&[catalogue::MINILM]) && wanted.len() > 4, "{wanted:?}");
     }
 }
