@@ -67,7 +67,7 @@ fn figures_and_signs_sound_as_their_words_do() {
 }
 
 /// Rows of the held-out table that sound otherwise than their words do; only their number is looked at.
-const HELD_OUT_MISSED: usize = 99;
+const HELD_OUT_MISSED: usize = 5;
 
 #[test]
 fn language_of_the_held_out_table() {
@@ -82,5 +82,5 @@ fn language_of_the_held_out_table() {
         rows += 1;
         missed += usize::from(!words.split(" || ").any(|words| distance(&sounds, &ids(words)) <= DIFFERENT_MAX));
     }
-    assert_eq!((rows, missed), (74, HELD_OUT_MISSED));
+    assert_eq!((rows, missed), (78, HELD_OUT_MISSED));
 }

@@ -5,7 +5,7 @@
 //! The store is a real one, in the folder for temporary files: an erasure takes what that folder's disk takes.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     hint::black_box,
     sync::Arc,
     time::{Duration, Instant},
@@ -20,8 +20,11 @@ use gateway::{
     skills::Folders,
     store::{MessageRecord, NoteRecord, Scope, Store, Write},
 };
-use gateway_core::vocab::{Message, Role};
-use tools::memory::{FACTS_MAX, INSTRUCTIONS_MAX, Texts as _};
+use gateway_core::vocab::{Message, Role, ToolSpec};
+use tools::{
+    memory::{FACTS_MAX, INSTRUCTIONS_MAX, Texts as _},
+    registry::Specs,
+};
 
 const USER: &str = "ann";
 const REQUESTS: usize = 2_000;
@@ -50,7 +53,9 @@ async fn main() -> Result<()> {
     for number in 0..INSTRUCTIONS_MAX {
         instructions.add(USER, &format!("Rule {number}: be brief about it")).await?;
     }
-    let tools: BTreeSet<String> = (0..TOOLS).map(|number| format!("bench.tool_{number}")).collect();
+    let tools: Specs = (0..TOOLS)
+        .map(|number| Arc::new(ToolSpec { name: format!("bench.tool_{number}"), ..ToolSpec::default() }))
+        .collect();
     let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
     let skills = Arc::new(Folders::new(Vec::new()));
     let remembered = Remembered::new(facts.clone(), instructions, personalities, skills);

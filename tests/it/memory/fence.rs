@@ -27,7 +27,7 @@ struct Gated {
 impl Runner for Gated {
     async fn run(&self, context: RunContext, _: ToolCall) -> ToolResult {
         self.begun.add_permits(1);
-        drop(self.go_on.acquire().await);
+        self.go_on.acquire().await.expect("open").forget();
         // What a tool does at its end.
         drop(context.ports.notes.add(&context.user, "the quagga came late").await);
         ToolResult::said("the quagga is here")

@@ -47,7 +47,7 @@ const DAYS: [(&str, &str); 7] = [
     ("Sun", "Sunday"),
 ];
 /// How days are written short.
-pub(super) const DAY: &str = "(Mon|Tues?|Wed|Thurs?|Fri|Sat|Sun)";
+pub(super) const DAY: &str = "(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)";
 
 /// Adds them where the voice has none.
 pub(super) fn add(words: &mut Words) {
@@ -86,6 +86,12 @@ pub(super) fn hour(_: &Words, found: &Match<'_>) -> Option<String> {
 /// What stands before the second time of "9am–5pm".
 pub(super) fn until(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} to ", found.group(1)))
+}
+
+/// "1980s".
+pub(super) fn decade(_: &Words, found: &Match<'_>) -> Option<String> {
+    let tens = numbers::cardinal(&format!("{}0", found.group(2)));
+    Some(format!("{} {}ies", numbers::cardinal(found.group(1)), tens.strip_suffix('y')?))
 }
 
 /// "20 USD".

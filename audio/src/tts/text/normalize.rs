@@ -89,6 +89,7 @@ impl Normalizer {
             (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
             (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
             (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
+            (r"\b(1[1-9]|20)([2-9])0s\b".into(), extra::decade),
             (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
             (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
             (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])\.?[Mm]\.?(?![A-Za-z])".into(), extra::hour),
@@ -261,6 +262,7 @@ mod tests {
             ("20 USD, 1 USD", "20 dollars, 1 dollar"),
             ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15min of 30 grams, for example 3 square meters"),
             ("max. 5 s", "maximum 5 seconds"),
+            ("Tue–Thu, the 1980s, 1900s", "Tuesday to Thursday, the nineteen eighties, 1900s"),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");
         }

@@ -23,7 +23,7 @@ const LETTERS_PER_RARE: u32 = 40;
 const LETTERS_PER_MANY_ACCENTS: u32 = 14;
 /// Words of English prose of which one in so many is one of the commonest.
 const WORDS_PER_COMMON: u32 = 10;
-/// The commonest, in the order of A. Kilgarriff's list of the British National Corpus, with those of requests.
+/// Some of the commonest, and of those that requests are made of.
 const COMMON: &[&str] = &[
     "the", "of", "and", "to", "a", "in", "it", "is", "was", "i", "for", "that", "you", "be", "on", "with", "as", "by",
     "at", "have", "are", "this", "not", "but", "had", "he", "she", "they", "from", "or", "my", "me", "what", "your",

@@ -369,8 +369,10 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
         result = ToolResult::failed(ErrorCode::ToolNotFound, "no such tool", false);
     }
     if let Some(bytes) = words.after("sees") {
-        let bytes = bytes.parse().map_err(|_| "how many bytes?")?;
-        result.attachments.push(Attachment::Image { mime: "image/jpeg".into(), data: "A".repeat(bytes) });
+        let bytes: usize = bytes.parse().map_err(|_| "how many bytes?")?;
+        // Base64 of what JPEG files begin with.
+        let data = format!("/9j/{}", "A".repeat(bytes.saturating_sub(4)));
+        result.attachments.push(Attachment::Image { mime: "image/jpeg".into(), data });
     }
     for (index, (word, quoted)) in words.words.iter().enumerate() {
         if !quoted && word == "suggests" {
