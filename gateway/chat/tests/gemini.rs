@@ -226,6 +226,7 @@ fn every_way_to_stop_has_its_reason() {
         ("SAFETY", StopReason::Filtered),
         ("RECITATION", StopReason::Filtered),
         ("PROHIBITED_CONTENT", StopReason::Filtered),
+        ("MODEL_ARMOR", StopReason::Filtered),
     ];
     for (reason, expected) in stops {
         let events = parse(&[end(reason)]);

@@ -73,7 +73,7 @@ pub async fn world(provider: &Provider, settings: &str) -> World {
     World::with(&format!("[model]\n{model}[router]\ntools = 1000\n{settings}")).await
 }
 
-/// What is said aloud in an event, in small letters.
+/// What begins to be said aloud in an event, in small letters: a caption is that of a speech's first clause.
 fn said(event: &Event) -> Option<String> {
     match &event.seen {
         Seen::SpeechStart { text, .. } => Some(text.to_lowercase()),
@@ -122,12 +122,12 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
     until(&mut glasses, "the word", |event| said(event).is_some_and(|said| said.contains(PREAMBLE))).await;
     assert_eq!(provider.asked().len(), 1, "the tool has not answered yet");
     allow.send_replace(true);
-    until(&mut glasses, "the answer", |event| said(event).is_some_and(|said| said.contains("paris is wet"))).await;
+    until(&mut glasses, "the answer", |event| shown(event).is_some_and(|shown| shown.contains("paris is wet"))).await;
     let turn = record(&world, 1).await;
     assert!(waited_us(&turn) >= PATIENCE_US, "{turn}");
     assert_eq!(all_said(&glasses, from).matches(PREAMBLE).count(), 1);
-    let shown = all_shown(&glasses, from);
-    assert!(!shown.iter().any(|shown| shown.contains(PREAMBLE)), "{shown:?}");
+    let drawn = all_shown(&glasses, from);
+    assert!(!drawn.iter().any(|drawn| drawn.contains(PREAMBLE)), "{drawn:?}");
     // The model is not told that it said so.
     assert!(!provider.asked()[1].body.to_string().to_lowercase().contains(PREAMBLE));
 
@@ -135,7 +135,7 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
     calls();
     let from = glasses.mark();
     text(&mut glasses, "how is the weather now").await;
-    until(&mut glasses, "the answer", |event| said(event).is_some_and(|said| said.contains("paris is wet"))).await;
+    until(&mut glasses, "the answer", |event| shown(event).is_some_and(|shown| shown.contains("paris is wet"))).await;
     let turn = record(&world, 2).await;
     let told = all_said(&glasses, from);
     assert!(!told.contains(PREAMBLE) || waited_us(&turn) >= PATIENCE_US, "{told}: {turn}");
@@ -196,7 +196,7 @@ async fn tools_that_change_under_way_count_at_once() {
     until(&mut glasses, "the whole answer", |event| said(event).is_some_and(|said| said.contains("look outside")))
         .await;
 
-    // The same turn on the same history: only the instructions know what time it is.
+    // The same turn on the same history.
     let turn = record(&world, 1).await;
     assert_eq!((&turn["restarts"], &turn["requests"]), (&json!(2), &json!(3)), "{turn}");
     assert_eq!(turn["outcome"], "completed");
@@ -208,7 +208,11 @@ async fn tools_that_change_under_way_count_at_once() {
             messages.iter().filter(|message| message["role"] != "system").cloned().collect()
         })
         .collect();
-    assert_eq!(history[0], json!([{"role": "user", "content": "how is the weather"}]));
+    let first = history[0].as_array().expect("messages");
+    assert!(
+        first.len() == 1 && first[0]["content"].as_str().expect("text").ends_with("how is the weather"),
+        "{first:?}"
+    );
     assert!(history.iter().all(|messages| *messages == history[0]), "{history:?}");
     // Nothing is said twice, and nothing of what was taken back.
     let told = all_said(&glasses, from);

@@ -88,7 +88,7 @@ async fn a_code_is_told_for_another_device_and_its_token_kept() {
     let ended = login.end().await;
     assert!(ended.status.success() && !ended.told.contains("planted"), "{ended:?}");
     let file = folder.join("house.json");
-    assert_eq!(kept(&place.data), [file.clone()]);
+    assert_eq!(kept(&place.data), std::slice::from_ref(&file));
     assert_eq!((mode(&file), mode(&folder)), (0o600, 0o700));
     let held: Value = serde_json::from_slice(&std::fs::read(&file).expect("read")).expect("JSON");
     assert_eq!(

@@ -189,7 +189,9 @@ fn finish(reason: &str, message: &str, answer: &mut Answer) -> Outcome {
         | "SPII"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => StopReason::Filtered,
+        | "IMAGE_RECITATION"
+        // Of backends that Vertex serves; the SDK has it among the reasons to block a question only.
+        | "MODEL_ARMOR" => StopReason::Filtered,
         // A call that came whole is run: the executor says that there is no such tool.
         "UNEXPECTED_TOOL_CALL" if answer.calls_len() > 0 => StopReason::ToolCalls,
         "UNEXPECTED_TOOL_CALL" => return Err(bad_call("called a tool that was not offered", message)),
