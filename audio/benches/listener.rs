@@ -3,7 +3,7 @@
 //! `cargo bench -p audio --no-default-features --features opus,vad --bench listener --profile dev`
 //! (the development profile already optimises this crate and its dependencies fully).
 //!
-//! With `-- instructions` it has valgrind's callgrind count the instructions of one packet instead, on all
+//! With `-- instructions [SCENE]` it has valgrind's callgrind count the instructions of one packet instead, on all
 //! threads: a number that a busy machine does not change. Needs `valgrind` (`apt-get install valgrind`).
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
@@ -19,30 +19,34 @@ use audio::resample::Resampler;
 use audio::speaker::{self, Speaker};
 use listener_clips::*;
 
-/// Scenes of 20 s: name and sound.
-fn scenes() -> Vec<(&'static str, Vec<i16>)> {
-    let length = seconds(20.0);
-    let mut speech = Vec::new();
-    for at in SPEECH[6..10].iter().cycle() {
-        if speech.len() >= length {
-            break;
+const SCENES: [&str; 4] = ["quiet", "steady white noise", "speech", "speech a fifth of the time"];
+const SCENE_S: f64 = 20.0;
+
+/// The sound of a scene.
+fn scene(name: &str, length_s: f64) -> Vec<i16> {
+    let length = seconds(length_s);
+    let mut pcm = Vec::new();
+    match name {
+        "quiet" => return white(length, 3.0, 1),
+        "steady white noise" => return white(length, 1_000.0, 2),
+        "speech" => {
+            for at in SPEECH[6..10].iter().cycle() {
+                pcm.extend(clip(*at));
+                if pcm.len() >= length {
+                    break;
+                }
+            }
         }
-        speech.extend(clip(*at));
+        _ => {
+            while pcm.len() < length {
+                // A command of 2.8 s in 14 s: a fifth of the time.
+                pcm.extend(clip(SPEECH[4]));
+                pcm.extend(white(seconds(11.2), 3.0, 9));
+            }
+        }
     }
-    speech.truncate(length);
-    let mut duty = Vec::new();
-    while duty.len() < length {
-        // A command of 2.8 s in 14 s: a fifth of the time.
-        duty.extend(clip(SPEECH[4]));
-        duty.extend(white(seconds(11.2), 3.0, 9));
-    }
-    duty.truncate(length);
-    vec![
-        ("quiet", white(length, 3.0, 1)),
-        ("steady white noise", white(length, 1_000.0, 2)),
-        ("speech", speech),
-        ("speech a fifth of the time", duty),
-    ]
+    pcm.truncate(length);
+    pcm
 }
 
 /// Nanoseconds that this process's threads ran for so far: what a busy machine does not distort.
@@ -182,19 +186,21 @@ fn end_of_turn() {
 
 const FORMS: [(Codec, u32); 3] = [(Codec::Pcm16, 16_000), (Codec::Pcm16, 48_000), (Codec::Opus, 16_000)];
 
-/// Hears the first packets of a scene, after everything else was made ready for all of them.
-fn count(scene: usize, form: usize, length: usize) {
-    let ((_, pcm), (codec, rate_hz)) = (&scenes()[scene], FORMS[form]);
-    let packets = packets(pcm, codec, rate_hz);
+/// Packets heard in the two runs that are compared; the first second finds the detectors cold. More of speech takes
+/// callgrind minutes.
+const FEW: usize = 50;
+const MANY: usize = 150;
+
+/// Hears the first packets of a scene, after everything else was made ready for as many as are ever heard.
+fn count(scene_at: usize, form: usize, length: usize) {
+    let (codec, rate_hz) = FORMS[form];
+    let packets = packets(&scene(SCENES[scene_at], MANY as f64 / 50.0), codec, rate_hz);
     let mut ear = listener(codec, rate_hz);
     black_box(hear(&mut ear, &packets[..length.min(packets.len())]));
 }
 
 /// Instructions per packet: two runs that differ by how many packets are heard, and by nothing else.
-fn instructions() {
-    // From 2 s on, when the detectors are warm.
-    const FEW: usize = 100;
-    const MANY: usize = 600;
+fn instructions(wanted: Option<&str>) {
     let program = std::env::current_exe().expect("this program has a path");
     let counted = |scene: usize, form: usize, length: usize| -> f64 {
         let output = std::process::Command::new("valgrind")
@@ -208,9 +214,10 @@ fn instructions() {
         total.unwrap_or_else(|| panic!("callgrind says what it counted: {said}"))
     };
     println!("instructions per packet of 20 ms, packets {FEW} to {MANY}");
-    for (scene, (name, _)) in scenes().iter().enumerate() {
+    // A fifth of the time is longer than what is counted here.
+    for (at, name) in SCENES.iter().enumerate().take(3).filter(|(_, name)| wanted.is_none_or(|it| it == **name)) {
         for (form, (codec, rate_hz)) in FORMS.iter().enumerate() {
-            let each = (counted(scene, form, MANY) - counted(scene, form, FEW)) / (MANY - FEW) as f64;
+            let each = (counted(at, form, MANY) - counted(at, form, FEW)) / (MANY - FEW) as f64;
             println!("{name}, {codec:?} {rate_hz}: {each:.0}");
         }
     }
@@ -218,15 +225,16 @@ fn instructions() {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if arguments.iter().any(|argument| argument == "instructions") {
-        return instructions();
+    if let Some(at) = arguments.iter().position(|argument| argument == "instructions") {
+        return instructions(arguments.get(at + 1).map(String::as_str));
     }
     if let Some(at) = arguments.iter().position(|argument| argument == "count") {
         let argument = |index: usize| arguments.get(at + index).and_then(|number| number.parse().ok()).unwrap_or(0);
         return count(argument(1), argument(2), argument(3));
     }
     println!("listener, per packet of 20 ms");
-    for (name, pcm) in scenes() {
+    for name in SCENES {
+        let pcm = scene(name, SCENE_S);
         for (codec, rate_hz) in FORMS {
             let packets = packets(&pcm, codec, rate_hz);
             let mut ear = listener(codec, rate_hz);
@@ -242,7 +250,7 @@ fn main() {
     end_of_turn();
 
     println!("codecs and resampler, per 20 ms");
-    let speech = scenes().swap_remove(2).1;
+    let speech = scene("speech", SCENE_S);
     for rate_hz in [16_000u32, 24_000, 48_000] {
         let pcm = convert(&speech, 16_000, rate_hz);
         let mut encoder = Encoder::new(Codec::Opus, rate_hz, 24_000).unwrap();
