@@ -22,6 +22,8 @@ const ROWS: &[(&str, &str)] = &[
     ("Name | Age\n---|---\nBo | 3", "Name, Age\nBo, 3"),
     // What begins with a border is a row, whatever stands below.
     ("| a | b |", "a, b"),
+    // A table is over with the first line that is no row.
+    ("| a | b |\n|---|---|\n| 1 | 2 |\nDone.\nx | y", "a, b\n1, 2\nDone.\nx | y"),
     // A box to tick stands in a list; elsewhere it is text, and in a list a link is a link.
     ("- [x] Milk\n- [ ] Eggs", "Milk\nEggs"),
     ("> - [x] Milk", "Milk"),
@@ -42,6 +44,7 @@ const ROWS: &[(&str, &str)] = &[
     // Nothing in code or in an address is a mark.
     ("write `*x*` or `[a](b)`", "write *x* or [a](b)"),
     ("see http://x.de/_a_/b", "see http://x.de/_a_/b"),
+    ("see http://x.de/a_b and *this*", "see http://x.de/a_b and this"),
     ("about ~5 km", "about ~5 km"),
     ("Stop! See [here](http://x.de/a) now", "Stop! See here now"),
 ];
@@ -70,4 +73,9 @@ fn what_can_be_no_tag_does_not_wait() {
     let pieces = Markup::default().push("it is 3 < 4 apples");
     let text: String = pieces.into_iter().map(|piece| piece.text).collect();
     assert_eq!(text, "it is 3 < 4 apples");
+}
+
+#[test]
+fn code_that_is_never_closed_is_read_to_its_end() {
+    assert_eq!(clean("```\na\n---"), ("a\n---".into(), String::new()));
 }
