@@ -26,6 +26,11 @@ fn steps() {
 }
 
 #[test]
+fn moment() {
+    run("moment.txt");
+}
+
+#[test]
 fn endpoint() {
     run("endpoint.txt");
 }

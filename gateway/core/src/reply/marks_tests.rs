@@ -1,8 +1,8 @@
 //! Tests of marks that look like others: each row is what one rule would break if it was left out.
 
-use alloc::string::String;
+use alloc::{string::String, vec::Vec};
 
-use crate::reply::markup::clean;
+use crate::reply::markup::{Markup, clean};
 
 /// What is written, and what is read and said of it.
 const ROWS: &[(&str, &str)] = &[
@@ -18,6 +18,12 @@ const ROWS: &[(&str, &str)] = &[
     ("```let x = 1``` is how.", "let x = 1 is how."),
     // A line below a title makes no table.
     ("Title\n---\na | b", "Title\na | b"),
+    ("a | b\n---\nc", "a | b\nc"),
+    ("Name | Age\n---|---\nBo | 3", "Name, Age\nBo, 3"),
+    // What begins with a border is a row, whatever stands below.
+    ("| a | b |", "a, b"),
+    // A table is over with the first line that is no row.
+    ("| a | b |\n|---|---|\n| 1 | 2 |\nDone.\nx | y", "a, b\n1, 2\nDone.\nx | y"),
     // A box to tick stands in a list; elsewhere it is text, and in a list a link is a link.
     ("- [x] Milk\n- [ ] Eggs", "Milk\nEggs"),
     ("> - [x] Milk", "Milk"),
@@ -27,9 +33,18 @@ const ROWS: &[(&str, &str)] = &[
     // At the very end nothing comes that could decide.
     ("it costs 5 *", "it costs 5 *"),
     ("that is 5 $", "that is 5 $"),
+    ("this is [x]", "this is [x]"),
+    ("3 <", "3 <"),
+    ("see <b", "see <b"),
+    ("he works at AT&T", "he works at AT&T"),
+    // A heading may end with its sign; other lines and words do too.
+    ("# About C#", "About C#"),
+    ("# Title #\nText", "Title\nText"),
+    ("press #\nthen wait", "press #\nthen wait"),
     // Nothing in code or in an address is a mark.
     ("write `*x*` or `[a](b)`", "write *x* or [a](b)"),
     ("see http://x.de/_a_/b", "see http://x.de/_a_/b"),
+    ("see http://x.de/a_b and *this*", "see http://x.de/a_b and this"),
     ("about ~5 km", "about ~5 km"),
     ("Stop! See [here](http://x.de/a) now", "Stop! See here now"),
 ];
@@ -40,4 +55,27 @@ fn what_looks_like_a_mark_is_told_apart() {
         let expected = String::from(*expected);
         assert_eq!(clean(written), (expected.clone(), expected), "{written:?}");
     }
+}
+
+#[test]
+fn letter_by_letter_it_is_the_same() {
+    for (written, expected) in ROWS {
+        let mut markup = Markup::default();
+        let mut pieces: Vec<_> = written.chars().flat_map(|letter| markup.push(&String::from(letter))).collect();
+        pieces.extend(markup.finish());
+        let text: String = pieces.into_iter().map(|piece| piece.text).collect();
+        assert_eq!(text.trim_end(), *expected, "{written:?}");
+    }
+}
+
+#[test]
+fn what_can_be_no_tag_does_not_wait() {
+    let pieces = Markup::default().push("it is 3 < 4 apples");
+    let text: String = pieces.into_iter().map(|piece| piece.text).collect();
+    assert_eq!(text, "it is 3 < 4 apples");
+}
+
+#[test]
+fn code_that_is_never_closed_is_read_to_its_end() {
+    assert_eq!(clean("```\na\n---"), ("a\n---".into(), String::new()));
 }

@@ -535,6 +535,19 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_tells_of_whole_clauses_only_is_heard_too() {
+        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut job = job(&mut cx, &["One is here.", "Two is here."]);
+        while cx.pop().is_some() {}
+        let mut heard = |done: u16| {
+            job.handle_played(&mut cx, 1, done, 0.0, false);
+            let marks = core::iter::from_fn(|| cx.pop());
+            marks.filter(|output| matches!(output, Output::Mark { stage: Stage::Heard, .. })).count()
+        };
+        assert_eq!([heard(0), heard(1), heard(2)], [0, 1, 0]);
+    }
+
+    #[test]
     fn a_sound_that_fails_in_its_middle_was_heard_so_far() {
         for (part, expected) in [(0.5, "The capital of"), (0.0, "(all)")] {
             let mut cx = Context::new(crate::conversation::Config::default());

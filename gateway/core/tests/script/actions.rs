@@ -1,21 +1,19 @@
 //! The lines of a scenario that make something happen.
 
 use gateway_core::{
-    conversation::BargeIn,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
-    user::{self, Price, User},
     vocab::{
-        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DisplaySize,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DeviceFacts,
         ErrorCode, FailureKind, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
-use super::{Run, seconds};
+use super::{Run, given::given, seconds};
 use crate::world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
 
 /// A line cut into words; what stands in quotes is one word.
-struct Words {
-    words: Vec<(String, bool)>,
+pub(super) struct Words {
+    pub(super) words: Vec<(String, bool)>,
 }
 
 impl Words {
@@ -31,25 +29,25 @@ impl Words {
         Self { words }
     }
 
-    fn has(&self, word: &str) -> bool {
+    pub(super) fn has(&self, word: &str) -> bool {
         self.words.iter().any(|(known, quoted)| !quoted && known == word)
     }
 
     /// The word behind `word`.
-    fn after(&self, word: &str) -> Option<&str> {
+    pub(super) fn after(&self, word: &str) -> Option<&str> {
         let index = self.words.iter().position(|(known, quoted)| !quoted && known == word)?;
         self.words.get(index + 1).map(|(next, _)| next.as_str())
     }
 
-    fn number_after(&self, word: &str) -> Result<Option<u64>, String> {
+    pub(super) fn number_after(&self, word: &str) -> Result<Option<u64>, String> {
         self.after(word).map(seconds).transpose()
     }
 
-    fn get(&self, index: usize) -> &str {
+    pub(super) fn get(&self, index: usize) -> &str {
         self.words.get(index).map_or("", |(word, _)| word.as_str())
     }
 
-    fn quoted(&self) -> Option<&str> {
+    pub(super) fn quoted(&self) -> Option<&str> {
         self.words.iter().find(|(_, quoted)| *quoted).map(|(word, _)| word.as_str())
     }
 }
@@ -104,6 +102,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         "apply" => input(world, device, Input::ApplyTools),
         "shutdown" => input(world, device, Input::Shutdown),
+        "status" => input(world, device, Input::Status(status(&words)?)),
+        "brief" => {
+            let texts = words.words.iter().filter(|(_, quoted)| *quoted).map(|(text, _)| text.clone());
+            input(world, device, Input::Briefing(texts.collect()))
+        }
         "link" => link(world, device, &words),
         "clock" => {
             let jump: i64 = words.after("jumps").and_then(|word| word.parse().ok()).ok_or("how far?")?;
@@ -200,70 +203,13 @@ fn input(world: &mut World, device: usize, input: Input) -> Result<(), String> {
     Ok(())
 }
 
-fn given(run: &mut Run, words: &Words) -> Result<(), String> {
-    match words.get(1) {
-        "glasses" | "phone" => {
-            let name = words.get(1).to_string();
-            let (columns, rows) = (words.number_after("columns")?, words.number_after("rows")?);
-            let size = DisplaySize {
-                columns: (columns.unwrap_or(40_000) / 1_000) as u16,
-                rows: (rows.unwrap_or(4_000) / 1_000) as u16,
-            };
-            let display = (!words.has("blind")).then_some(size);
-            let config = run.config.clone();
-            let user = run.user.clone();
-            let world = run.world.get_or_insert_with(|| {
-                let mut world = World::new(config.clone());
-                world.user = User::new(user.clone());
-                world.user_config = user;
-                world
-            });
-            world.config = config;
-            let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
-            if !words.has("away") {
-                world.connect(device, false);
-            } else {
-                world.devices[device].connected = false;
-            }
-            return Ok(());
-        }
-        "always" => run.config.always_listening = true,
-        "no" if words.has("follow-up") => run.config.follow_up = false,
-        "no" if words.has("partials") => {
-            run.world()?.partials = false;
-        }
-        "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
-        "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
-        "captions" => run.config.display.captions = true,
-        "display" => {
-            run.config.display_interval_ms =
-                words.number_after("every")?.and_then(|ms| ms.try_into().ok()).ok_or("how often?")?;
-        }
-        // One word for each: `paid` costs 10 for a million tokens of an answer and 2.5 of a request.
-        "models" => {
-            let price = Price { input: 2_500_000, cached: 0, output: 10_000_000 };
-            run.user.models = words
-                .words
-                .iter()
-                .skip(2)
-                .map(|(word, _)| user::Model {
-                    on_box: word == "box",
-                    images: word == "seeing",
-                    price: if word == "paid" { price } else { Price::default() },
-                })
-                .collect();
-        }
-        "money" => run.user.nano_per_day = words.number_after("money")?.map(|thousandths| thousandths * 1_000_000),
-        "tokens" => run.config.turn_tokens_max = words.get(2).parse().map_err(|_| "how many?")?,
-        "history" => {
-            let tokens_max = words.get(2).parse().map_err(|_| "how many tokens?")?;
-            run.user.compaction =
-                user::Compaction { tokens_max, summarise: !words.has("trimmed"), ..user::Compaction::default() };
-        }
-        "instructions" => run.config.instructions = words.quoted().map(Into::into),
-        _ => return Err("given what?".into()),
-    }
-    Ok(())
+fn status(words: &Words) -> Result<DeviceFacts, String> {
+    Ok(DeviceFacts {
+        battery_percent: words.after("battery").map(str::parse).transpose().map_err(|_| "how many percent?")?,
+        charging: words.has("charging").then_some(true),
+        connection: words.after("by").map(Into::into),
+        muted: false,
+    })
 }
 
 fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String> {

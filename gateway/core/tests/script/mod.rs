@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 mod actions;
+mod given;
 
 use crate::world::{Ms, World};
 

@@ -1,0 +1,78 @@
+//! The lines of a scenario that set the stage.
+
+use gateway_core::{
+    conversation::BargeIn,
+    user::{self, Price, User},
+    vocab::DisplaySize,
+};
+
+use super::{Run, actions::Words};
+use crate::world::World;
+
+/// A setting, before anything else.
+pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
+    match words.get(1) {
+        "glasses" | "phone" => {
+            let name = words.get(1).to_string();
+            let (columns, rows) = (words.number_after("columns")?, words.number_after("rows")?);
+            let size = DisplaySize {
+                columns: (columns.unwrap_or(40_000) / 1_000) as u16,
+                rows: (rows.unwrap_or(4_000) / 1_000) as u16,
+            };
+            let display = (!words.has("blind")).then_some(size);
+            let config = run.config.clone();
+            let user = run.user.clone();
+            let world = run.world.get_or_insert_with(|| {
+                let mut world = World::new(config.clone());
+                world.user = User::new(user.clone());
+                world.user_config = user;
+                world
+            });
+            world.config = config;
+            let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
+            if !words.has("away") {
+                world.connect(device, false);
+            } else {
+                world.devices[device].connected = false;
+            }
+            return Ok(());
+        }
+        "always" => run.config.always_listening = true,
+        "no" if words.has("follow-up") => run.config.follow_up = false,
+        "no" if words.has("partials") => {
+            run.world()?.partials = false;
+        }
+        "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
+        "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
+        "captions" => run.config.display.captions = true,
+        "display" => {
+            run.config.display_interval_ms =
+                words.number_after("every")?.and_then(|ms| ms.try_into().ok()).ok_or("how often?")?;
+        }
+        // One word for each: `paid` costs 10 for a million tokens of an answer and 2.5 of a request.
+        "models" => {
+            let price = Price { input: 2_500_000, cached: 0, output: 10_000_000 };
+            run.user.models = words
+                .words
+                .iter()
+                .skip(2)
+                .map(|(word, _)| user::Model {
+                    on_box: word == "box",
+                    images: word == "seeing",
+                    price: if word == "paid" { price } else { Price::default() },
+                })
+                .collect();
+        }
+        "money" => run.user.nano_per_day = words.number_after("money")?.map(|thousandths| thousandths * 1_000_000),
+        "tokens" => run.config.turn_tokens_max = words.get(2).parse().map_err(|_| "how many?")?,
+        "history" => {
+            let tokens_max = words.get(2).parse().map_err(|_| "how many tokens?")?;
+            run.user.compaction =
+                user::Compaction { tokens_max, summarise: !words.has("trimmed"), ..user::Compaction::default() };
+        }
+        "place" => run.config.place = words.quoted().map(Into::into),
+        "instructions" => run.config.instructions = words.quoted().map(Into::into),
+        _ => return Err("given what?".into()),
+    }
+    Ok(())
+}
