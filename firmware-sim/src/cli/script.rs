@@ -15,9 +15,15 @@ use super::{pair, say};
 /// Longest script in bytes: a person's patience ends earlier.
 const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
+/// What the list of steps does not say.
+const REMARKS: &str = "\
+`wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
+a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where a speech begins; one that
+still plays is none. `#` begins a remark.";
+
 /// Run a script of steps: what the wearer does, and what must be seen.
 #[derive(clap::Args)]
-#[command(after_help = format!("Steps, one a line:\n{STEPS}\n`wait-for` and `expect` look at everything since the last thing that the wearer did."))]
+#[command(after_help = format!("Steps, one a line:\n{STEPS}\n{REMARKS}"))]
 pub(super) struct Arguments {
     /// The script.
     file: PathBuf,

@@ -4,7 +4,8 @@
 #![doc = include_str!("steps.txt")]
 //! ```
 //!
-//! `wait-for` and `expect` look at everything since the last thing that the wearer did.
+//! `wait-for` and `expect` look at everything since the last thing that the wearer did. `expect silence` fails where a
+//! speech begins; one that still plays is none.
 
 mod parse;
 mod run;
