@@ -17,6 +17,7 @@ mod memory;
 mod mini_apps;
 mod peer;
 mod process;
+mod programs;
 mod providers;
 mod router;
 mod speech;

@@ -5,7 +5,6 @@ mod client_judge;
 mod doors;
 mod faults;
 pub mod fixture;
-mod node;
 mod peers;
 mod server_judge;
 mod sessions;

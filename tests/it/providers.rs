@@ -3,7 +3,6 @@
 
 mod aimock;
 mod lifecycle;
-mod node;
 mod types;
 
 use std::{sync::Arc, time::Duration};

@@ -23,8 +23,7 @@ use tools::{
     runner::RunContext,
 };
 
-use super::node;
-use crate::world::WAIT;
+use crate::{programs::Programs, world::WAIT};
 
 /// Set by the suite.
 const SCENARIO: &str = "MCP_CONFORMANCE_SCENARIO";
@@ -44,11 +43,14 @@ async fn every_applicable_scenario() {
         let url = std::env::args().next_back().expect("an address");
         return drive(&url).await;
     }
-    let tools = node::tools();
+    let tools = Programs::mcp();
     let folder = tempfile::tempdir().unwrap();
     let judge = |arguments: &[&str]| {
         let mut command = Command::new(tools.node());
-        command.arg(tools.script("conformance/dist/index.js")).args(arguments).current_dir(folder.path());
+        command
+            .arg(tools.script("@modelcontextprotocol/conformance/dist/index.js"))
+            .args(arguments)
+            .current_dir(folder.path());
         command.kill_on_drop(true);
         command
     };

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use super::{cancellable, node, up};
-use crate::world::World;
+use super::{cancellable, up};
+use crate::{programs::Programs, world::World};
 
 const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_peers.py");
 
@@ -19,11 +19,12 @@ async fn said(command: &mut Command) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn published_clients_and_servers_work() {
-    let tools = node::tools();
+    let tools = Programs::mcp();
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("hello.txt"), "hello from a file").unwrap();
     let node = tools.node().display().to_string();
-    let script = |name: &str| tools.script(&format!("server-{name}/dist/index.js")).display().to_string();
+    let script =
+        |name: &str| tools.script(&format!("@modelcontextprotocol/server-{name}/dist/index.js")).display().to_string();
     let shared = folder.path().display().to_string();
     let graph = folder.path().join("graph.json").display().to_string();
     let world = World::with(&format!(
@@ -53,7 +54,7 @@ async fn published_clients_and_servers_work() {
     println!("{}", said(Command::new(tools.python()).args([PEERS, &url])).await);
     let inspector = |arguments: &[&str]| {
         let mut command = Command::new(tools.node());
-        command.arg(tools.script("inspector/clients/launcher/build/index.js"));
+        command.arg(tools.script("@modelcontextprotocol/inspector/clients/launcher/build/index.js"));
         command.args(["--cli", &url, "--transport", "http"]).args(arguments).env("HOME", folder.path());
         command
     };

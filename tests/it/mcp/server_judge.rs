@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{fixture, node, up};
-use crate::world::World;
+use super::{fixture, up};
+use crate::{programs::Programs, world::World};
 
 /// Scenarios that do not apply, by revision, with the reason. Fixed before the code; docs/mcp.md says
 /// the same.
@@ -48,7 +48,7 @@ fn failures(folder: &Path) -> Vec<String> {
 }
 
 async fn judge(revision: &str) {
-    let tools = node::tools();
+    let tools = Programs::mcp();
     let fixture = fixture::serve().await;
     let world = World::with(&format!(
         "[mcp]\nwithout_key = true\nflatten = \"fixture\"\nservers.fixture = {{ url = \"http://{fixture}/\" }}\n"
@@ -57,7 +57,7 @@ async fn judge(revision: &str) {
     up(&world, "fixture").await;
     let results = world.folder().join("results");
     let output = Command::new(tools.node())
-        .arg(tools.script("conformance/dist/index.js"))
+        .arg(tools.script("@modelcontextprotocol/conformance/dist/index.js"))
         .args(["server", "--suite", "all", "--spec-version", revision])
         .args(["--url", &format!("http://{}/mcp", world.web())])
         .arg("-o")

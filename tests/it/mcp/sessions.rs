@@ -8,8 +8,11 @@ use gateway_core::vocab::{AnsweredBy, ApprovalOutcome};
 use serde_json::Value;
 use tokio::process::Command;
 
-use super::{node, up};
-use crate::world::{USER, World};
+use super::up;
+use crate::{
+    programs::Programs,
+    world::{USER, World},
+};
 
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_sessions.py");
 const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/python/mcp_faulty.py");
@@ -47,7 +50,7 @@ async fn world(notes: &Path) -> World {
 
 /// What the client told, and what it complained of.
 async fn told(arguments: &[&str]) -> (Vec<Value>, String) {
-    let mut command = Command::new(node::tools().python());
+    let mut command = Command::new(Programs::mcp().python());
     let output = command.arg(SESSIONS).args(arguments).kill_on_drop(true).output().await.expect("it runs");
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{arguments:?}: {words}");

@@ -14,8 +14,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use super::node;
-use crate::world::WAIT;
+use crate::{programs::Programs, world::WAIT};
 
 /// The mock while it runs.
 pub struct Mock {
@@ -28,12 +27,12 @@ pub struct Mock {
 impl Mock {
     /// Starts it with these answers.
     pub async fn start(fixtures: &Value) -> Self {
-        let tools = node::tools();
+        let tools = Programs::providers();
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("answers.json");
         std::fs::write(&file, fixtures.to_string()).expect("the answers");
         let mut child = Command::new(tools.node())
-            .arg(tools.folder().join("node_modules/@copilotkit/aimock/dist/cli.js"))
+            .arg(tools.script("@copilotkit/aimock/dist/cli.js"))
             .args(["--port", "0", "--strict", "--fixtures"])
             .arg(&file)
             .stdin(Stdio::null())

@@ -7,7 +7,8 @@ use chat_models::{Request, anthropic, chat_completions, gemini, provider::Provid
 use gateway_core::vocab::{ErrorCode, Message, Part, Role, ToolCall, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 
-use super::{node, request, tool, user};
+use super::{request, tool, user};
+use crate::programs::Programs;
 
 /// Every way to set up a provider that changes its requests: name, type of its requests, protocol.
 fn providers() -> Vec<(&'static str, &'static str, Arc<dyn Provider>)> {
@@ -113,7 +114,7 @@ fn requests() -> Vec<Request> {
 
 /// The compiler's complaints about these files; empty for none.
 fn check(files: &[(String, String)]) -> String {
-    let tools = node::tools();
+    let tools = Programs::providers();
     let folder = tempfile::tempdir_in(tools.folder()).expect("a folder");
     let types = Path::new(env!("CARGO_MANIFEST_DIR")).join("node/providers/wire.d.ts");
     std::fs::copy(types, folder.path().join("wire.d.ts")).expect("the types");
@@ -128,7 +129,7 @@ fn check(files: &[(String, String)]) -> String {
     });
     std::fs::write(folder.path().join("tsconfig.json"), settings.to_string()).expect("the settings");
     let output = Command::new(tools.node())
-        .arg(tools.folder().join("node_modules/typescript/bin/tsc"))
+        .arg(tools.script("typescript/bin/tsc"))
         .args(["--pretty", "false", "-p"])
         .arg(folder.path())
         .output()

