@@ -139,6 +139,7 @@ impl Session {
             }
             Output::TurnDone { turn, messages, outcome } => {
                 self.turn = 0;
+                self.work.turn_done(turn);
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone { device, turn, messages });
                 let mut record = self.records.remove(&turn.id).unwrap_or_default();

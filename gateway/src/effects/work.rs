@@ -35,8 +35,8 @@ pub struct Work {
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
-    /// The last request, and the model that it was for.
-    last: Option<(Arc<dyn ChatModel>, Request)>,
+    /// The last request of the turn under way, and the model that it was for.
+    last: Option<(Turn, Arc<dyn ChatModel>, Request)>,
 }
 
 /// What a request went out with.
@@ -90,7 +90,7 @@ impl Work {
             watch: self.watch(turn),
         };
         asked.on_box = model.is_on_box(&request);
-        self.last = Some((model.clone(), request.clone()));
+        self.last = Some((turn, model.clone(), request.clone()));
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let (mail, stopped) = (self.mail.clone(), cancel.clone());
         spawn("model", async move { model.stream(request, events, cancel).await });
@@ -129,7 +129,12 @@ impl Work {
     /// Whether the last request would be offered other tools now.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        self.last.as_ref().is_some_and(|(model, last)| would_differ(model.as_ref(), last, now))
+        self.last.as_ref().is_some_and(|(_, model, last)| would_differ(model.as_ref(), last, now))
+    }
+
+    /// Nothing of what the turn's model was told is kept.
+    pub fn turn_done(&mut self, turn: Turn) {
+        self.last.take_if(|(last, ..)| last.id == turn.id);
     }
 
     /// Has a text weighed: whether it is a command to a tool, where the model has commands at all.
