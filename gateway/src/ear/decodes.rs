@@ -147,7 +147,7 @@ mod tests {
 
     /// Tells what it is given, and is done with it when it is told so.
     struct Fake {
-        begun: mpsc::Sender<(Vec<i16>, Options)>,
+        begun: mpsc::SyncSender<(Vec<i16>, Options)>,
         go_on: Arc<Mutex<mpsc::Receiver<()>>>,
     }
 
@@ -171,7 +171,7 @@ mod tests {
 
     /// One device in front of one recognition thread with room for two jobs.
     struct Bench {
-        go_on: mpsc::Sender<()>,
+        go_on: mpsc::SyncSender<()>,
         decodes: Decodes,
         begun: mpsc::Receiver<(Vec<i16>, Options)>,
         mail: letters::Receiver<Mail>,
@@ -179,8 +179,8 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            let (begun, begun_out) = mpsc::channel();
-            let (go_on_in, go_on) = mpsc::channel();
+            let (begun, begun_out) = mpsc::sync_channel(8);
+            let (go_on_in, go_on) = mpsc::sync_channel(8);
             let go_on = Arc::new(Mutex::new(go_on));
             let make = move || Ok(Fake { begun: begun.clone(), go_on: go_on.clone() });
             let config = SchedulerConfig { workers: 1, queue_max: 2 };
