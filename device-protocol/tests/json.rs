@@ -3,7 +3,7 @@
 
 mod draw;
 
-use device_protocol::json::{self, DownOwned, JsonError, UpOwned, describe};
+use device_protocol::json::{self, Description, DownOwned, JsonError, UpOwned, describe};
 use device_protocol::{Decoded, Down, Error, Frame, Message, Stamp, Up, decode_down, decode_up, encode, limits, up};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -148,18 +148,19 @@ fn names_and_kinds_of_later_versions_are_no_errors() {
 fn bytes_are_described_for_a_person() {
     let frame = Frame::new(Stamp { sequence: 1, turn: 0, time_us: 5 }, Up::Mute(up::Mute { muted: true }));
     let bytes = binary(&frame);
-    let expected = "version   1\nflags     0x00\nkind      0x1008 mute\ndirection device to gateway\nclass     control\n\
-                    length    4 (frame of 12 bytes)\n{\n  \"kind\": \"mute\",\n  \"kind_number\": 4104,\n  \"sequence\": 1,\n  \
-                    \"turn\": 0,\n  \"time_us\": 5,\n  \"muted\": true\n}\n";
-    assert_eq!(describe(&bytes), expected);
-    let cut = describe(&bytes[..11]);
-    assert!(cut.ends_with("error: frame ends after 11 bytes, its envelope needs 12\n"), "{cut}");
+    let head = "version   1\nflags     0x00\nkind      0x1008 mute\ndirection device to gateway\nclass     control\n\
+                length    4 (frame of 12 bytes)\n";
+    let body = "{\n  \"kind\": \"mute\",\n  \"kind_number\": 4104,\n  \"sequence\": 1,\n  \
+                \"turn\": 0,\n  \"time_us\": 5,\n  \"muted\": true\n}";
+    assert_eq!(describe(&bytes), Description { head: head.to_owned(), body: Ok(body.to_owned()) });
+    let error = |bytes: &[u8]| describe(bytes).body.expect_err("it is wrong");
+    assert_eq!(error(&bytes[..11]), "frame ends after 11 bytes, its envelope needs 12");
     let mut bad = bytes.clone();
     bad[11] = 2;
-    let bad = describe(&bad);
-    assert!(bad.ends_with("error: field `muted` at byte 11 has a value that its type does not have\n"), "{bad}");
-    assert_eq!(describe(&[]), "error: 0 bytes are no envelope, its header alone has 8\n");
-    assert_eq!(describe(&[9]), "error: envelope version 9 is unknown, this side speaks version 1\n");
+    assert_eq!(error(&bad), "field `muted` at byte 11 has a value that its type does not have");
+    assert_eq!(describe(&bad).head, head);
+    assert_eq!(error(&[]), "0 byte(s) are no envelope, its header alone has 8");
+    assert_eq!(error(&[9]), "envelope version 9 is unknown, this side speaks version 1");
 }
 
 #[test]

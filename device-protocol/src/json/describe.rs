@@ -9,6 +9,7 @@ use crate::{Class, Decoded, Down, Frame, Header, Message, Up, decode_down, decod
 use super::{ToJson, encode_pretty};
 
 /// The bytes of one envelope in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// Header, kind and direction, a line each; empty where there is no header.
     pub head: String,

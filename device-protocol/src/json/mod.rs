@@ -20,7 +20,7 @@ mod place;
 
 pub use crate::down::DownOwned;
 pub use crate::up::UpOwned;
-pub use describe::describe;
+pub use describe::{Description, describe};
 pub use error::JsonError;
 pub(crate) use owned::{Array, Base64, Object, PutJson, put_bits};
 pub use owned::{ListOwned, Owned};
