@@ -10,7 +10,6 @@ const UNITS: &[(&str, [&str; 2])] = &[
     ("l", ["liter", "liters"]),
     ("L", ["liter", "liters"]),
     ("h", ["hour", "hours"]),
-    ("s", ["second", "seconds"]),
     ("W", ["watt", "watts"]),
     ("V", ["volt", "volts"]),
     ("kcal", ["kilocalorie", "kilocalories"]),
@@ -86,6 +85,12 @@ pub(super) fn hour(_: &Words, found: &Match<'_>) -> Option<String> {
 /// What stands before the second time of "9am–5pm".
 pub(super) fn until(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} to ", found.group(1)))
+}
+
+/// "5 s"; without the space it may be a decade, as in "the 90s".
+pub(super) fn seconds(_: &Words, found: &Match<'_>) -> Option<String> {
+    let figure = found.group(1);
+    Some(format!("{figure} {}", if figure == "1" { "second" } else { "seconds" }))
 }
 
 /// "1980s".

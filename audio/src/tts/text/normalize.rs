@@ -100,6 +100,7 @@ impl Normalizer {
             (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
             (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
             (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
+            (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
             (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"), readings::unit),
             (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
             (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
@@ -212,7 +213,7 @@ mod tests {
             "abbreviations": {"St.": "Street", "Dr.": "Dr", "approx.": "approximately", "vs": "versus", "w/": "with"},
             "units": {"km": ["kilometer", "kilometers"], "lb": ["pound", "pounds"], "sq ft": ["square foot", "square feet"]},
             "symbols": {"=": "equals", "×": "times", "~": "about", "*": " "},
-            "currency": {"¥": ["yen", "yen"], "$": ["dollar", "dollars"], "¢": ["cent", "cents"], "Rs": ["rupee", "rupees"]},
+            "currency": {"¥": ["yen", "yen"], "$": ["dollar", "dollars"], "USD": ["dollar", "dollars"], "¢": ["cent", "cents"], "Rs": ["rupee", "rupees"]},
             "roman_cardinal": ["Chapter"],
             "roman_ordinal": ["Henry"]
         }"#;
@@ -262,7 +263,7 @@ mod tests {
             ("20 USD, 1 USD", "20 dollars, 1 dollar"),
             ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15min of 30 grams, for example 3 square meters"),
             ("max. 5 s", "maximum 5 seconds"),
-            ("Tue–Thu, the 1980s, 1900s", "Tuesday to Thursday, the nineteen eighties, 1900s"),
+            ("Tue–Thu, the 1980s, 1900s, the 90s", "Tuesday to Thursday, the nineteen eighties, 1900s, the 90s"),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");
         }
