@@ -268,7 +268,7 @@ mod tests {
         let last = Request {
             system: String::new(),
             messages: vec![Message::text(Role::User, "Feed the penguins, please")],
-            tools: with(&[feed.clone()]),
+            tools: with(std::slice::from_ref(&feed)),
             now: clock::now(),
             language: "en".into(),
             max_tokens: None,
@@ -277,7 +277,7 @@ mod tests {
         let changed = tool("zoo.feed", "Feeds the penguins twice.");
         // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
         for (now, behind, all) in [
-            (with(&[feed.clone()]), false, false),
+            (with(std::slice::from_ref(&feed)), false, false),
             (others[1..].iter().chain([&feed]).cloned().collect(), false, true),
             (with(&[feed.clone(), tool("zoz.sing", "Sings.")]), false, true),
             (with(&[feed.clone(), paint]), true, true),
