@@ -40,7 +40,7 @@ const RANGE: f64 = 8.0;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is missing, unreadable, or not this model.
-    #[error("cannot load the end-of-turn model {path}: {reason}; `cargo xtask fetch` brings it")]
+    #[error("cannot load the end-of-turn model {path}: {reason}; `lorgnette models fetch` brings it")]
     Load {
         /// The file.
         path: String,

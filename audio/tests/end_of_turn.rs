@@ -75,7 +75,7 @@ fn any_sound_has_a_score() {
 fn a_bad_model_file_is_an_error_that_says_what_to_do() {
     let missing = Model::load(std::path::Path::new("/nowhere/model.onnx")).err().expect("no file");
     assert!(matches!(missing, Error::Load { .. }));
-    assert!(missing.to_string().contains("cargo xtask fetch"));
+    assert!(missing.to_string().contains("lorgnette models fetch"));
     // A model of another kind loads, and is refused.
     let other = Model::load(&model_path(audio::vad::silero::FILE_NAME)).err().expect("not it");
     assert!(matches!(other, Error::Load { .. }), "{other}");

@@ -25,15 +25,26 @@ fn ids(chunk: &str) -> Vec<i32> {
     chunk.split_whitespace().map(|id| id.parse().expect("the golden file holds integers")).collect()
 }
 
-/// Every sentence of the list gives the very ids that the package gives, but for the ones below, where this
-/// front end departs on purpose.
+/// Sentences of the list that the package takes for other words, or spells: here they are said like the second one.
+const SAID_OTHERWISE: [(&str, &str); 5] = [
+    ("Add 250 g of flour and 2 tsp of salt.", "Add 250 grams of flour and 2 teaspoons of salt."),
+    ("The room is 20 m² in size.", "The room is 20 square meters in size."),
+    ("See e.g. the manual, i.e. page 12.", "See for example the manual, that is page 12."),
+    ("Cats vs. dogs, etc.", "Cats vs. dogs, et cetera."),
+    ("I am 5'10\" tall.", "I am 5 foot 10 tall."),
+];
+
+/// Every sentence of the list gives the very ids that the package gives, but for those above.
 #[test]
 fn phonemes_are_those_of_the_reference() {
     let mut equal = 0;
     let mut different = Vec::new();
     for line in GOLDEN.lines() {
         let (sentence, chunks) = line.split_once('\t').expect("a tab parts sentence and ids");
-        let expected: Vec<Vec<i32>> = chunks.split(" | ").map(ids).collect();
+        let expected: Vec<Vec<i32>> = match SAID_OTHERWISE.iter().find(|(written, _)| *written == sentence) {
+            Some((_, said)) => VOICE.phoneme_ids(said).unwrap(),
+            None => chunks.split(" | ").map(ids).collect(),
+        };
         let got = VOICE.phoneme_ids(sentence).unwrap();
         if got == expected {
             equal += 1;

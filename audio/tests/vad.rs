@@ -72,7 +72,7 @@ fn a_bad_model_file_is_an_error_that_says_what_to_do() {
     let path = folder.path().join("model.onnx");
     let missing = Model::load(&path).err().expect("no file, no model");
     assert!(matches!(missing, Error::Load { .. }));
-    assert!(missing.to_string().contains("cargo xtask fetch"), "{missing}");
+    assert!(missing.to_string().contains("lorgnette models fetch"), "{missing}");
     let mut random = Random(3);
     for length in [0usize, 1, 100, 100_000] {
         let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();

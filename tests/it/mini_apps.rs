@@ -96,7 +96,7 @@ async fn an_app_from_its_manifest_to_its_removal() {
     drop(server.await);
     operator.does(&["stop", "com.example.reminders"]).await;
     let told = operator.does(&["try", sentence, "--run"]).await;
-    assert!(told.contains("AppNotAvailable") && told.contains("said: I couldn't start"), "{told}");
+    assert!(told.contains("APP_NOT_AVAILABLE") && told.contains("said: I couldn't start"), "{told}");
     let logs = operator.does(&["logs", "com.example.reminders"]).await;
     assert!(logs.contains("request: POST http://127.0.0.1") && logs.contains("session_request"), "{logs}");
     assert!(!logs.contains(&key), "{logs}");

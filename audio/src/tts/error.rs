@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file of the voice cannot be read.
-    #[error("voice file {path} cannot be read: {source}; `cargo xtask fetch` gets the voice's files")]
+    #[error("voice file {path} cannot be read: {source}; `lorgnette models fetch` gets the voice's files")]
     Read {
         /// The file.
         path: PathBuf,

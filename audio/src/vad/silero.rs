@@ -30,7 +30,7 @@ const THREADS_MAX: usize = 4;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is missing, unreadable or not a model.
-    #[error("cannot load the voice detector {path}: {reason}; `cargo xtask fetch` brings it")]
+    #[error("cannot load the voice detector {path}: {reason}; `lorgnette models fetch` brings it")]
     Load {
         /// The file.
         path: String,
@@ -38,7 +38,7 @@ pub enum Error {
         reason: String,
     },
     /// The file is a model of another shape.
-    #[error("{what} is not the Silero v6 voice detector for 16 kHz; `cargo xtask fetch` brings it")]
+    #[error("{what} is not the Silero v6 voice detector for 16 kHz; `lorgnette models fetch` brings it")]
     Shape {
         /// What differs.
         what: String,

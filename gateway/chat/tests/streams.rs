@@ -113,6 +113,7 @@ fn cases() -> Vec<Case> {
             chat,
             vec![text("Well"), broke_off("insufficient_system_resource")],
         ),
+        (include_str!("streams/chat_thinks_aloud.sse"), chat, vec![text("Well"), done(StopReason::End, 0, 9)]),
         (include_str!("streams/chat_llamacpp.sse"), chat, vec![text("Well"), broke_off("context shift is disabled")]),
         (include_str!("streams/anthropic_vllm.sse"), claude, vec![text("Well"), done(StopReason::End, 0, 9)]),
         (

@@ -76,6 +76,10 @@ impl Problems<'_> {
             self.at(raw.model.kind.span(), what);
         }
         let money = self.between(&raw.budgets.money_per_day, "budgets.money_per_day", 0.0..=MONEY_MAX);
+        if money > 0.0 && ranks.terms.iter().all(|terms| terms.price == user::Price::default()) {
+            let span = raw.budgets.money_per_day.span();
+            self.at(span, "no model has a `price`, so that nothing would count; set [model] price, or leave this out");
+        }
         ranks.nano_per_day = (money > 0.0).then_some(scaled(money, 1e9));
         Some(ranks)
     }
@@ -139,6 +143,7 @@ mod tests {
             (format!("[model]\n{CHAT}price = {{ input = -1.0, output = 0.6 }}\n"), 5),
             (format!("[model]\n{CHAT}price = {{ input = nan, output = 0.6 }}\n"), 5),
             ("[budgets]\nmoney_per_day = -1.0\n".to_owned(), 2),
+            (format!("[model]\n{CHAT}[budgets]\nmoney_per_day = 1.0\n"), 6),
             ("[budgets]\n\nseconds_per_turn = 1\n".to_owned(), 3),
             ("[budgets]\nsteps_per_turn = 0\n".to_owned(), 2),
             ("[[fallback]]\nkind = \"chat_completions\"\n".to_owned(), 2),

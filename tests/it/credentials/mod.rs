@@ -65,8 +65,13 @@ fn parameter(url: &str, name: &str) -> String {
 async fn browse(redirect: &str, query: &str) -> String {
     // As `localhost` has it, which other machines' tests may not resolve.
     let url = format!("{}?{query}", redirect.replace("localhost", "127.0.0.1"));
-    let page = reqwest::get(url).await.expect("an answer");
-    page.text().await.expect("a page")
+    get(url).await.expect("an answer").text().await.expect("a page")
+}
+
+async fn get(url: String) -> reqwest::Result<reqwest::Response> {
+    // Only the first call in a process counts.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    reqwest::get(url).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +171,7 @@ async fn ctrl_c_leaves_nothing_behind() {
     let redirect = parameter(&login.line().await, "redirect_uri").replace("localhost", "127.0.0.1");
     login.interrupt().await;
     assert!(!login.end().await.status.success());
-    assert!(reqwest::get(redirect).await.is_err(), "the port is closed");
+    assert!(get(redirect).await.is_err(), "the port is closed");
     assert!(!place.data.join("credentials").exists());
 
     // What was kept before stays as it was.

@@ -78,8 +78,7 @@ pub(super) fn hour(_: &Words, found: &Match<'_>) -> Option<String> {
     if !(1..=12).contains(&hour.parse::<u8>().ok()?) {
         return None;
     }
-    let end = if found.rest.starts_with('.') { "" } else { "." };
-    Some(format!("{} {}.M{end}", numbers::cardinal(hour), half.to_uppercase()))
+    Some(format!("{} {}M", numbers::cardinal(hour), half.to_uppercase()))
 }
 
 /// What stands before the second time of "9am–5pm".

@@ -3,6 +3,7 @@
 
 mod parse;
 mod render;
+mod thoughts;
 
 use std::sync::Arc;
 

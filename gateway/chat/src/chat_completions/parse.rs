@@ -7,6 +7,7 @@ use gateway_core::vocab::{FailureKind, StopReason, Usage};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
+use super::thoughts::Thoughts;
 use crate::{
     dialect::{self, Answer, Dialect, Outcome},
     failure,
@@ -17,6 +18,7 @@ use crate::{
 pub struct Chunks {
     /// Which call a delta belongs to, in the order of the answer's calls.
     calls: Vec<Seen>,
+    thoughts: Thoughts,
 }
 
 #[derive(Debug)]
@@ -127,8 +129,11 @@ impl Chunks {
             return Ok(());
         };
         if let Some(delta) = choice.delta {
-            for text in delta.content.into_iter().flat_map(texts).chain(delta.refusal) {
-                answer.push_text(text)?;
+            for text in delta.content.into_iter().flat_map(texts) {
+                answer.push_text(self.thoughts.push(&text))?;
+            }
+            if let Some(refusal) = delta.refusal {
+                answer.push_text(refusal)?;
             }
             for call in delta.tool_calls.into_iter().flatten() {
                 self.handle_call(call, answer)?;
@@ -136,7 +141,10 @@ impl Chunks {
         }
         match choice.finish_reason.as_deref() {
             None | Some("") => {}
-            Some(reason) => answer.stop = Some(stop(reason)?),
+            Some(reason) => {
+                answer.push_text(self.thoughts.end())?;
+                answer.stop = Some(stop(reason)?);
+            }
         }
         Ok(())
     }

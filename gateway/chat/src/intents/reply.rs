@@ -95,10 +95,10 @@ pub(super) fn to_unknown(near: Option<&str>, examples: &[String]) -> String {
     let quoted = |text: &str| format!("\u{201c}{text}\u{201d}");
     match (near, examples) {
         (Some(near), _) => format!("I did not understand that. You can say, for example, {}.", quoted(near)),
-        (None, []) => "I did not understand that, and nothing can be asked of me offline.".into(),
+        (None, []) => "That is no command that I know.".into(),
         (None, examples) => {
             let list: Vec<String> = examples.iter().map(|text| quoted(text)).collect();
-            format!("I am offline and did not understand that. You can say, for example, {}.", list.join(" or "))
+            format!("That is no command that I know. You can say, for example, {}.", list.join(" or "))
         }
     }
 }
