@@ -44,6 +44,10 @@ async fn check_names_the_line_and_the_remedy() {
     assert!(error.contains("absent.toml") && error.contains("cannot be read"), "{error}");
     fs::write(&file, succeeds(&["check", "--example"]).await).unwrap();
     assert!(succeeds(&["check", &shown(&file)]).await.contains("is valid"));
+    let (here, absent) = (folder.path().display(), folder.path().join("absent"));
+    fs::write(&file, format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n")).unwrap();
+    let told = succeeds(&["check", &shown(&file)]).await;
+    assert!(told.contains(&format!("{here}\n")) && told.contains("absent (not there)"), "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,6 +56,10 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    for folder in &checked.skills {
+        let note = if folder.is_dir() { "" } else { " (not there)" };
+        println!("  skills  {}{note}", folder.display());
+    }
     if let Ok(mcp) = mcp {
         println!("  mcp     {mcp}");
     }
