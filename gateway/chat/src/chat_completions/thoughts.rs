@@ -3,6 +3,8 @@
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
+/// Space in front of an answer that is held back; templates of models write a line or two.
+const SPACE_BYTES_MAX: usize = 64;
 
 /// Leaves out what is thought, piece by piece. Only the beginning of an answer can be a thought, so that later words
 /// about these marks stay.
@@ -33,7 +35,7 @@ impl Thoughts {
             if let Some(thought) = begun.strip_prefix(OPEN) {
                 self.held = thought.to_owned();
                 self.state = State::Thinks;
-            } else if !OPEN.starts_with(begun) {
+            } else if !OPEN.starts_with(begun) || self.held.len() > SPACE_BYTES_MAX {
                 self.state = State::Answers;
             }
         }
@@ -102,5 +104,12 @@ mod tests {
             assert_eq!(thoughts.push("é and so on, "), "");
             assert!(thoughts.held.len() <= CLOSE.len() + 1);
         }
+    }
+
+    #[test]
+    fn endless_space_is_not_kept() {
+        let mut thoughts = Thoughts::default();
+        let told: usize = (0..1_000).map(|_| thoughts.push(" \n ").len()).sum();
+        assert!(thoughts.held.len() <= SPACE_BYTES_MAX && told + thoughts.held.len() == 3_000);
     }
 }
