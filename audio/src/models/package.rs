@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::catalogue::{self, Entry};
+use super::catalogue;
 use super::checksum::Hashing;
 use super::{Error, Result};
 
@@ -37,9 +37,9 @@ impl Archive {
         Ok(Self { zip, path: path.to_owned() })
     }
 
-    /// Whether all packaged files of `entry` are there, by name and stated size.
-    pub(super) fn holds(&mut self, entry: &Entry) -> bool {
-        entry.packaged.iter().all(|file| self.zip.by_name(file.path).is_ok_and(|found| found.size() == file.bytes))
+    /// Whether one file is there, by name and stated size.
+    pub(super) fn holds(&mut self, file: &catalogue::File) -> bool {
+        self.zip.by_name(file.path).is_ok_and(|found| found.size() == file.bytes)
     }
 
     /// Whether one file is there, by name.

