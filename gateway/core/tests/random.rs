@@ -134,10 +134,10 @@ fn input() -> impl Strategy<Value = Input> {
             confidence: 0.5,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
-        4 => (1_u32..4, 0_u16..8, 0_u8..3).prop_map(|(utterance, revision, clarity)| Input::Considered {
+        4 => (1_u32..4, 0_u16..8, 0_u8..4).prop_map(|(utterance, revision, clarity)| Input::Considered {
             utterance,
             revision,
-            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Clear][usize::from(clarity)],
+            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Free, Clarity::Clear][usize::from(clarity)],
         }),
         2 => words().prop_map(Input::Text),
         6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),

@@ -260,13 +260,15 @@ impl Problems<'_> {
         let apps_location = self.apps_location(raw.apps.location.as_ref());
         let fetched = models_dir.join(SECOND_MODEL);
         let second_model = raw.hearing.second_model.or_else(|| fetched.exists().then_some(fetched));
+        // An empty path switches it off.
+        let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
+        conversation.second_hearing_of_free_text = second_model.is_some();
         Some(Checked {
             name: raw.name.into_inner(),
             data_dir,
             asr_language: raw.hearing.language,
             asr_model: raw.hearing.model.unwrap_or_else(|| models_dir.join("whisper-tiny.en.bin")),
-            // An empty path switches it off.
-            asr_second_model: second_model.filter(|path| !path.as_os_str().is_empty()),
+            asr_second_model: second_model,
             models_dir,
             web: web?,
             quic: quic?,

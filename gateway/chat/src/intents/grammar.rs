@@ -53,6 +53,8 @@ struct Tool {
 pub(super) struct Intent {
     pub name: String,
     pub arguments: Value,
+    /// Whether an argument is free text, which could be anything.
+    pub free_text: bool,
 }
 
 impl Intent {
@@ -125,16 +127,10 @@ impl Grammar {
     /// The commands of an utterance: one, or several joined by "and", or none. What was written is
     /// believed first; only when it makes no sense is it taken for what it sounds like.
     pub fn understand(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
-        self.undo_gerund(utterance);
+        let as_written = self.as_written(utterance);
         let length = utterance.words.len();
-        if let Some(intent) = self.read(utterance, 0, length, false) {
-            return vec![intent];
-        }
-        if length <= JOINED_WORDS_MAX {
-            let joined = self.read_joined(utterance, 0, length, 2);
-            if !joined.is_empty() {
-                return joined;
-            }
+        if !as_written.is_empty() {
+            return as_written;
         }
         if length > NEAR_WORDS_MAX {
             return Vec::new();
@@ -148,14 +144,21 @@ impl Grammar {
 
     /// How sure the commands of an utterance are: one that was misheard and put right is a guess.
     pub fn clarity(&self, utterance: &mut Utterance<'_>) -> Clarity {
+        let as_written = self.as_written(utterance);
+        if as_written.is_empty() {
+            return if self.understand(utterance).is_empty() { Clarity::Unclear } else { Clarity::Guessed };
+        }
+        if as_written.iter().any(|intent| intent.free_text) { Clarity::Free } else { Clarity::Clear }
+    }
+
+    /// The commands of an utterance where every word is believed.
+    fn as_written(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
         self.undo_gerund(utterance);
         let length = utterance.words.len();
-        let clear = self.read(utterance, 0, length, false).is_some()
-            || (length <= JOINED_WORDS_MAX && !self.read_joined(utterance, 0, length, 2).is_empty());
-        match clear {
-            true => Clarity::Clear,
-            false if self.understand(utterance).is_empty() => Clarity::Unclear,
-            false => Clarity::Guessed,
+        match self.read(utterance, 0, length, false) {
+            Some(intent) => vec![intent],
+            None if length <= JOINED_WORDS_MAX => self.read_joined(utterance, 0, length, 2),
+            None => Vec::new(),
         }
     }
 
@@ -210,11 +213,11 @@ impl Grammar {
     fn try_one(&self, index: usize, view: View<'_>, start: usize, repair: bool) -> Option<(f32, Intent)> {
         let template = self.templates.get(index)?;
         let tool = self.tools.get(template.tool)?;
-        let Match { score, arguments } = matcher::read(&template.program, view, start, repair)?;
+        let Match { score, arguments, free_text } = matcher::read(&template.program, view, start, repair)?;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
         let complete = tool.required.iter().all(|name| arguments.contains_key(name));
         complete.then(|| {
-            let intent = Intent { name: tool.name.clone(), arguments: Value::Object(arguments) };
+            let intent = Intent { name: tool.name.clone(), arguments: Value::Object(arguments), free_text };
             (score, intent)
         })
     }

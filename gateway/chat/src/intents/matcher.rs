@@ -32,6 +32,8 @@ pub(super) struct Match {
     pub score: f32,
     /// What was read for each property.
     pub arguments: Vec<(String, Value)>,
+    /// Whether words were taken as free text.
+    pub free_text: bool,
 }
 
 /// The best reading of the words from `start` to the end of the view, if one has enough evidence.
@@ -293,6 +295,7 @@ impl<'a> Run<'a> {
                 arguments: captured
                     .map(|(property, captured)| ((*property).to_owned(), self.value(captured)))
                     .collect(),
+                free_text: evidence.text_words > 0,
             });
         }
     }

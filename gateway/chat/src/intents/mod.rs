@@ -28,7 +28,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ModelEvent, Role, StopReason, ToolCall, ToolSpec, Usage};
+use gateway_core::vocab::{Clarity, ModelEvent, Role, StopReason, ToolCall, ToolSpec, Usage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -166,7 +166,12 @@ impl ChatModel for Engine {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
         let clarity = grammar.clarity(&mut Utterance::new(&text, utterance::local(request.now)));
-        Some(Considered { clarity, vocabulary: grammar.examples(VOCABULARY_SENTENCES_MAX) })
+        let vocabulary = match clarity {
+            // The command is known already; a recogniser that leans towards commands writes worse free text.
+            Clarity::Free => Vec::new(),
+            _ => grammar.examples(VOCABULARY_SENTENCES_MAX),
+        };
+        Some(Considered { clarity, vocabulary })
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
@@ -194,18 +199,18 @@ impl ChatModel for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_core::vocab::{Clarity, Message, Phrases, Timestamp};
+    use gateway_core::vocab::{Message, Phrases, Timestamp};
     use serde_json::json;
 
     #[test]
     fn a_text_is_clear_a_guess_or_none() {
-        let tool = ToolSpec {
-            name: "note.list".into(),
-            input_schema: json!({"type": "object", "properties": {}}),
-            phrases: vec![Phrases { language: "en".into(), templates: vec!["(read|show) [me] my notes".into()] }],
-            ..ToolSpec::default()
+        let tool = |name: &str, schema, template: &str| {
+            let phrases = vec![Phrases { language: "en".into(), templates: vec![template.into()] }];
+            Arc::new(ToolSpec { name: name.into(), input_schema: schema, phrases, ..ToolSpec::default() })
         };
-        let tools: Tools = Arc::new([Arc::new(tool)]);
+        let text = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+        let list = tool("note.list", json!({"type": "object", "properties": {}}), "(read|show) [me] my notes");
+        let tools: Tools = Arc::new([list, tool("note.add", text, "take a note [{text}]")]);
         let consider = |text: &str| {
             let messages = vec![Message::text(Role::User, text)];
             let (system, language) = (String::new(), "en".to_owned());
@@ -224,10 +229,15 @@ mod tests {
             ("Show me my notes please.", Clarity::Clear),
             ("Red my notes.", Clarity::Guessed),
             ("The weather is nice.", Clarity::Unclear),
+            ("Take a note.", Clarity::Clear),
+            ("Take a note buy milk.", Clarity::Free),
+            ("Read my notes and take a note buy milk.", Clarity::Free),
         ] {
             let considered = consider(text).expect("there are words");
             assert_eq!(considered.clarity, expected, "{text}");
-            assert_eq!(considered.vocabulary, ["read my notes"]);
+            // Towards commands that are known already nothing needs to lean.
+            let sentences = if expected == Clarity::Free { 0 } else { 2 };
+            assert_eq!(considered.vocabulary.len(), sentences, "{text}");
         }
         assert_eq!(consider("..."), None);
     }

@@ -29,6 +29,8 @@ pub struct Config {
     pub transcript_hasty_ms: u32,
     /// Longest wait after the end of turn for a second hearing of what made no clear command.
     pub second_hearing_ms_max: u32,
+    /// Whether free text in a command is heard a second time: worth its wait where larger weights do it.
+    pub second_hearing_of_free_text: bool,
     /// What interrupts the assistant.
     pub barge_in: BargeIn,
     /// Voice of this length interrupts, where voice alone does.
@@ -94,6 +96,7 @@ impl Default for Config {
             transcript_ms_max: 10_000,
             transcript_hasty_ms: 5_000,
             second_hearing_ms_max: 1_500,
+            second_hearing_of_free_text: false,
             barge_in: BargeIn::Auto,
             barge_in_ms: 250,
             grant_ms_max: 20_000,

@@ -1,5 +1,9 @@
 //! A second hearing: where the text of a short request makes no clear command, the sound is decoded once
-//! more with the words of the tools in mind. Where that text is a clear command, it counts.
+//! more with the words of the tools in mind. Where that text is a command as it stands, it counts.
+//!
+//! A command that holds free text ("take a note: …") is heard twice as well where larger weights do it. Nothing
+//! tells such a text right or wrong but how sure recognition is of it, so that the second counts where there is
+//! less doubt about it than about the first.
 //!
 //! It begins while the pause is still being judged, so that it often costs the wearer nothing. A text that is
 //! clear at first never waits for it, and new speech ends it: then the first text counts.
@@ -17,12 +21,16 @@ use crate::{
 const WORDS_MAX: usize = 20;
 /// Length of an utterance that is heard twice at most: beyond, a decode costs more than a turn may wait.
 const LENGTH_US_MAX: u64 = 9_000_000;
+/// Part of the first text's doubt that is left of the second's at most, so that its free text counts.
+const DOUBT_LEFT_MAX: f32 = 0.9;
 
 /// Where the second hearing of a text stands.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
     /// Number of the question that is open, of either kind.
     pub(super) awaited: u16,
+    /// Mean probability of the first text's tokens, 0 to 1.
+    confidence: f32,
     stage: Stage,
 }
 
@@ -30,8 +38,8 @@ pub(super) struct Look {
 enum Stage {
     /// Whether the first text is a command is asked.
     First,
-    /// The sound is being decoded again.
-    Decoding,
+    /// The sound is being decoded again; a text that is less sure than `confidence_min` does not count.
+    Decoding { confidence_min: f32 },
     /// Whether this other text is a command is asked.
     Second(String),
 }
@@ -51,7 +59,7 @@ impl Floor {
         cx: &mut Context,
         activity: &Activity,
         (utterance, revision): (u32, u16),
-        text: &str,
+        (text, confidence): (&str, f32),
         (origin, began_us): (Origin, u64),
     ) -> Option<Look> {
         let short = cx.now_us().saturating_sub(began_us) <= LENGTH_US_MAX;
@@ -59,7 +67,7 @@ impl Floor {
             return None;
         }
         let request = self.command_in(cx, origin, text)?;
-        let look = Look { awaited: revision.saturating_add(1), stage: Stage::First };
+        let look = Look { awaited: revision.saturating_add(1), confidence, stage: Stage::First };
         cx.push(Output::Consider { utterance, revision: look.awaited, text: String::from(request) });
         Some(look)
     }
@@ -82,15 +90,27 @@ impl Floor {
     ) -> Option<Event> {
         let (look, _) = self.take_look(utterance, revision)?;
         let next = match look.stage {
-            Stage::First if clarity == Clarity::Clear => Next::Settle(None),
             Stage::First => {
-                let awaited = look.awaited.saturating_add(1);
-                cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                Next::Wait(Look { awaited, stage: Stage::Decoding })
+                let confidence_min = match clarity {
+                    Clarity::Unclear | Clarity::Guessed => Some(0.0),
+                    Clarity::Free => {
+                        let least = 1.0 - DOUBT_LEFT_MAX * (1.0 - look.confidence);
+                        cx.config.second_hearing_of_free_text.then_some(least)
+                    }
+                    Clarity::Clear => None,
+                };
+                match confidence_min {
+                    Some(confidence_min) => {
+                        let awaited = look.awaited.saturating_add(1);
+                        cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
+                        Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min }, ..look })
+                    }
+                    None => Next::Settle(None),
+                }
             }
             // Recognition leaned towards commands, so that nothing is put right in what came of it.
-            Stage::Second(text) => Next::Settle((clarity == Clarity::Clear).then_some(text)),
-            Stage::Decoding => Next::Wait(look),
+            Stage::Second(text) => Next::Settle((clarity >= Clarity::Free).then_some(text)),
+            Stage::Decoding { .. } => Next::Wait(look),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -105,11 +125,15 @@ impl Floor {
     ) -> Option<Event> {
         let utterance = transcript.utterance;
         let (look, origin) = self.take_look(utterance, transcript.revision)?;
-        let next = match self.command_in(cx, origin, &text).map(String::from) {
+        let sure = match look.stage {
+            Stage::Decoding { confidence_min } => transcript.confidence >= confidence_min,
+            Stage::First | Stage::Second(_) => false,
+        };
+        let next = match self.command_in(cx, origin, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Consider { utterance, revision: awaited, text: request });
-                Next::Wait(Look { awaited, stage: Stage::Second(text) })
+                Next::Wait(Look { awaited, stage: Stage::Second(text), ..look })
             }
             None => Next::Settle(None),
         };

@@ -131,7 +131,7 @@ impl Floor {
                 cancel_all(cx, closed.id);
             }
             let began = (closed.origin, closed.started_us);
-            closed.look = self.weigh(cx, activity, (closed.id, revision), &text, began);
+            closed.look = self.weigh(cx, activity, (closed.id, revision), (&text, transcript.confidence), began);
             if closed.look.is_none() {
                 self.watch_transcripts(cx);
                 return Some(self.said(cx, activity, closed, text));
@@ -145,7 +145,7 @@ impl Floor {
         {
             speculative.text = Some(text.clone());
             let (id, origin, began_us) = (open.id, open.origin, open.started_us);
-            let look = self.weigh(cx, activity, (id, revision), &text, (origin, began_us));
+            let look = self.weigh(cx, activity, (id, revision), (&text, transcript.confidence), (origin, began_us));
             if let (Some(look), Some(open)) = (look, &mut self.open) {
                 open.revision = open.revision.max(look.awaited);
                 if let Some(speculative) = &mut open.speculative {

@@ -58,7 +58,7 @@ pub enum TranscriptKind {
     Final,
     /// The turn has ended some time ago and there is no text yet: quickly, at the cost of accuracy.
     Hasty,
-    /// Once more, with the words of commands in mind, because the first text made no clear one.
+    /// Once more, because the first text made no clear command or holds free text.
     Again,
 }
 
@@ -69,6 +69,8 @@ pub enum Clarity {
     Unclear,
     /// It is one if some of its words were misheard.
     Guessed,
+    /// It is one as it stands, but part of it is free text, which could be anything.
+    Free,
     /// It is one as it stands.
     Clear,
 }

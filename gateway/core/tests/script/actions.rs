@@ -70,6 +70,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "again" => {
             world.again = words.quoted().map(str::to_owned);
             world.again_fails = words.has("fails");
+            world.again_sure = words.number_after("sure")?.map_or(0.9, |thousandths| thousandths as f32 / 1_000.0);
             world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
@@ -78,8 +79,12 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.hasty_ms = words.number_after("takes")?.unwrap_or(120);
             Ok(())
         }
-        "unclear" | "guessed" => {
-            let clarity = if words.has("unclear") { Clarity::Unclear } else { Clarity::Guessed };
+        "unclear" | "guessed" | "free" => {
+            let clarity = match words.get(0) {
+                "unclear" => Clarity::Unclear,
+                "guessed" => Clarity::Guessed,
+                _ => Clarity::Free,
+            };
             world.clarity.insert(words.quoted().ok_or("which text?")?.to_owned(), clarity);
             Ok(())
         }

@@ -160,6 +160,7 @@ pub struct World {
     pub again: Option<String>,
     pub again_ms: Option<Ms>,
     pub again_fails: bool,
+    pub again_sure: f32,
     /// Whether a quick decode ends, whatever the recogniser does otherwise, and after how long.
     pub hasty_works: bool,
     pub hasty_ms: Ms,
@@ -211,6 +212,7 @@ impl World {
             again: None,
             again_ms: Some(120),
             again_fails: false,
+            again_sure: 0.9,
             hasty_works: false,
             hasty_ms: 120,
             clarity: BTreeMap::new(),

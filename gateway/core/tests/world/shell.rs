@@ -297,7 +297,8 @@ impl World {
         let said = self.devices[device].utterances.get(&utterance);
         let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
         let text = self.again.clone().unwrap_or(same);
-        let transcript = Transcript { utterance, revision, kind: TranscriptKind::Again, text, confidence: 0.9 };
+        let transcript =
+            Transcript { utterance, revision, kind: TranscriptKind::Again, text, confidence: self.again_sure };
         self.after(delay, Event::Decoded(device, transcript));
     }
 
