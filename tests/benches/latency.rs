@@ -57,7 +57,7 @@ async fn run() -> Result<()> {
         for sentence in sentences.iter().cycle().take(rounds * sentences.len()) {
             let text = format!("Hey Mentra, {sentence}");
             let folder = house.folder.path().to_owned();
-            let pcm = tokio::task::spawn_blocking(move || Speaker::Flite.say(&text, &folder)).await??;
+            let pcm = tokio::task::spawn_blocking(move || Speaker::FLITE.say(&text, &folder)).await??;
             let known = house.turns(&glasses).len();
             let mark = glasses.log().mark();
             let said = glasses.say_pcm(sentence, &pcm, None).await?;

@@ -188,7 +188,7 @@ fn report(records: &[TurnRecord]) {
 /// One turn, so that what is made once is not counted to the first session.
 async fn warm_up(house: &House) -> Result<()> {
     let glasses = house.glasses(house.options(Scheme::Ws, "warm-up")?, "warm-up").await?;
-    let pcm = Speaker::Flite.say(SENTENCE, house.folder.path())?;
+    let pcm = Speaker::FLITE.say(SENTENCE, house.folder.path())?;
     for _ in 0..2 {
         let known = house.turns(&glasses).len();
         glasses.say_pcm(SENTENCE, &pcm, None).await?;
@@ -212,7 +212,7 @@ async fn generate() -> Result<()> {
     let (count, duty) = (number("--glasses", 50)?, number("--duty", 20)?);
     let targets: [Target; 2] =
         [argument("--generator").context("--generator")?.parse()?, argument("--quic").context("--quic")?.parse()?];
-    let pcm = Speaker::Flite.say(SENTENCE, &folder)?;
+    let pcm = Speaker::FLITE.say(SENTENCE, &folder)?;
     let encode = |pcm: &[i16]| encode_all(pcm, Codec::Opus, CLIP_HZ, FRAME_US).map_err(anyhow::Error::msg);
     let clip = Clip { label: "sum".to_owned(), voiced_us: voiced_end_us(&pcm), sound: Sound::Packets(encode(&pcm)?) };
     let period = Duration::from_secs_f64(clip.voiced_us as f64 / 1e6 * 100.0 / duty as f64);

@@ -12,7 +12,7 @@ use alloc::string::String;
 
 use super::{Activity, Event, Floor, cancel_all, commands, utterance::Origin};
 use crate::{
-    conversation::Context,
+    conversation::{Config, Context},
     output::Output,
     vocab::{Clarity, Transcript, TranscriptKind},
 };
@@ -29,15 +29,13 @@ const DOUBT_LEFT_MAX: f32 = 0.9;
 pub(super) struct Look {
     /// Number of the question that is open, of either kind.
     pub(super) awaited: u16,
-    /// Mean probability of the first text's tokens, 0 to 1.
-    confidence: f32,
     stage: Stage,
 }
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// Whether the first text is a command is asked.
-    First,
+    /// Whether the first text is a command is asked; how sure recognition is of it, 0 to 1.
+    First { confidence: f32 },
     /// The sound is being decoded again; a text that is less sure than `confidence_min` does not count.
     Decoding { confidence_min: f32 },
     /// Whether this other text is a command is asked.
@@ -67,7 +65,7 @@ impl Floor {
             return None;
         }
         let request = self.command_in(cx, origin, text)?;
-        let look = Look { awaited: revision.saturating_add(1), confidence, stage: Stage::First };
+        let look = Look { awaited: revision.saturating_add(1), stage: Stage::First { confidence } };
         cx.push(Output::Consider { utterance, revision: look.awaited, text: String::from(request) });
         Some(look)
     }
@@ -90,24 +88,14 @@ impl Floor {
     ) -> Option<Event> {
         let (look, _) = self.take_look(utterance, revision)?;
         let next = match look.stage {
-            Stage::First => {
-                let confidence_min = match clarity {
-                    Clarity::Unclear | Clarity::Guessed => Some(0.0),
-                    Clarity::Free => {
-                        let least = 1.0 - DOUBT_LEFT_MAX * (1.0 - look.confidence);
-                        cx.config.second_hearing_of_free_text.then_some(least)
-                    }
-                    Clarity::Clear => None,
-                };
-                match confidence_min {
-                    Some(confidence_min) => {
-                        let awaited = look.awaited.saturating_add(1);
-                        cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                        Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min }, ..look })
-                    }
-                    None => Next::Settle(None),
+            Stage::First { confidence } => match worth_it(clarity, confidence, &cx.config) {
+                Some(confidence_min) => {
+                    let awaited = look.awaited.saturating_add(1);
+                    cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
+                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min } })
                 }
-            }
+                None => Next::Settle(None),
+            },
             // Recognition leaned towards commands, so that nothing is put right in what came of it.
             Stage::Second(text) => Next::Settle((clarity >= Clarity::Free).then_some(text)),
             Stage::Decoding { .. } => Next::Wait(look),
@@ -127,13 +115,13 @@ impl Floor {
         let (look, origin) = self.take_look(utterance, transcript.revision)?;
         let sure = match look.stage {
             Stage::Decoding { confidence_min } => transcript.confidence >= confidence_min,
-            Stage::First | Stage::Second(_) => false,
+            Stage::First { .. } | Stage::Second(_) => false,
         };
         let next = match self.command_in(cx, origin, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Consider { utterance, revision: awaited, text: request });
-                Next::Wait(Look { awaited, stage: Stage::Second(text), ..look })
+                Next::Wait(Look { awaited, stage: Stage::Second(text) })
             }
             None => Next::Settle(None),
         };
@@ -195,5 +183,14 @@ impl Floor {
             Next::Settle(None) => {}
         }
         None
+    }
+}
+
+/// How sure a second text has to be, 0 to 1; `None` where the first is not heard again.
+fn worth_it(clarity: Clarity, confidence: f32, config: &Config) -> Option<f32> {
+    match clarity {
+        Clarity::Unclear | Clarity::Guessed => Some(0.0),
+        Clarity::Free => config.second_hearing_of_free_text.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
+        Clarity::Clear => None,
     }
 }
