@@ -157,7 +157,7 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
         (
             "wake_phrases = [\"<b>listen</b> my most esteemed glasses\"]",
             "<b>listen</b> My Most Esteemed Glasses, set a timer",
-            "say “<b>listen</b> My Most Es…”",
+            "say “<b>listen</b> My Most E…”",
         ),
         ("always_listening = true", "say “set a timer", "just talk"),
     ] {

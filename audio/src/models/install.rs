@@ -46,12 +46,17 @@ pub fn status(entry: &Entry, dir: &Path) -> Status {
     }
 }
 
-/// As [`status`], but never unverified: files that have no stamp are read, and stamped where they are right.
+/// As [`status`], but files that have no stamp are read, and stamped where they are right. Unverified is what cannot be
+/// read or stamped.
 pub fn judged(entry: &Entry, dir: &Path) -> Status {
-    match status(entry, dir) {
-        Status::Unverified if verify(entry, dir).is_ok() => Status::Verified,
-        Status::Unverified => Status::Damaged,
-        known => known,
+    let known = status(entry, dir);
+    if known != Status::Unverified {
+        return known;
+    }
+    match verify(entry, dir) {
+        Ok(()) => Status::Verified,
+        Err(Error::Checksum { .. }) => Status::Damaged,
+        Err(_) => Status::Unverified,
     }
 }
 
