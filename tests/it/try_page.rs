@@ -159,7 +159,8 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
             "<b>listen</b> My Most Esteemed Glasses, set a timer",
             "say “<b>listen</b> My Most E…”",
         ),
-        ("always_listening = true", "say “set a timer", "just talk"),
+        // The quotation marks are the style's.
+        ("always_listening = true", "say set a timer", "just talk"),
     ] {
         let house = house(&format!("[hearing]\n{settings}")).await;
         browser.open(&format!("http://127.0.0.1:{}/try?auto=1", house.port)).await;
