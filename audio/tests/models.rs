@@ -163,10 +163,12 @@ fn a_changed_model_is_noticed_and_named() {
     let message = models::verify(entry, dir.path()).unwrap_err().to_string();
     assert!(message.contains(entry.installed[0].sha256) && message.contains("expected"), "{message}");
     assert_ne!(models::status(entry, dir.path()), Status::Verified);
+    assert_eq!(models::judged(entry, dir.path()), Status::Damaged);
     bytes.truncate(500);
     fs::write(&path, &bytes).unwrap();
-    assert_eq!(models::status(entry, dir.path()), Status::Missing);
+    assert_eq!(models::status(entry, dir.path()), Status::Damaged);
     fs::remove_file(&path).unwrap();
+    assert_eq!(models::judged(entry, dir.path()), Status::Missing);
     assert!(matches!(models::verify(entry, dir.path()), Err(Error::Io { .. })));
 }
 

@@ -5,6 +5,7 @@ use std::{
     fs,
     io::{ErrorKind, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,6 +13,7 @@ use anyhow::{Context as _, Result};
 use device_protocol::GoodbyeReason;
 use gateway_core::app_life::StopReason;
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     gate::Gate,
@@ -19,10 +21,14 @@ use crate::{
     store::{Scope, Store},
 };
 
-/// How long devices may take to say goodbye, and apps to stop.
+/// What glasses are told that connect again in a moment.
+pub(crate) const GOODBYE: &str = "everything of this user is being erased; connect again in a moment";
+/// How long devices may take to say goodbye, and calls to be dropped.
 const GOODBYE_WAIT: Duration = Duration::from_secs(3);
 /// Between two looks whether they have.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Between two tries of an erasure that failed: the usual reason is a full disk, which somebody has to clear.
+const TRY_EVERY: Duration = Duration::from_secs(60);
 
 /// What is being erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,25 +40,53 @@ pub struct Erasure {
     pub devices: bool,
 }
 
-/// The record of an erasure that is under way: a file beside the store, since a record in the store would stay in its
-/// pages.
+/// The record of the erasures that are under way, one a line: a file beside the store, since a record in the store
+/// would stay in its pages.
 fn record(data_dir: &Path) -> PathBuf {
     data_dir.join("erasing.json")
 }
 
-fn begin(data_dir: &Path, erasure: &Erasure) -> Result<()> {
+fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
     let path = record(data_dir);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
+    };
+    let erasures = text.lines().map(serde_json::from_str).collect::<Result<_, _>>();
+    erasures.with_context(|| format!("{} is damaged: remove the file and erase the user again", path.display()))
+}
+
+fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
+    let path = record(data_dir);
+    if erasures.is_empty() {
+        fs::remove_file(path).context("removing the record of the erasure")?;
+        return sync(data_dir);
+    }
     let new = path.with_extension("new");
     let mut file = fs::File::create(&new).with_context(|| format!("writing {}", new.display()))?;
-    file.write_all(&serde_json::to_vec(erasure)?)?;
+    for erasure in erasures {
+        writeln!(file, "{}", serde_json::to_string(erasure)?)?;
+    }
     file.sync_all()?;
     fs::rename(&new, &path)?;
     sync(data_dir)
 }
 
-fn end(data_dir: &Path) -> Result<()> {
-    fs::remove_file(record(data_dir)).context("removing the record of the erasure")?;
-    sync(data_dir)
+/// Records an erasure; what is recorded of the same user already is carried on with it.
+fn begin(data_dir: &Path, erasure: &Erasure) -> Result<Erasure> {
+    let mut erasures = recorded(data_dir)?;
+    let before = erasures.extract_if(.., |other| other.user == erasure.user).any(|other| other.devices);
+    let whole = Erasure { devices: erasure.devices || before, ..erasure.clone() };
+    erasures.push(whole.clone());
+    put(data_dir, &erasures)?;
+    Ok(whole)
+}
+
+fn end(data_dir: &Path, user: &str) -> Result<()> {
+    let mut erasures = recorded(data_dir)?;
+    erasures.retain(|other| other.user != user);
+    put(data_dir, &erasures)
 }
 
 fn sync(folder: &Path) -> Result<()> {
@@ -64,17 +98,12 @@ fn sync(folder: &Path) -> Result<()> {
 /// # Errors
 /// It cannot be finished now either: nothing may be served before it is.
 pub async fn resume(data_dir: &Path, store: &Store) -> Result<()> {
-    let path = record(data_dir);
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error).with_context(|| format!("reading {}", path.display())),
-    };
-    let erasure: Erasure = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{} is damaged: erase the user again and remove the file", path.display()))?;
-    tracing::warn!("an erasure was interrupted; it is carried on");
-    on_disk(data_dir, store, &erasure).await?;
-    end(data_dir)
+    for erasure in recorded(data_dir)? {
+        tracing::warn!("an erasure was interrupted; it is carried on");
+        on_disk(data_dir, store, &erasure).await?;
+        end(data_dir, &erasure.user)?;
+    }
+    Ok(())
 }
 
 /// All files: photos and the store.
@@ -87,46 +116,63 @@ async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()
 /// Ends the user's sessions, apps and questions, erases everything, and lets the user in again.
 ///
 /// # Errors
-/// Not everything was erased. It is recorded, and carried on at the next start.
+/// Not everything was erased. It is recorded, and nothing new is taken in of the user until it is finished: what comes
+/// after an erasure was asked for must not be erased with it.
 pub async fn everything(gate: &Gate, erasure: &Erasure) -> Result<()> {
-    let Erasure { user, devices: _ } = erasure;
     let _one_at_a_time = gate.erasing.lock().await;
-    begin(&gate.config.data_dir, erasure).context("nothing was erased, since the erasure cannot be recorded")?;
-    let erased = erase(gate, erasure).await.context("not everything was erased; it goes on at the next start");
-    // The user's glasses come back by themselves, also where something went wrong.
-    gate.store.bar(user, false);
-    gate.executor.in_flight().admit(user);
-    gate.users.admit(user);
-    erased
+    let erasure = begin(&gate.config.data_dir, erasure).context("nothing was erased, as it cannot be recorded")?;
+    finish(gate, &erasure).await.context(
+        "not everything was erased; it is tried again every minute and at the next start, and until it is done the \
+         user's glasses are turned away and nothing of the user is kept",
+    )
 }
 
-async fn erase(gate: &Gate, erasure: &Erasure) -> Result<()> {
+/// Tries again what failed, until the gateway stops.
+pub async fn keep_trying(gate: Arc<Gate>, stop: CancellationToken) {
+    while stop.run_until_cancelled(tokio::time::sleep(TRY_EVERY)).await.is_some() {
+        carry_on(&gate).await;
+    }
+}
+
+/// Tries once more what is recorded.
+pub async fn carry_on(gate: &Gate) {
+    let _one_at_a_time = gate.erasing.lock().await;
+    let erasures = recorded(&gate.config.data_dir).unwrap_or_else(|error| {
+        tracing::error!("{error:#}");
+        Vec::new()
+    });
+    for erasure in erasures {
+        if let Err(error) = finish(gate, &erasure).await {
+            tracing::error!("an erasure is still not finished: {error:#}");
+        }
+    }
+}
+
+/// From the bar to the end of the record.
+async fn finish(gate: &Gate, erasure: &Erasure) -> Result<()> {
     let Erasure { user, devices } = erasure;
     // Nothing new comes in, nothing more is written.
     gate.users.bar(user);
     gate.store.bar(user, true);
-    // Calls and photos that are under way are dropped where they stand. What has not noticed in time finds the door
-    // closed when it does.
-    if tokio::time::timeout(GOODBYE_WAIT, gate.executor.in_flight().end(user)).await.is_err() {
-        tracing::warn!("a call of the user goes on; nothing of it is written");
-    }
     let paired = gate.store.disk().devices()?;
     let own = || paired.iter().filter(|(_, device)| device.user == *user).map(|(id, _)| id);
     let present = || gate.roster.all().into_iter().filter(|(_, present)| present.user == *user);
     let (reason, message) = match devices {
         true => (GoodbyeReason::Revoked, "everything of this user was erased, the pairing too"),
-        false => (GoodbyeReason::ShuttingDown, "everything of this user is being erased; connect again in a moment"),
+        false => (GoodbyeReason::ShuttingDown, GOODBYE),
     };
     for (id, _) in present() {
         gate.roster.dismiss(&id, reason, message);
     }
+    // Calls and photos that are under way are dropped where they stand, and sessions end.
+    let ended = tokio::time::timeout(GOODBYE_WAIT, gate.executor.in_flight().end(user)).await;
     let gone = async {
         while present().next().is_some() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     };
     if tokio::time::timeout(GOODBYE_WAIT, gone).await.is_err() {
-        tracing::warn!("a device did not take its goodbye; what it still says is not written");
+        tracing::warn!("a device did not take its goodbye; it begins nothing any more");
     }
     for package in gate.apps.states(user).into_keys() {
         gate.apps.stop(user, &package, StopReason::User).await;
@@ -139,7 +185,12 @@ async fn erase(gate: &Gate, erasure: &Erasure) -> Result<()> {
     for id in own() {
         gate.turns.erase(id);
     }
-    end(&gate.config.data_dir)?;
+    // What cannot be dropped might still write: nothing is, as long as the user is barred.
+    ended.context("a call of the user does not end")?;
+    end(&gate.config.data_dir, user)?;
+    gate.store.bar(user, false);
+    gate.executor.in_flight().admit(user);
+    gate.users.admit(user);
     tracing::info!("everything of a user was erased");
     Ok(())
 }
@@ -231,7 +282,7 @@ mod tests {
             let erasure = Erasure { user: "ann".into(), devices };
             begin(folder.path(), &erasure).unwrap();
             on_disk(folder.path(), &store, &erasure).await.unwrap();
-            end(folder.path()).unwrap();
+            end(folder.path(), "ann").unwrap();
             // Rows of the box itself, under that name by chance, and the pairing where it was to stay.
             let kept = if devices { 0 } else { 1 };
             assert_eq!(count(folder.path(), &word("ann", "device")), kept);
@@ -262,10 +313,27 @@ mod tests {
         assert_eq!(count(folder.path(), &word("ann", "note")), 0);
         assert_eq!(count(folder.path(), &word("ann", "half a copy")), 0);
         assert_eq!(store.disk().notes("bob", 9, |_| true).unwrap().len(), 2);
+        assert!(!record(folder.path()).exists());
         // Once more does nothing, and a damaged record is not passed over.
         resume(folder.path(), &store).await.unwrap();
         fs::write(record(folder.path()), "{").unwrap();
         assert!(resume(folder.path(), &store).await.is_err());
+    }
+
+    #[test]
+    fn an_erasure_does_not_push_another_one_out_of_the_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |user: &str, devices| Erasure { user: user.into(), devices };
+        let begin = |erasure| begin(folder.path(), &erasure).unwrap();
+        assert_eq!(begin(of("ann", true)), of("ann", true));
+        assert_eq!(begin(of("bob", false)), of("bob", false));
+        // Asked again, without the pairings: what was asked first holds.
+        assert_eq!(begin(of("ann", false)), of("ann", true));
+        assert_eq!(recorded(folder.path()).unwrap(), [of("bob", false), of("ann", true)]);
+        end(folder.path(), "bob").unwrap();
+        assert_eq!(recorded(folder.path()).unwrap(), [of("ann", true)]);
+        end(folder.path(), "ann").unwrap();
+        assert!(!record(folder.path()).exists());
     }
 
     #[tokio::test]
@@ -276,6 +344,15 @@ mod tests {
         store.bar("ann", true);
         assert!(store.write(fact("ann")).await.unwrap_err().to_string().contains("erased"));
         store.write(fact("bob")).await.unwrap();
+        // A pairing that is made now would be erased with those from before; one is revoked at any time.
+        let pairing = |user: &str, revoked| {
+            let (name, model) = (String::new(), String::new());
+            let device = DeviceRecord { key: [7; 32], name, user: user.into(), model, paired_wall_ms: 0, revoked };
+            Write::PutDevice { id: format!("id-of-{user}"), device }
+        };
+        assert!(store.write(pairing("ann", false)).await.unwrap_err().to_string().contains("erased"));
+        store.write(pairing("ann", true)).await.unwrap();
+        store.write(pairing("bob", false)).await.unwrap();
         store.bar("ann", false);
         store.write(fact("ann")).await.unwrap();
     }

@@ -9,7 +9,7 @@ pub mod control;
 mod device_task;
 mod ear;
 pub mod effects;
-mod erasing;
+pub mod erasing;
 pub mod gate;
 pub mod identity;
 mod mail;

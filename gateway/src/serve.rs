@@ -21,6 +21,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
     executor::{Books, Executor},
+    in_flight::InFlight,
     memory::Memory,
     ports::{Ports, Style},
     registry::{Registry, Source},
@@ -132,7 +133,9 @@ pub async fn start(config: Checked) -> Result<Running> {
         Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
     let sounds = Sounds::new(compute.clone())?;
     let known = (config.language.as_str(), config.apps_location);
-    let apps = Host::new(store.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
+    let in_flight = InFlight::default();
+    let apps =
+        Host::new(store.clone(), in_flight.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
     let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
     let users = Users::new(
@@ -185,6 +188,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         ledger: Some(ledger),
         switches: Some(switches.clone()),
         limits: config.tool_limits,
+        in_flight,
     };
     let executor = Executor::with_books(registry.clone(), ports, books);
     let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
@@ -225,6 +229,7 @@ pub async fn start(config: Checked) -> Result<Running> {
     let mut tasks = vec![
         spawn("apps", apps.run()),
         spawn("tool-changes", tools_changed(gate.clone(), stop.clone())),
+        spawn("erasing", erasing::keep_trying(gate.clone(), stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
         spawn("listen", bound.serve(gate.clone(), stop.clone())),

@@ -163,6 +163,7 @@ fn context(number: usize) -> CallContext {
         default_timeout: Duration::from_secs(30),
         client: ClientClass::Internal,
         caller: None,
+        stay: None,
     }
 }
 
@@ -287,6 +288,7 @@ async fn executor() -> Result<()> {
         ledger: Some(Arc::new(StoredLedger(store.clone()))),
         switches: Some(Arc::new(StoredSwitches::load(store)?)),
         limits: RateLimits { per_user: many, per_source: many },
+        ..Books::default()
     };
     let whole = Executor::with_books(registry, ports(), books);
     row("executor, limits and switches, only reading", measure(&whole, "bench.read", CALLS, &next).await);

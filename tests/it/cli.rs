@@ -30,6 +30,7 @@ async fn check_names_the_line_and_the_remedy() {
         ("[limits]\n\nsessions = \"many\"\n", ":3:", "invalid type"),
         ("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n", ":3:", "check --example"),
         ("[hearing]\nsilence_ms = 1\n", ":2:", "between 250 and 3000"),
+        ("[hearing]\n\nsilence_complete_ms = 900\n", ":3:", "it must be at most `hearing.silence_ms`, which is 600"),
         ("[listen]\nweb = \"nowhere\"\n", ":2:", "127.0.0.1:8460"),
         ("name = \n", ":1:", ""),
     ] {
@@ -145,6 +146,28 @@ async fn a_model_with_a_wrong_checksum_is_named() {
     let words = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     let line = words.lines().find(|line| line.contains(name) || line.contains("silero"));
     assert!(line.is_some_and(|line| line.contains("checksum") || line.contains("sha256")), "{words}");
+    assert!(
+        line.is_some_and(|line| line.contains("damaged") && line.contains("models fetch silero-v6-16k")),
+        "{words}"
+    );
+    // Altered, and cut short: listed as damaged, with the remedy, and no different from each other to who reads it.
+    let path = damaged.join(name);
+    let half = fs::read(&path).unwrap().len() / 2;
+    for bytes in [None, Some(half)] {
+        if let Some(bytes) = bytes {
+            fs::write(&path, vec![0; bytes]).unwrap();
+            let told = succeeds(&["check", &shown(&file)]).await;
+            assert!(told.contains("damaged: silero-v6-16k; run `lorgnette models fetch`"), "{told}");
+        }
+        let list = succeeds(&["models", "list", "--config", &shown(&file)]).await;
+        let at = list.find("silero-v6-16k").unwrap();
+        let lines: Vec<&str> = list[at..].lines().take(2).collect();
+        assert!(
+            lines[0].contains(" damaged ") && lines[1].contains("`lorgnette models fetch silero-v6-16k`"),
+            "{list}"
+        );
+        assert!(list.contains("hibari                 missing"), "{list}");
+    }
     // The models of this machine are what they should be.
     succeeds(&["models", "verify"]).await;
 }

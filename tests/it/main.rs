@@ -9,6 +9,7 @@ mod cache;
 mod cli;
 mod credentials;
 mod durability;
+mod http;
 mod identity;
 mod intents;
 mod json_schema;

@@ -60,6 +60,7 @@ async fn cancellable(
         default_timeout: WAIT,
         client: ClientClass::Internal,
         caller,
+        stay: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
     world.gateway().gate().executor.call(context, call).await

@@ -143,6 +143,39 @@ async fn a_newcomer_talks_to_the_page() {
     house.running.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_says_the_words_that_wake_this_gateway() {
+    let sound = tempfile::tempdir().unwrap();
+    let wav = sound.path().join("silence.wav");
+    audio::wav::write(&wav, &vec![0; MICROPHONE_HZ as usize], MICROPHONE_HZ).unwrap();
+    let mut browser = Browser::start(&wav).await;
+    browser.look(1000, 900, "light").await;
+    for (settings, caption, sign) in [
+        ("", "Hey Mentra, set a timer", "say “Hey Mentra”"),
+        ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Okay Lantern, set a timer", "say “Okay Lantern”"),
+        // Nothing of a phrase is taken for markup, and a long one does not run into the rest of the display.
+        (
+            "wake_phrases = [\"<b>listen</b> my most esteemed glasses\"]",
+            "<b>listen</b> My Most Esteemed Glasses, set a timer",
+            "say “<b>listen</b> My Most E…”",
+        ),
+        // The quotation marks are the style's.
+        ("always_listening = true", "say set a timer", "just talk"),
+    ] {
+        let house = house(&format!("[hearing]\n{settings}")).await;
+        browser.open(&format!("http://127.0.0.1:{}/try?auto=1", house.port)).await;
+        let text = Value::from(caption);
+        browser.until(&format!("document.querySelector('#caption').innerText.includes({text})")).await;
+        let text = Value::from(sign);
+        browser.until(&format!("document.querySelector('#sign-text').textContent === {text}")).await;
+        browser
+            .shot(&format!("6-{}", sign.chars().filter(|letter| letter.is_alphanumeric()).collect::<String>()))
+            .await;
+        house.running.stop().await;
+    }
+    browser.close().await;
+}
+
 async fn opacity(browser: &mut Browser) -> f64 {
     let style = browser.value("+getComputedStyle(document.querySelector('#lens')).opacity").await;
     style.as_f64().unwrap()
@@ -177,10 +210,12 @@ async fn the_doors_of_the_page() {
     for (path, host, expected) in [
         ("/try", "localhost", 200),
         ("/try/app.js", &host, 200),
+        ("/try/wake.json", &host, 200),
         ("/try/nothing.js", &host, 404),
         ("/try/../try/pair", &host, 404),
         ("/try", "evil.example", 403),
         ("/try/app.js", "127.0.0.1.evil.example", 403),
+        ("/try/wake.json", "evil.example", 403),
         ("/try/pair", &host, 405),
     ] {
         let answer = get(port, path, host).await;
@@ -217,7 +252,7 @@ async fn the_doors_of_the_page() {
 async fn switched_off_it_does_not_exist() {
     let house = house("try_page = false").await;
     let host = format!("127.0.0.1:{}", house.port);
-    for path in ["/try", "/try/", "/try/app.js"] {
+    for path in ["/try", "/try/", "/try/app.js", "/try/wake.json"] {
         assert_eq!(status(&get(house.port, path, &host).await), 404, "{path}");
     }
     let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: 1\r\n");

@@ -23,7 +23,7 @@ use crate::{
     attempt,
     caller::Caller,
     consent::{self, cancelled},
-    in_flight::InFlight,
+    in_flight::{InFlight, Stay},
     intents::{self, Entry, Intent, Journal, Past, Running},
     ledger::{Approval, Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
@@ -59,6 +59,8 @@ pub struct CallContext {
     pub client: ClientClass,
     /// The client itself, where it can be spoken to while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
+    /// Of whom it comes from, where an erasure of the user ends that: a call of the time before is refused.
+    pub stay: Option<Stay>,
 }
 
 /// What is written down about calls, and what holds them back. Every part may be missing.
@@ -72,6 +74,8 @@ pub struct Books {
     pub switches: Option<Arc<dyn Switches>>,
     /// How often anything may be called.
     pub limits: Limits,
+    /// What is under way for users, beside calls too.
+    pub in_flight: InFlight,
 }
 
 /// Runs calls.
@@ -118,7 +122,7 @@ impl Executor {
             ledger: books.ledger,
             switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
-            in_flight: InFlight::default(),
+            in_flight: books.in_flight,
             running: Running::default(),
             order: Order::default(),
             next: Arc::default(),
@@ -161,7 +165,11 @@ impl Executor {
     /// stands, and nothing is written down of it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
         // Held until the call is recorded.
-        let Some(lease) = self.in_flight.enter(&context.user) else { return erased() };
+        let lease = match &context.stay {
+            Some(stay) => stay.enter(),
+            None => self.in_flight.enter(&context.user),
+        };
+        let Some(lease) = lease else { return erased() };
         let began = self.ports.clock.now();
         let offered = self.registry.snapshot(&context.user, &context.device);
         let tool = offered.find(&call.name).cloned();

@@ -126,6 +126,7 @@ pub(crate) fn context() -> CallContext {
         default_timeout: Duration::from_secs(5),
         client: Default::default(),
         caller: None,
+        stay: None,
     }
 }
 

@@ -2,7 +2,8 @@
 //! began before may write anything after.
 //!
 //! A fence, not a wait: work within a lease is dropped where it stands, which takes as long as a task takes to be
-//! polled, however long the work itself would have taken.
+//! polled, however long the work itself would have taken. Who lives longer than one piece of work, as a session of
+//! glasses does, holds a stay: one from before an erasure begins nothing after it.
 
 use std::{
     collections::BTreeMap,
@@ -16,40 +17,48 @@ use tokio_util::{
 
 /// Who has what under way; one for all.
 #[derive(Clone, Default)]
-pub struct InFlight(Arc<Mutex<BTreeMap<String, Flight>>>);
+pub struct InFlight(Arc<Mutex<BTreeMap<String, Arc<Flight>>>>);
 
 /// What one user has under way, until it is ended.
-#[derive(Clone, Default)]
+#[derive(Debug, Default)]
 struct Flight {
     ended: CancellationToken,
     open: TaskTracker,
 }
 
+/// The time of a user up to the next erasure.
+#[derive(Clone, Debug)]
+pub struct Stay(Arc<Flight>);
+
 /// A piece of work that is under way, for as long as this is held.
 pub struct Lease {
-    ended: CancellationToken,
+    flight: Arc<Flight>,
     _open: TaskTrackerToken,
 }
 
 impl InFlight {
     /// Begins something for a user; `None` while everything of the user is being erased.
     pub fn enter(&self, user: &str) -> Option<Lease> {
+        self.stay(user)?.enter()
+    }
+
+    /// For who begins something for a user again and again; `None` while everything of the user is being erased.
+    pub fn stay(&self, user: &str) -> Option<Stay> {
         let mut flights = self.flights();
         if !flights.contains_key(user) {
-            flights.retain(|_, flight| flight.ended.is_cancelled() || !flight.open.is_empty());
+            flights.retain(|_, flight| flight.ended.is_cancelled() || Arc::strong_count(flight) > 1);
         }
         let flight = flights.entry(user.to_owned()).or_default();
-        let Flight { ended, open } = flight;
-        (!ended.is_cancelled()).then(|| Lease { ended: ended.clone(), _open: open.token() })
+        (!flight.ended.is_cancelled()).then(|| Stay(flight.clone()))
     }
 
     /// Ends what is under way for a user and lets nothing begin until [`admit`](Self::admit). Returns when all leases
     /// are gone.
     pub async fn end(&self, user: &str) {
-        let Flight { ended, open } = self.flights().entry(user.to_owned()).or_default().clone();
-        ended.cancel();
-        open.close();
-        open.wait().await;
+        let flight = self.flights().entry(user.to_owned()).or_default().clone();
+        flight.ended.cancel();
+        flight.open.close();
+        flight.open.wait().await;
     }
 
     /// The user may begin anew.
@@ -57,20 +66,34 @@ impl InFlight {
         self.flights().remove(user);
     }
 
-    fn flights(&self) -> MutexGuard<'_, BTreeMap<String, Flight>> {
+    fn flights(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Flight>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stay {
+    /// Begins something; `None` from the next erasure on.
+    pub fn enter(&self) -> Option<Lease> {
+        // The token first: whoever ends the stay meanwhile waits for it, or is seen here.
+        let lease = Lease { flight: self.0.clone(), _open: self.0.open.token() };
+        (!lease.is_ended()).then_some(lease)
+    }
+
+    /// Returns at the next erasure.
+    pub async fn ended(&self) {
+        self.0.ended.cancelled().await;
     }
 }
 
 impl Lease {
     /// Whether nothing may be written any more.
     pub fn is_ended(&self) -> bool {
-        self.ended.is_cancelled()
+        self.flight.ended.is_cancelled()
     }
 
     /// What comes of the work; `None`: it was ended, and dropped where it stood.
     pub async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.ended.run_until_cancelled(work).await
+        self.flight.ended.run_until_cancelled(work).await
     }
 }
 
@@ -100,6 +123,21 @@ mod tests {
         all.admit("ann");
         assert!(all.enter("ann").is_some_and(|lease| !lease.is_ended()));
         assert_eq!(other.within(async { 3 }).await, Some(3));
+    }
+
+    #[tokio::test]
+    async fn who_was_there_before_an_erasure_begins_nothing_after_it() {
+        let all = InFlight::default();
+        let glasses = all.stay("ann").unwrap();
+        // Nothing is under way; that others come must not make it forgotten.
+        drop(all.enter("bob"));
+        assert!(glasses.enter().is_some_and(|lease| !lease.is_ended()));
+        all.end("ann").await;
+        assert!(glasses.enter().is_none() && all.stay("ann").is_none());
+        all.admit("ann");
+        glasses.ended().await;
+        assert!(glasses.enter().is_none(), "it is of the time before");
+        assert!(all.stay("ann").is_some_and(|stay| stay.enter().is_some()));
     }
 
     #[tokio::test]

@@ -189,8 +189,13 @@ fn house_of(spec: ToolSpec, act: Act, limits: Limits, ports: impl FnOnce(Ports) 
     let run = Arc::clone(&runner) as Arc<dyn Runner>;
     registry.register_named(Source::App("com.test".into()), Scope::Global, vec![(spec, "tool".into())], run).unwrap();
     let (journal, pages, panel) = (Arc::<Memory>::default(), Arc::<Pages>::default(), Arc::<Panel>::default());
-    let books =
-        Books { journal: Some(journal.clone()), ledger: Some(pages.clone()), switches: Some(panel.clone()), limits };
+    let books = Books {
+        journal: Some(journal.clone()),
+        ledger: Some(pages.clone()),
+        switches: Some(panel.clone()),
+        limits,
+        ..Books::default()
+    };
     let executor = Executor::with_books(registry.clone(), ports(world.ports()), books);
     House { world, runner, registry, journal, pages, panel, executor }
 }

@@ -9,7 +9,7 @@ use crate::speech;
 use crate::steps::step;
 
 /// Models that no default needs, but tests and measurements do.
-const FOR_TESTS: [&str; 1] = ["all-minilm-l6-v2"];
+const FOR_TESTS: [&str; 2] = ["all-minilm-l6-v2", "smart-turn-v3.2"];
 
 /// Fetches everything; instant when it is all there.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {

@@ -357,7 +357,7 @@ pub const CATALOGUE: &[Entry] = &[
         id: SMART_TURN,
         what: "end of turn: Smart Turn v3.2",
         licence: "BSD-2-Clause",
-        needed: true,
+        needed: false,
         packages: &[Package { client: Client::Pip, name: "pipecat-ai", version: "1.14.0", bytes: 12_109_725 }],
         packaged: &[File {
             path: "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",

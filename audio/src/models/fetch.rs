@@ -62,12 +62,7 @@ pub struct Progress {
 /// # Errors
 /// Every variant of [`Error`] but the ones of importing; nothing half-done is left behind.
 pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-    let there = match install::status(entry, dir) {
-        Status::Verified => true,
-        Status::Unverified => install::verify(entry, dir).is_ok(),
-        Status::Missing => false,
-    };
-    if there {
+    if install::judged(entry, dir) == Status::Verified {
         progress(Progress { entry, stage: Stage::AlreadyThere });
         return Ok(());
     }

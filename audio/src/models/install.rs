@@ -19,8 +19,10 @@ const STAMPS: &str = ".verified";
 /// What is known of a model without reading its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// At least one file is not there or has the wrong size.
+    /// No file is there.
     Missing,
+    /// Something is there, but a file is missing, has the wrong size, or was read and found altered.
+    Damaged,
     /// All files are there, their content was not verified since they changed.
     Unverified,
     /// All files are there, unchanged since their checksums were verified.
@@ -35,7 +37,8 @@ pub fn path_of(entry: &Entry, dir: &Path) -> PathBuf {
 /// What is known of a model, from sizes, times and the stamp.
 pub fn status(entry: &Entry, dir: &Path) -> Status {
     let Some(stamp) = stamp_of(entry, dir) else {
-        return Status::Missing;
+        let anything = entry.installed.iter().any(|file| dir.join(file.path).exists());
+        return if anything { Status::Damaged } else { Status::Missing };
     };
     match fs::read_to_string(stamp_path(entry, dir)) {
         Ok(found) if found == stamp => Status::Verified,
@@ -43,9 +46,23 @@ pub fn status(entry: &Entry, dir: &Path) -> Status {
     }
 }
 
-/// Every model of the catalogue with its status.
+/// As [`status`], but files that have no stamp are read, and stamped where they are right. Unverified is what cannot be
+/// read or stamped.
+pub fn judged(entry: &Entry, dir: &Path) -> Status {
+    let known = status(entry, dir);
+    if known != Status::Unverified {
+        return known;
+    }
+    match verify(entry, dir) {
+        Ok(()) => Status::Verified,
+        Err(Error::Checksum { .. }) => Status::Damaged,
+        Err(_) => Status::Unverified,
+    }
+}
+
+/// Every model of the catalogue with its status; reads files as [`judged`] does.
 pub fn list(dir: &Path) -> Vec<(&'static Entry, Status)> {
-    CATALOGUE.iter().map(|entry| (entry, status(entry, dir))).collect()
+    CATALOGUE.iter().map(|entry| (entry, judged(entry, dir))).collect()
 }
 
 /// Reads all files of a model and compares their checksums; stamps them when they are right.
@@ -126,11 +143,7 @@ pub(super) fn place_all(entry: &Entry, ready: &[PathBuf], dir: &Path) -> Result<
 }
 
 fn convert_to(entry: &Entry, parts: &[PathBuf], vocabulary: &Path, target: &Path) -> Result<()> {
-    // Sizes were checked against the catalogue when these were unpacked.
-    let mut model = Vec::new();
-    for part in parts {
-        model.append(&mut fs::read(part).map_err(Error::io("read", part))?);
-    }
+    let model = joined(parts)?;
     let vocabulary = fs::read(vocabulary).map_err(Error::io("read", vocabulary))?;
     let out = File::create(target).map_err(Error::io("create", target))?;
     let mut out = Hashing::new(BufWriter::new(out));
@@ -143,6 +156,16 @@ fn convert_to(entry: &Entry, parts: &[PathBuf], vocabulary: &Path, target: &Path
         return Err(Error::Checksum { what, expected: wanted.into(), got });
     }
     Ok(())
+}
+
+/// The parts of a file one behind the other, in the order of the catalogue: they were unpacked in it, and their sizes
+/// checked against it.
+fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    for part in parts {
+        whole.append(&mut fs::read(part).map_err(Error::io("read", part))?);
+    }
+    Ok(whole)
 }
 
 /// Moves a finished file into place: synced, then renamed, so that a power cut leaves the old
@@ -174,4 +197,20 @@ pub(super) fn from_file(
         return Err(Error::Checksum { what: path.display().to_string(), expected: file.sha256.into(), got });
     }
     place_all(entry, &[copy], dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_joined_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let parts = ["part-1", "part-0"].map(|name| dir.path().join(name));
+        fs::write(&parts[0], "first ").unwrap();
+        fs::write(&parts[1], "second").unwrap();
+        assert_eq!(joined(&parts).unwrap(), b"first second");
+        fs::remove_file(&parts[1]).unwrap();
+        assert!(joined(&parts).unwrap_err().to_string().contains("part-0"));
+    }
 }

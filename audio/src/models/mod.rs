@@ -27,7 +27,7 @@ pub use convert::ggml_from_ctranslate2;
 pub use error::{Error, Result};
 pub use fetch::{Progress, Stage, fetch, fetch_defaults};
 pub use import::import;
-pub use install::{Status, list, path_of, status, verify};
+pub use install::{Status, judged, list, path_of, status, verify};
 
 /// The environment variable that names the models folder.
 pub const DIR_VARIABLE: &str = "LORGNETTE_MODELS";

@@ -18,8 +18,9 @@ const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 /// What the list of steps does not say.
 const REMARKS: &str = "\
 `wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
-a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where a speech begins; one that
-still plays is none. `#` begins a remark.";
+a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
+on for so long, also the rest of a speech that began before; what stops one takes a moment, which a `wait` in front
+gives it. `#` begins a remark.";
 
 /// Run a script of steps: what the wearer does, and what must be seen.
 #[derive(clap::Args)]

@@ -4,8 +4,9 @@
 #![doc = include_str!("steps.txt")]
 //! ```
 //!
-//! `wait-for` and `expect` look at everything since the last thing that the wearer did. `expect silence` fails where a
-//! speech begins; one that still plays is none.
+//! `wait-for` and `expect` look at everything since the last thing that the wearer did. `expect silence` fails where
+//! anything sounds from now on for so long, also the rest of a speech that began before: what stops one takes a moment,
+//! which a `wait` in front gives it.
 
 mod parse;
 mod run;
@@ -79,7 +80,7 @@ pub enum Action {
     Wait(Duration),
     /// Wait until something is seen; it is an error where it is not.
     Expect(Condition, Duration),
-    /// Nothing may be said for so long.
+    /// Nothing may sound for so long.
     ExpectSilence(Duration),
     /// Wait for speech, then for so long, then say something.
     Interrupt(Saying, Duration),

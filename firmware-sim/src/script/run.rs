@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Action, Condition, Saying, Step, WITHIN_DEFAULT};
 use crate::glasses::{Error, Glasses};
 use crate::microphone::Clip;
-use crate::seen::{Event, Seen};
+use crate::seen::{Event, Log, Seen};
 
-/// How often an open question is looked for.
+/// Events among which an open question or a speech that still plays is looked for.
 const LOOK_BACK: usize = 1_024;
 
 /// Turns what is to be said into sound.
@@ -74,15 +74,7 @@ async fn perform(glasses: &Glasses, action: &Action, voice: &(dyn Voice + Sync),
         Action::Text(text) => done(glasses.text(text).await)?,
         Action::Wait(time) => sleep(*time).await,
         Action::Expect(condition, within) => expect(glasses, condition, *within, mark).await?,
-        Action::ExpectSilence(time) => {
-            let speech = glasses.log().find(glasses.log().mark(), |event| is_met(&Condition::Speech, event));
-            if let Ok((event, _)) = timeout(*time, speech).await {
-                return Err(format!(
-                    "silence was expected, but at {:.2} s something was said",
-                    event.at_us as f64 / 1e6
-                ));
-            }
-        }
+        Action::ExpectSilence(time) => expect_silence(glasses.log(), *time).await?,
         Action::Button(button, action) => done(glasses.press(*button, *action).await)?,
         Action::Touch(gesture) => done(glasses.touch(*gesture).await)?,
         Action::Approve(yes) => {
@@ -114,6 +106,34 @@ async fn expect(glasses: &Glasses, condition: &Condition, within: Duration, mark
             summary(&glasses.log().since(mark))
         )),
     }
+}
+
+/// Nothing sounds for so long, also nothing that began before.
+async fn expect_silence(log: &Log, time: Duration) -> Result<(), String> {
+    let mark = log.mark();
+    let instead = |what: &str, event: &Event| {
+        Err(format!("silence was expected, but {what} at {:.2} s", event.at_us as f64 / 1e6))
+    };
+    if let Some(event) = sounding(&log.since(mark.saturating_sub(LOOK_BACK as u64))) {
+        return instead("a speech still plays that began", &event);
+    }
+    match timeout(time, log.find(mark, |event| is_met(&Condition::Speech, event))).await {
+        Ok((event, _)) => instead("a speech began", &event),
+        Err(_) => Ok(()),
+    }
+}
+
+/// The first sound of a speech that is not over.
+fn sounding(events: &[Event]) -> Option<Event> {
+    let mut playing = None;
+    for event in events {
+        match (&event.seen, playing) {
+            (Seen::FirstSound { speech, .. }, _) => playing = Some((*speech, event)),
+            (Seen::SpeechHeard { speech, .. }, Some((number, _))) if *speech == number => playing = None,
+            _ => {}
+        }
+    }
+    playing.map(|(_, event)| event.clone())
 }
 
 fn ends(event: &Event) -> bool {
@@ -177,4 +197,41 @@ fn open_question(glasses: &Glasses) -> Option<u32> {
         Seen::ApprovalRequest { approval, .. } if !settled(approval) => Some(approval),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(3);
+
+    fn first_sound(speech: u32) -> Seen {
+        Seen::FirstSound { turn: 1, speech }
+    }
+
+    fn heard(speech: u32) -> Seen {
+        Seen::SpeechHeard { turn: 1, speech, text: String::new(), played_us: 1, complete: true }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_that_nothing_sounds() {
+        let log = Log::default();
+        assert_eq!(expect_silence(&log, TIME).await, Ok(()));
+        log.push(1_500_000, first_sound(7));
+        let error = expect_silence(&log, TIME).await.unwrap_err();
+        assert!(error.contains("still plays that began at 1.50 s"), "{error}");
+        // Over, and nothing new.
+        log.push(2_000_000, heard(7));
+        assert_eq!(expect_silence(&log, TIME).await, Ok(()));
+        // A new one within the time, and one behind it.
+        for (after, passes) in [(TIME / 2, false), (TIME * 2, true)] {
+            let later = async {
+                tokio::time::sleep(after).await;
+                log.push(9_000_000, first_sound(8));
+                log.push(9_100_000, heard(8));
+            };
+            let (silence, ()) = tokio::join!(expect_silence(&log, TIME), later);
+            assert_eq!(silence.is_ok(), passes, "{silence:?}");
+        }
+    }
 }

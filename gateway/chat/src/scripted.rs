@@ -28,6 +28,8 @@ pub enum Step {
     Hang,
     /// Ends with `Failed`.
     Fail(FailureKind, String),
+    /// It took so many tokens; nothing where this is not said.
+    Took(Usage),
     /// Ends with `Done` and this reason instead of the one that follows from the steps.
     Stop(StopReason),
 }
@@ -148,7 +150,7 @@ impl ChatModel for Scripted {
 }
 
 async fn play(answer: Answer, events: &mpsc::Sender<ModelEvent>) {
-    let mut stop = StopReason::End;
+    let (mut stop, mut usage) = (StopReason::End, Usage::default());
     for step in answer.0 {
         let event = match step {
             Step::Text(text) => ModelEvent::Text(text),
@@ -165,6 +167,10 @@ async fn play(answer: Answer, events: &mpsc::Sender<ModelEvent>) {
                 let _ = events.send(ModelEvent::Failed { kind, message }).await;
                 return;
             }
+            Step::Took(tokens) => {
+                usage = tokens;
+                continue;
+            }
             Step::Stop(reason) => {
                 stop = reason;
                 break;
@@ -174,7 +180,7 @@ async fn play(answer: Answer, events: &mpsc::Sender<ModelEvent>) {
             return;
         }
     }
-    let done = ModelEvent::Done { stop, usage: Usage::default() };
+    let done = ModelEvent::Done { stop, usage };
     let _ = events.send(done).await;
 }
 

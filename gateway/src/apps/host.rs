@@ -13,7 +13,7 @@ use gateway_core::{input::Input as DeviceInput, vocab::AppEvent};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tools::apps::manifest::App;
+use tools::{apps::manifest::App, in_flight::InFlight};
 
 use super::{
     Location,
@@ -71,6 +71,8 @@ pub(super) struct User {
 pub struct Host {
     me: Weak<Self>,
     pub(super) store: Store,
+    /// What an erasure of a user ends.
+    pub(super) in_flight: InFlight,
     pub(super) roster: Arc<Roster>,
     pub(super) installed: Arc<Installed>,
     pub(super) sounds: Sounds,
@@ -101,6 +103,7 @@ impl Host {
     /// Nothing runs yet.
     pub fn new(
         store: Store,
+        in_flight: InFlight,
         roster: Arc<Roster>,
         installed: Arc<Installed>,
         sounds: Sounds,
@@ -111,6 +114,7 @@ impl Host {
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             store,
+            in_flight,
             roster,
             installed,
             sounds,

@@ -57,7 +57,13 @@ pub async fn answer(request: Request<Incoming>, host: &Host) -> Reply {
     if !host.knows(&user) {
         return failed(StatusCode::NOT_FOUND, "there is no such user");
     }
-    storage(request, host, &user, package, key.as_deref()).await
+    // From before the body is read: what an app asked for before an erasure of the user is not done after it.
+    let Some(lease) = host.in_flight.enter(&user) else { return being_erased() };
+    lease.within(storage(request, host, &user, package, key.as_deref())).await.unwrap_or_else(being_erased)
+}
+
+fn being_erased() -> Reply {
+    failed(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased")
 }
 
 /// User and key of a storage path.

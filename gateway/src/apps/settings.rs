@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock,
-    store::{Kind, Write},
+    store::{self, Kind, Write},
 };
 
 /// Bytes of one value: a choice or a line of text.
@@ -103,6 +103,13 @@ impl Host {
     /// # Errors
     /// The app or the setting does not exist, the value does not fit, or it cannot be kept.
     pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
+        // What is set stands in one row: none from before an erasure comes back with it.
+        let erasing = || store::Error::Erasing.to_string();
+        let lease = self.in_flight.enter(user).ok_or_else(erasing)?;
+        lease.within(self.set_and_tell(user, package, key, value)).await.unwrap_or_else(|| Err(erasing()))
+    }
+
+    async fn set_and_tell(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
         let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
         let _alone = self.storage.lock().await;
         let mut own = self.set_by(user, package);

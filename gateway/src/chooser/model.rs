@@ -125,40 +125,11 @@ fn names(answer: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use async_trait::async_trait;
-    use gateway_core::vocab::{FailureKind, StopReason, ToolFlags, ToolSpec, Usage};
+    use chat_models::scripted::{Answer, Scripted};
+    use gateway_core::vocab::{FailureKind, ToolFlags, ToolSpec};
     use tools::router::Reason;
 
     use super::*;
-
-    /// Answers this, or fails, or never answers.
-    enum Fake {
-        Answers(&'static str),
-        Fails,
-        Hangs,
-    }
-
-    #[async_trait]
-    impl ChatModel for Fake {
-        fn name(&self) -> &str {
-            "fake"
-        }
-
-        async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-            let told = request.messages[0].plain_text();
-            assert!(told.contains("- x.07: Does thing 7.") && told.ends_with("The user says: \"Go\""), "{told}");
-            assert!(!told.contains("clock"), "what is always on is no question");
-            let event = match self {
-                Self::Answers(text) => {
-                    events.send(ModelEvent::Text((*text).to_owned())).await.unwrap();
-                    ModelEvent::Done { stop: StopReason::End, usage: Usage::default() }
-                }
-                Self::Fails => ModelEvent::Failed { kind: FailureKind::Transient, message: String::new() },
-                Self::Hangs => return cancel.cancelled().await,
-            };
-            drop(events.send(event).await);
-        }
-    }
 
     fn tools() -> Specs {
         let flags = ToolFlags { always: true, ..ToolFlags::default() };
@@ -171,26 +142,31 @@ mod tests {
         tools.into_iter().map(Arc::new).collect()
     }
 
-    async fn chosen(fake: Fake) -> (Reason, Vec<String>) {
-        let wait = if matches!(fake, Fake::Hangs) { Duration::ZERO } else { Duration::from_secs(60) };
-        let chooser = ByModel { model: Arc::new(fake), wait };
+    async fn chosen(answer: Answer) -> (Reason, Vec<String>) {
+        let wait = if answer == Answer::hang() { Duration::ZERO } else { Duration::from_secs(60) };
+        let model = Arc::new(Scripted::list([answer]));
+        let chooser = ByModel { model: model.clone(), wait };
         let said = Said { now: "Go".into(), ..Said::default() };
         let choice = chooser.choose(&Router::default(), &tools(), &said, 20).await;
+        let told = model.requests()[0].messages[0].plain_text();
+        assert!(told.contains("- x.07: Does thing 7.") && told.ends_with("The user says: \"Go\""), "{told}");
+        assert!(!told.contains("clock"), "what is always on is no question");
         (choice.reason, choice.tools.iter().map(|tool| tool.name.clone()).collect())
     }
 
     #[tokio::test]
     async fn what_the_model_names_is_offered() {
-        let (reason, names) = chosen(Fake::Answers("Sure: [\"x.07\", \"nothing\", \"x.02\"]")).await;
+        let (reason, names) = chosen(Answer::text("Sure: [\"x.07\", \"nothing\", \"x.02\"]")).await;
         assert_eq!((reason, names), (Reason::Words, vec!["clock".into(), "x.07".into(), "x.02".into()]));
-        let (_, names) = chosen(Fake::Answers("[]")).await;
+        let (_, names) = chosen(Answer::text("[]")).await;
         assert_eq!(names, ["clock"]);
     }
 
     #[tokio::test]
     async fn when_it_fails_all_are_offered() {
-        for fake in [Fake::Answers("none of them"), Fake::Answers("[1]"), Fake::Fails, Fake::Hangs] {
-            let (reason, names) = chosen(fake).await;
+        let fails = Answer::fail(FailureKind::Transient, "");
+        for answer in [Answer::text("none of them"), Answer::text("[1]"), fails, Answer::hang()] {
+            let (reason, names) = chosen(answer).await;
             assert_eq!((reason, names.len()), (Reason::Doubt, 20));
         }
     }

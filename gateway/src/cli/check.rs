@@ -52,7 +52,7 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
-    println!("  models  {}{}", checked.models_dir.display(), missing(&checked));
+    println!("  models  {}{}", checked.models_dir.display(), wanting(&checked));
     println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
@@ -66,15 +66,21 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     Ok(())
 }
 
-/// What the gateway would not start without.
-fn missing(checked: &Checked) -> String {
-    let wanted = checked.models_wanted().into_iter();
-    let missing: Vec<&str> = wanted
-        .filter(|entry| weights::status(entry, &checked.models_dir) == Status::Missing)
-        .map(|entry| entry.id)
+/// Models that the configuration needs and that are not whole.
+fn wanting(checked: &Checked) -> String {
+    let wanted = checked.models_wanted();
+    let with = |status: Status| {
+        let ids = wanted.iter().filter(|entry| weights::status(entry, &checked.models_dir) == status);
+        ids.map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    let kinds = [("missing", with(Status::Missing)), ("damaged", with(Status::Damaged))];
+    let told: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, ids)| !ids.is_empty())
+        .map(|(kind, ids)| format!("{kind}: {}", ids.join(", ")))
         .collect();
-    if missing.is_empty() {
+    if told.is_empty() {
         return String::new();
     }
-    format!(" (missing: {}; run `lorgnette models fetch`)", missing.join(", "))
+    format!(" ({}; run `lorgnette models fetch`)", told.join("; "))
 }

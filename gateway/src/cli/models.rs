@@ -55,13 +55,14 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         }
         Command::List => {
             for (entry, status) in models::list(dir) {
-                let status = match status {
+                let word = match status {
                     Status::Missing => "missing",
+                    Status::Damaged => "damaged",
                     Status::Unverified => "unverified",
                     Status::Verified => "verified",
                 };
                 println!(
-                    "{:<22} {status:<11} {:>6.1} MB  {}{}  [{}; {}]",
+                    "{:<22} {word:<11} {:>6.1} MB  {}{}  [{}; {}]",
                     entry.id,
                     entry.installed_bytes() as f64 / 1e6,
                     entry.what,
@@ -69,6 +70,9 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                     entry.licence,
                     entry.requirements(),
                 );
+                if status == Status::Damaged {
+                    println!("{:<22} {}", "", remedy(entry));
+                }
             }
         }
         Command::Verify => {
@@ -82,14 +86,14 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 match models::verify(entry, dir) {
                     Ok(()) => println!("{:<22} ok", entry.id),
                     Err(error) => {
-                        println!("{:<22} {error}", entry.id);
+                        println!("{:<22} damaged: {error}; {}", entry.id, remedy(entry));
                         wrong += 1;
                     }
                 }
             }
             if wrong > 0 {
                 bail!(
-                    "{wrong} model(s) are missing or wrong; `lorgnette models fetch` fetches them anew, `lorgnette models import FILE` takes them from a file"
+                    "{wrong} model(s) are missing or damaged; `lorgnette models fetch` brings what the configuration needs"
                 );
             }
         }
@@ -99,6 +103,15 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What to do about a damaged model.
+fn remedy(entry: &Entry) -> String {
+    let files = if entry.packages.len() > 1 { "FILE FILE" } else { "FILE" };
+    format!(
+        "`lorgnette models fetch {}` brings it anew, `lorgnette models import {files}` takes it from a file",
+        entry.id
+    )
 }
 
 fn show(progress: Progress) {

@@ -16,13 +16,7 @@ impl Problems<'_> {
             captions: raw.captions,
             caption_ms: self.between(&raw.caption_ms, "display.caption_ms", 500..=60_000),
         };
-        if config.lock_idle_ms > config.lock_ms_max {
-            let what = format!(
-                "`display.lock_idle_ms` is {}; it must be at most `display.lock_ms_max`, which is {}",
-                config.lock_idle_ms, config.lock_ms_max
-            );
-            self.at(raw.lock_idle_ms.span(), what);
-        }
+        self.in_order((&raw.lock_idle_ms, "display.lock_idle_ms"), (&raw.lock_ms_max, "display.lock_ms_max"));
         (config, self.between(&raw.interval_ms, "display.interval_ms", 50..=10_000))
     }
 }

@@ -206,6 +206,36 @@ impl Problems<'_> {
         given
     }
 
+    /// The first must not be the larger one. The line is that of the first, or of the second where only that is written.
+    fn in_order<T: PartialOrd + std::fmt::Display>(
+        &mut self,
+        (less, less_key): (&toml::Spanned<T>, &str),
+        (more, more_key): (&toml::Spanned<T>, &str),
+    ) {
+        if less.get_ref() <= more.get_ref() {
+            return;
+        }
+        let shown = |value: &toml::Spanned<T>| match value.span().is_empty() {
+            true => format!("{} where nothing is written", value.get_ref()),
+            false => value.get_ref().to_string(),
+        };
+        if less.span().is_empty() {
+            let what = format!(
+                "`{more_key}` is {}; it must be at least `{less_key}`, which is {}",
+                more.get_ref(),
+                shown(less)
+            );
+            self.at(more.span(), what);
+        } else {
+            let what = format!(
+                "`{less_key}` is {}; it must be at most `{more_key}`, which is {}",
+                less.get_ref(),
+                shown(more)
+            );
+            self.at(less.span(), what);
+        }
+    }
+
     fn address(&mut self, value: &toml::Spanned<String>, key: &str) -> Option<SocketAddr> {
         match value.get_ref().parse() {
             Ok(address) => Some(address),
@@ -381,6 +411,10 @@ impl Problems<'_> {
             INSTRUCTIONS.clone_into(&mut instructions);
         }
         let (display, display_interval_ms) = self.display(&raw.display);
+        let silence = (&hearing.silence_ms, "hearing.silence_ms");
+        // A wait that is the longer one, the surer the end is.
+        self.in_order((&hearing.silence_complete_ms, "hearing.silence_complete_ms"), silence);
+        self.in_order(silence, (&hearing.silence_incomplete_ms, "hearing.silence_incomplete_ms"));
         conversation::Config {
             display,
             display_interval_ms,
@@ -483,8 +517,41 @@ mod tests {
 
     #[test]
     fn all_values_out_of_range_are_told_at_once() {
-        let found = problems("[hearing]\nsilence_ms = 1\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
+        let found = problems("[hearing]\nfollow_up_ms = 400000\n[voice]\nspeed = 9.0\n[listen]\nweb = \"nowhere\"\n");
         assert_eq!(found.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [6, 2, 4]);
+    }
+
+    #[test]
+    fn silences_that_contradict_each_other_are_refused() {
+        for (text, line, words) in [
+            (
+                "silence_ms = 700\nsilence_complete_ms = 800",
+                3,
+                "`hearing.silence_complete_ms` is 800; it must be at most `hearing.silence_ms`, which is 700",
+            ),
+            (
+                "silence_incomplete_ms = 900\nsilence_ms = 950",
+                3,
+                "`hearing.silence_ms` is 950; it must be at most `hearing.silence_incomplete_ms`, which is 900",
+            ),
+            // Against what holds where nothing is written.
+            ("silence_complete_ms = 601", 2, "at most `hearing.silence_ms`, which is 600 where nothing is written"),
+            ("\nsilence_ms = 400", 3, "at least `hearing.silence_complete_ms`, which is 450 where nothing is written"),
+            ("silence_ms = 1500", 2, "at most `hearing.silence_incomplete_ms`, which is 1000"),
+            ("silence_incomplete_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
+        ] {
+            let found = problems(&format!("[hearing]\n{text}\n"));
+            assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
+            assert!(found[0].1.contains(words), "{text}: {found:?}");
+        }
+        for text in [
+            "silence_ms = 450",
+            "silence_ms = 1000",
+            "silence_complete_ms = 600",
+            "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900",
+        ] {
+            check(&format!("[hearing]\n{text}\n"), "x.toml").unwrap_or_else(|found| panic!("{text}: {found:?}"));
+        }
     }
 
     #[test]
@@ -521,6 +588,7 @@ mod tests {
             ("interval_ms = 10", "between 50 and 10000"),
             ("caption_ms = 1", "between 500 and 60000"),
             ("lock_idle_ms = 20000", "at most `display.lock_ms_max`"),
+            ("lock_ms_max = 1", "at least `display.lock_idle_ms`"),
             ("captons = true", "captons"),
         ] {
             let found = problems(&format!("[display]\n{line}\n"));

@@ -82,7 +82,12 @@ impl Checked {
     /// The models that this configuration needs, beside those that an operator brings.
     pub fn models_wanted(&self) -> Vec<&'static Entry> {
         let by_sentences = matches!(self.router_by, RouterBy::Sentences { .. });
-        CATALOGUE.iter().filter(|entry| entry.needed || (by_sentences && entry.id == catalogue::MINILM)).collect()
+        let is_wanted = |entry: &Entry| match entry.id {
+            catalogue::MINILM => by_sentences,
+            catalogue::SMART_TURN => self.end_of_turn,
+            _ => entry.needed,
+        };
+        CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
     }
 }
 
@@ -123,13 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn sentences_want_their_model() {
+    fn models_are_wanted_by_what_uses_them() {
         let ids = |text: &str| {
             let config = check(text, "x.toml").unwrap();
             config.models_wanted().iter().map(|entry| entry.id).collect::<Vec<_>>()
         };
-        assert!(!ids("").contains(&catalogue::MINILM));
-        let wanted = ids("[router]\nby = \"sentences\"\n");
-        assert!(wanted.ends_with(&[catalogue::MINILM]) && wanted.len() > 4, "{wanted:?}");
+        let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
+        assert_eq!(ids(""), always);
+        let with = |more: &'static str| [&always[..], &[more]].concat();
+        assert_eq!(ids("[router]\nby = \"sentences\"\n"), with(catalogue::MINILM));
+        assert_eq!(ids("[hearing]\nend_of_turn = true\n"), with(catalogue::SMART_TURN));
     }
 }

@@ -277,6 +277,7 @@ async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gatew
         default_timeout: Duration::from_millis(TRY_MS),
         client: ClientClass::Internal,
         caller: None,
+        stay: None,
     };
     gate.executor.call(context, call).await
 }

@@ -59,6 +59,7 @@ pub(super) async fn call(gate: &Gate, user: String, name: String, arguments: Val
         default_timeout: CALL_TIME,
         client: ClientClass::Internal,
         caller: None,
+        stay: None,
     };
     let id = format!("control-{}", clock::mono_us());
     let mut result = gate.executor.call(context, ToolCall { id, name, arguments }).await;

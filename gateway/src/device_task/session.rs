@@ -12,7 +12,7 @@ use gateway_core::{
     vocab::{DeviceInfo, DisplaySize, Turn},
 };
 use tokio::sync::mpsc;
-use tools::ports::DeviceStatus;
+use tools::{in_flight::Stay, ports::DeviceStatus};
 
 use super::{
     formats,
@@ -24,6 +24,7 @@ use crate::{
     clock,
     ear::{self, Ear},
     effects::work::Work,
+    erasing,
     gate::Gate,
     identity::Admitted,
     mail::{self, Address, Mail},
@@ -45,6 +46,8 @@ pub(super) struct Session {
     number: u32,
     pub(super) user: mpsc::Sender<UserMail>,
     pub(super) user_name: String,
+    /// Ends where everything of the user is erased.
+    pub(super) stay: Stay,
     pub(super) transport: &'static str,
     pub(super) conversation: Conversation,
     pub(super) ear: Option<Ear>,
@@ -117,11 +120,13 @@ impl Session {
             ..DeviceStatus::default()
         }));
         let feed = gate.apps.feeds.of(&record.user);
-        let user = gate.users.address(&record.user).map_err(|error| match error {
+        let refused = |error: store::Error| match error {
             // In a moment it may.
             store::Error::Erasing => (RejectCode::Busy, error.to_string()),
             error => internal(error.to_string()),
-        })?;
+        };
+        let user = gate.users.address(&record.user).map_err(refused)?;
+        let stay = gate.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing))?;
         let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
@@ -163,6 +168,7 @@ impl Session {
                 language,
                 gate.models.clone(),
                 gate.executor.clone(),
+                stay.clone(),
                 gate.remembered.clone(),
                 address.clone(),
             ),
@@ -173,6 +179,7 @@ impl Session {
             id,
             number,
             user,
+            stay,
             ear,
             mouth,
             formats,
@@ -216,6 +223,8 @@ impl Session {
                         self.open_letter(letter, &mut link.down);
                     }
                 }
+                // Whoever was too busy for the goodbye goes now.
+                () = self.stay.ended() => break Some((GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned())),
                 frame = link.up.recv() => match frame {
                     Ok(Some(bytes)) => self.frame(&bytes, &mut link.down),
                     Ok(None) => break None,

@@ -256,8 +256,7 @@ impl Session {
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
         let wanted_by_app = self.gate.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // Nothing of a user who is being erased is written.
-        let lease = self.gate.executor.in_flight().enter(&self.user_name);
-        let Some(lease) = lease.filter(|_| wanted_by_call && wanted_by_app) else { return };
+        let Some(lease) = self.stay.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
         let gate = self.gate.clone();
         let user = self.user_name.clone();
         let job = move || {

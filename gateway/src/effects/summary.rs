@@ -103,38 +103,10 @@ fn transcript(messages: &[Message]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use async_trait::async_trait;
-    use gateway_core::vocab::{FailureKind, StopReason, ToolCall, ToolResult};
+    use chat_models::scripted::{Answer, Scripted, Step};
+    use gateway_core::vocab::{FailureKind, ToolCall, ToolResult};
 
     use super::*;
-
-    /// Says what it was asked, or fails, or never answers.
-    enum Fake {
-        Echoes,
-        Fails,
-        Hangs,
-    }
-
-    #[async_trait]
-    impl ChatModel for Fake {
-        fn name(&self) -> &str {
-            "fake"
-        }
-
-        async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-            assert!(request.tools.is_empty() && !request.system.is_empty());
-            let event = match self {
-                Self::Echoes => {
-                    let text = request.messages[0].plain_text();
-                    events.send(ModelEvent::Text(text)).await.unwrap();
-                    ModelEvent::Done { stop: StopReason::End, usage: Usage { input: 90, cached: 0, output: 8 } }
-                }
-                Self::Fails => ModelEvent::Failed { kind: FailureKind::Transient, message: String::new() },
-                Self::Hangs => return cancel.cancelled().await,
-            };
-            events.send(event).await.unwrap();
-        }
-    }
 
     fn conversation() -> Vec<Message> {
         let call = ToolCall { id: "1".into(), name: "note.add".into(), arguments: serde_json::json!({"text": "milk"}) };
@@ -150,8 +122,13 @@ mod tests {
 
     #[tokio::test]
     async fn the_model_is_given_one_text() {
-        let summed = summarise(Arc::new(Fake::Echoes), "en".into(), conversation()).await;
-        assert_eq!(summed.usage, Usage { input: 90, cached: 0, output: 8 });
+        let usage = Usage { input: 90, cached: 0, output: 8 };
+        let echoes = Scripted::by(move |request, _| {
+            assert!(request.tools.is_empty() && !request.system.is_empty());
+            Answer::text(request.messages[0].plain_text()).then(Step::Took(usage))
+        });
+        let summed = summarise(Arc::new(echoes), "en".into(), conversation()).await;
+        assert_eq!(summed.usage, usage);
         let told = summed.text.unwrap();
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(
@@ -164,8 +141,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_model_that_fails_or_hangs_gives_none() {
-        assert_eq!(summarise(Arc::new(Fake::Fails), "en".into(), conversation()).await, Summed::default());
-        let given_up = within(Duration::ZERO, Arc::new(Fake::Hangs), "en".into(), conversation()).await;
+        let with = |answer: Answer| Arc::new(Scripted::list([answer]));
+        let fails = with(Answer::fail(FailureKind::Transient, ""));
+        assert_eq!(summarise(fails, "en".into(), conversation()).await, Summed::default());
+        let given_up = within(Duration::ZERO, with(Answer::hang()), "en".into(), conversation()).await;
         assert!(given_up.text.is_none() && given_up.usage.input > 100, "it was asked all the same: {given_up:?}");
     }
 }

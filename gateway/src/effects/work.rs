@@ -9,7 +9,10 @@ use gateway_core::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::executor::{CallContext, Executor};
+use tools::{
+    executor::{CallContext, Executor},
+    in_flight::Stay,
+};
 
 use super::{context::Remembered, spawn};
 use crate::{
@@ -31,6 +34,7 @@ pub struct Work {
     language: String,
     models: Ranks,
     executor: Executor,
+    stay: Stay,
     remembered: Arc<Remembered>,
     mail: Address,
     asked: BTreeMap<Turn, CancellationToken>,
@@ -60,11 +64,12 @@ impl Work {
         language: String,
         models: Ranks,
         executor: Executor,
+        stay: Stay,
         remembered: Arc<Remembered>,
         mail: Address,
     ) -> Self {
         let (asked, called) = (BTreeMap::new(), BTreeMap::new());
-        Self { user, device, session, language, models, executor, remembered, mail, asked, called, last: None }
+        Self { user, device, session, language, models, executor, stay, remembered, mail, asked, called, last: None }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
@@ -179,6 +184,7 @@ impl Work {
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
             caller: None,
+            stay: Some(self.stay.clone()),
         };
         let (executor, mail) = (self.executor.clone(), self.mail.clone());
         spawn("tool", async move {

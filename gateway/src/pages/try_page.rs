@@ -5,12 +5,15 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use http_body_util::{BodyExt as _, Limited};
+use bytes::Bytes;
+use gateway_core::conversation;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{
     HeaderMap, Method, Request, StatusCode,
     body::Incoming,
     header::{self, HeaderName, HeaderValue},
 };
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::{host, host_is_loopback};
@@ -27,6 +30,8 @@ pub(super) const PATH: &str = "/try";
 pub(super) const FOLDER: &str = "/try/";
 /// Where the page asks to be paired.
 const PAIR: &str = "/try/pair";
+/// What the wearer says first, as the configuration has it.
+const WAKE: &str = "/try/wake.json";
 /// A header that only a script of the same origin can set: for others a browser asks first, by a
 /// request that nobody here answers.
 const PAIR_HEADER: &str = "x-lorgnette-try";
@@ -43,6 +48,7 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
+const JSON: &str = "application/json";
 
 /// Path, type, content.
 const FILES: &[(&str, &str, &str)] = &[
@@ -87,6 +93,8 @@ pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &
         plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
     } else if request.uri().path() == PAIR {
         pair(request, gate).await
+    } else if request.uri().path() == WAKE {
+        wake(&request, &gate.config.conversation)
     } else {
         file(&request)
     };
@@ -109,6 +117,17 @@ fn file(request: &Request<Incoming>) -> Reply {
     }
     let mut reply = plain(StatusCode::OK, content);
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    reply
+}
+
+/// `{"phrases": [...], "always": false}`: the wake phrases, and whether none is needed.
+fn wake(request: &Request<Incoming>, config: &conversation::Config) -> Reply {
+    if request.method() != Method::GET {
+        return only(Method::GET);
+    }
+    let words = json!({"phrases": config.wake_phrases, "always": config.always_listening});
+    let mut reply = Reply::new(Full::new(Bytes::from(words.to_string())).boxed());
+    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     reply
 }
 
@@ -199,7 +218,10 @@ mod tests {
         assert!(named.len() > 10, "{named:?}");
         for name in named {
             let path = name.replace("./", FOLDER);
-            assert!(path == PAIR || FILES.iter().any(|(served, _, _)| *served == path), "{name}");
+            assert!(
+                [PAIR, WAKE].contains(&path.as_str()) || FILES.iter().any(|(served, _, _)| *served == path),
+                "{name}"
+            );
         }
     }
 }

@@ -65,7 +65,8 @@ impl Write {
     /// The user whose it is; `None` for what belongs to the box.
     fn user(&self) -> Option<&str> {
         match self {
-            Self::PutDevice { .. } => None,
+            // Whoever loses glasses revokes them at any time.
+            Self::PutDevice { device, .. } => (!device.revoked).then_some(&device.user),
             Self::AppendMessages { user, .. }
             | Self::BeginConversation { user, .. }
             | Self::PutSummary { user, .. }

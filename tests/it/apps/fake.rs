@@ -13,21 +13,20 @@ use firmware_sim::Glasses;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gateway::control::{Answer, Request, apps::Wish};
 use http_body_util::{BodyExt, Full};
-use hyper::{Response, body::Incoming, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::{Response, body::Incoming};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Notify,
-};
+use tokio::{net::TcpStream, sync::Notify};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{Message, client::IntoClientRequest as _, protocol::CloseFrame},
 };
 use tools::apps::{faults::Fault, manifest::App};
 
-use crate::world::{USER, WAIT, World};
+use crate::{
+    http,
+    world::{USER, WAIT, World},
+};
 
 /// The key that the app was given.
 pub const KEY: &str = "0123456789abcdef";
@@ -97,20 +96,10 @@ pub struct FakeApp {
 
 impl FakeApp {
     pub async fn start(package: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = http::bind().await;
         let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Reply::Success)));
         let (noted, told) = (book.clone(), answer.clone());
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (noted, told) = (noted.clone(), told.clone());
-                tokio::spawn(async move {
-                    let service = service_fn(move |request| serve(request, noted.clone(), told.clone()));
-                    let connection = hyper::server::conn::http1::Builder::new();
-                    drop(connection.serve_connection(TokioIo::new(stream), service).await);
-                });
-            }
-        });
+        let task = http::serve(listener, move |request| serve(request, noted.clone(), told.clone()));
         Self { package: package.into(), address, book, answer, task }
     }
 
@@ -177,11 +166,7 @@ impl Drop for FakeApp {
 
 type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-async fn serve(
-    request: hyper::Request<Incoming>,
-    book: Arc<Book>,
-    answer: Arc<Mutex<Reply>>,
-) -> Result<Response<Body>, Infallible> {
+async fn serve(request: hyper::Request<Incoming>, book: Arc<Book>, answer: Arc<Mutex<Reply>>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     book.requests.lock().unwrap().push(Got { path: path.clone(), body });
@@ -192,18 +177,18 @@ async fn serve(
     };
     let file = book.files.lock().unwrap().get(&path).cloned();
     match file {
-        Some(File::Bytes(bytes)) => return Ok(Response::new(Full::new(Bytes::from(bytes)).boxed())),
-        Some(File::Status(status)) => return Ok(text(status, r#"{"status":"error","message":"no"}"#)),
+        Some(File::Bytes(bytes)) => return Response::new(Full::new(Bytes::from(bytes)).boxed()),
+        Some(File::Status(status)) => return text(status, r#"{"status":"error","message":"no"}"#),
         Some(File::Elsewhere(to)) => {
             let mut reply = text(302, "");
             reply.headers_mut().insert("location", to.parse().unwrap());
-            return Ok(reply);
+            return reply;
         }
-        Some(File::Endless) => return Ok(Response::new(BodyExt::boxed(Forever))),
+        Some(File::Endless) => return Response::new(BodyExt::boxed(Forever)),
         None => {}
     }
     let answer = if path == "/webhook" { answer.lock().unwrap().clone() } else { Reply::Success };
-    Ok(match answer {
+    match answer {
         Reply::Success if path == "/tool" => text(200, r#"{"status":"success","reply":"Done by the app."}"#),
         Reply::Success => text(200, r#"{"status":"success"}"#),
         Reply::Never => std::future::pending().await,
@@ -219,7 +204,7 @@ async fn serve(
             reply.headers_mut().insert("content-type", "image/png".parse().unwrap());
             reply
         }
-    })
+    }
 }
 
 /// A body that never ends.

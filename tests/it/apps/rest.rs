@@ -1,9 +1,16 @@
 //! What apps ask by HTTP, photos, and settings.
 
 use firmware_sim::Seen;
-use gateway::control::{Request, apps::Wish};
+use gateway::{
+    control::{Request, apps::Wish, memory},
+    store::Kind,
+};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 use tools::apps::manifest::App;
 
 use super::fake::{KEY, PACKAGE, Stage};
@@ -58,6 +65,33 @@ async fn rule_19_simple_storage_and_what_else_apps_ask() {
     let permissions = client.get(format!("{}/api/public/permissions/{PACKAGE}", stage.base())).send().await.unwrap();
     let wanted = json!({"packageName": PACKAGE, "permissions": [{"type": "MICROPHONE"}]});
     assert_eq!(json_of(permissions).await, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
+    let stage = Stage::new().await;
+    let body = json!({"value": "of the time before"}).to_string();
+    let mut stream = TcpStream::connect(stage.world.web()).await.unwrap();
+    let head = format!(
+        "PUT /api/sdk/simple-storage/{USER}/k HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {PACKAGE}:{KEY}\r\n\
+         content-length: {}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The gateway says so when it begins to read the body.
+    let mut went_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    stream.read_exact(&mut went_on).await.unwrap();
+    assert!(went_on.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&went_on));
+    let wish = memory::Wish::EraseUser { user: USER.into(), devices: false };
+    stage.world.ask(Request::Memory { wish }).await.unwrap();
+    drop(stream.write_all(body.as_bytes()).await);
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer).await);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let store = &stage.world.gateway().gate().store;
+    store.settled().await.unwrap();
+    assert!(store.disk().rows(Kind::AppStorage, USER, b"", 9).unwrap().is_empty(), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("being erased"), "{answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

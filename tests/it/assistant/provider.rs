@@ -14,11 +14,11 @@ use hyper::{
     Request, Response, StatusCode,
     body::{Frame, Incoming},
     header::{HeaderName, HeaderValue},
-    service::service_fn,
 };
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
+
+use crate::http;
 
 /// What a model does with one request. [`Answer::Begins`] speaks chat completions only.
 #[derive(Clone, Debug)]
@@ -66,22 +66,12 @@ pub struct Provider {
 impl Provider {
     /// Every branch fails until it is told what to say.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("its address");
+        let (listener, address) = http::bind().await;
         let provider = Self { address, state: Arc::default(), count: watch::Sender::new(0) };
         let server = provider.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let server = server.clone();
-                tokio::spawn(async move {
-                    let answer = service_fn(move |request| {
-                        let server = server.clone();
-                        async move { Ok::<_, Infallible>(server.answer(request).await) }
-                    });
-                    let builder = hyper::server::conn::http1::Builder::new();
-                    drop(builder.serve_connection(TokioIo::new(stream), answer).await);
-                });
-            }
+        http::serve(listener, move |request| {
+            let server = server.clone();
+            async move { server.answer(request).await }
         });
         provider
     }

@@ -2,18 +2,16 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
 use http_body_util::{BodyExt as _, Full};
-use hyper::{Request, Response, StatusCode, body::Bytes, body::Incoming, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::{Request, Response, StatusCode, body::Bytes, body::Incoming};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
 
-use crate::world::WAIT;
+use crate::{http, world::WAIT};
 
 /// What the account's owner says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,23 +55,13 @@ pub struct Accounts {
 impl Accounts {
     /// Nobody has agreed to anything; tokens live an hour.
     pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("its address");
+        let (listener, address) = http::bind().await;
         let state = State { verdict: Verdict::Pending, tokens: 0, lives_s: VecDeque::new(), forms: Vec::new() };
         let accounts = Self { address, state: Arc::new(Mutex::new(state)), count: watch::Sender::new(0) };
         let server = accounts.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let server = server.clone();
-                tokio::spawn(async move {
-                    let answer = service_fn(move |request| {
-                        let server = server.clone();
-                        async move { Ok::<_, Infallible>(server.answer(request).await) }
-                    });
-                    let builder = hyper::server::conn::http1::Builder::new();
-                    drop(builder.serve_connection(TokioIo::new(stream), answer).await);
-                });
-            }
+        http::serve(listener, move |request| {
+            let server = server.clone();
+            async move { server.answer(request).await }
         });
         accounts
     }

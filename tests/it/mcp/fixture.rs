@@ -7,14 +7,11 @@ mod asking;
 mod definitions;
 
 use std::{
-    convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -30,7 +27,9 @@ use rmcp::{
     },
 };
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::watch};
+use tokio::sync::watch;
+
+use crate::http;
 
 use self::{
     asking::{content, elicit, text},
@@ -69,19 +68,10 @@ pub async fn serve() -> SocketAddr {
         Arc::new(LocalSessionManager::default()),
         StreamableHttpServerConfig::default(),
     );
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("its address");
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let service = service.clone();
-            tokio::spawn(async move {
-                let answer = service_fn(move |request| {
-                    let service = service.clone();
-                    async move { Ok::<_, Infallible>(service.handle(request).await) }
-                });
-                drop(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
-            });
-        }
+    let (listener, address) = http::bind().await;
+    http::serve(listener, move |request| {
+        let service = service.clone();
+        async move { service.handle(request).await }
     });
     address
 }

@@ -1,9 +1,15 @@
-//! An erasure while a call runs: nothing that began before it writes anything after it.
+//! Before and after an erasure: nothing that began before it writes anything after it, and nothing that came after it
+//! is erased with it.
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 use async_trait::async_trait;
-use gateway::control::{Request, memory::Wish};
+use firmware_sim::{Glasses, Seen};
+use gateway::{
+    control::{Request, memory::Wish},
+    erasing,
+    store::{self, NoteRecord, Write},
+};
 use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -15,7 +21,7 @@ use tools::{
 };
 
 use super::counts;
-use crate::world::{USER, WAIT, World};
+use crate::world::{USER, WAIT, World, answered, text, until};
 
 /// A tool that says when it has begun and goes on when it is told.
 struct Gated {
@@ -44,6 +50,7 @@ fn context(session: &str) -> CallContext {
         default_timeout: WAIT,
         client: Default::default(),
         caller: None,
+        stay: None,
     }
 }
 
@@ -94,5 +101,72 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     // The user begins anew.
     assert!(!call("three").await.expect("a result").is_error());
     assert_eq!(world.notes(), ["the quagga came late"]);
+    world.stop().await;
+}
+
+/// An erasure as an operator asks for it.
+async fn erase(world: &World) -> Result<(), String> {
+    let wish = Wish::EraseUser { user: USER.into(), devices: false };
+    world.ask(Request::Memory { wish }).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("ws", "glasses").await;
+    text(&mut glasses, "take a note the okapi is here").await;
+    answered(&mut glasses).await;
+    assert_eq!(world.notes(), ["the okapi is here"]);
+    // What cannot be removed: a file where the user's folder of photos would be.
+    let obstacle = world.data().join("photos").join(USER);
+    fs::create_dir_all(world.data().join("photos")).unwrap();
+    fs::write(&obstacle, "").unwrap();
+    let refused = erase(&world).await.unwrap_err();
+    assert!(refused.contains("not everything was erased; it is tried again"), "{refused}");
+    until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
+
+    // Nothing may come now, since it would be erased with what was there.
+    let late =
+        || Write::AddNote { user: USER.into(), note: NoteRecord { text: "the late okapi".into(), created_wall_ms: 0 } };
+    let store = world.gateway().gate().store.clone();
+    assert!(matches!(store.write(late()).await, Err(store::Error::Erasing)));
+    let mut turned_away = Glasses::start(world.options("ws", "glasses")).unwrap();
+    let why = turned_away.welcomed().await.unwrap_err().to_string();
+    assert!(why.contains("being erased"), "{why}");
+    erasing::carry_on(world.gateway().gate()).await;
+    assert!(matches!(store.write(late()).await, Err(store::Error::Erasing)), "the obstacle is still there");
+
+    fs::remove_file(&obstacle).unwrap();
+    erasing::carry_on(world.gateway().gate()).await;
+    assert_eq!(counts(&world.data(), ["okapi"]), [0]);
+    // From here on the user is taken in, and neither another try nor a restart erases that.
+    let mut glasses = world.glasses("ws", "glasses").await;
+    text(&mut glasses, "take a note the okapi is back").await;
+    answered(&mut glasses).await;
+    erasing::carry_on(world.gateway().gate()).await;
+    drop(store);
+    let world = world.again().await;
+    assert_eq!(world.notes(), ["the okapi is back"]);
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_that_missed_the_goodbye_begin_nothing_after_it() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("ws", "glasses").await;
+    // All of an erasure that such glasses notice, without the goodbye.
+    let gate = world.gateway().gate();
+    gate.executor.in_flight().end(USER).await;
+    gate.executor.in_flight().admit(USER);
+    glasses.forget();
+    drop(glasses.text("take a note the bongo came late").await);
+    let goodbye = until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
+    assert!(format!("{goodbye:?}").contains("being erased"), "{goodbye:?}");
+    gate.store.settled().await.unwrap();
+    assert!(world.notes().is_empty());
+    let mut glasses = world.glasses("ws", "glasses").await;
+    text(&mut glasses, "take a note the bongo is new").await;
+    answered(&mut glasses).await;
+    assert_eq!(world.notes(), ["the bongo is new"]);
     world.stop().await;
 }

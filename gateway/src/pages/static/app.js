@@ -19,6 +19,8 @@ const FINAL_GOODBYES = {
   revoked: "The operator revoked this browser's key.",
 };
 const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
+/** Letters of a wake phrase that have room beside the name of the view. */
+const WAKE_LETTERS_MAX = 24;
 /** A last word longer ago than this belongs to something else. */
 const LAST_WORD_MS_MAX = 10_000;
 const PITCH_UP_CDEG = 2500;
@@ -46,6 +48,8 @@ let connection = 0;
 /** Why the gateway said goodbye, until the connection closes. */
 let goodbye = "";
 let volume = 80;
+/** What the wearer says first; empty: nothing, or not known yet. */
+let wakePhrase = "";
 const tools = new Tools(applyLevel);
 
 function newViews() {
@@ -402,10 +406,28 @@ function ownDashboard() {
 
 function listening(state) {
   page.dataset.listening = state;
-  const words = { idle: "say “Hey Mentra”", wake: "listening" };
+  const words = { idle: wakePhrase ? `say “${cut(wakePhrase)}”` : "just talk", wake: "listening" };
   element("sign-text").textContent = words[state] ?? state;
   if (state === "thinking" || state === "speaking") {
     journal.note("state", state);
+  }
+}
+
+function cut(text) {
+  const letters = [...text];
+  return letters.length > WAKE_LETTERS_MAX ? `${letters.slice(0, WAKE_LETTERS_MAX - 1).join("")}…` : text;
+}
+
+/** Asks the gateway which words wake it. */
+async function learnWakePhrase() {
+  const response = await fetch("/try/wake.json");
+  if (!response.ok) {
+    return;
+  }
+  const { phrases, always } = await response.json();
+  if (!always && phrases.length > 0) {
+    wakePhrase = phrases[0].replace(/(^|\s)\S/gu, (letter) => letter.toUpperCase());
+    element("wake").textContent = `${wakePhrase}, `;
   }
 }
 
@@ -467,6 +489,8 @@ element("forget").onclick = async () => {
 addEventListener("pagehide", () => link?.close("power_off", "the page was closed"));
 
 draw();
+// Without it the page says less, and works all the same.
+await learnWakePhrase().catch(() => {});
 // For tests and bookmarks. The browser still asks for the microphone, and shows that it is on.
 if (new URLSearchParams(location.search).get("auto") === "1") {
   start();

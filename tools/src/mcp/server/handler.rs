@@ -206,6 +206,7 @@ impl ServerHandler for Session {
                 session: String::new(),
                 client: endpoint.who.class,
                 caller: Some(line.clone()),
+                stay: None,
             };
             let result = endpoint.hub.executor.call(context, call).await;
             let server = match &tool.source {
