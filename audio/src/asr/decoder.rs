@@ -7,7 +7,10 @@ use std::time::Instant;
 
 use whisper_rs::{FullParams, SamplingStrategy, WhisperError, WhisperState};
 
-use super::{Context, Engine, Error, SAMPLE_RATE_HZ, abort, context, filter, prompt};
+use super::{
+    Context, Engine, Error, SAMPLE_RATE_HZ, abort, context, filter,
+    prompt::{self, Tails},
+};
 
 /// Tokens of prompt taken at most: each costs decoding time, Whisper itself takes 223.
 const PROMPT_TOKENS_MAX: usize = 220;
@@ -137,6 +140,7 @@ pub struct Decoder {
 
 #[derive(Default)]
 struct CachedPrompt {
+    tails: Tails,
     phrases: Arc<[String]>,
     vocabulary: Arc<[String]>,
     tokens: Vec<i32>,
@@ -181,7 +185,7 @@ impl Decoder {
         let start = Instant::now();
         let duration_ms = audio_us / 1_000;
         let mut positions = options.context.positions(duration_ms);
-        let mut pass = self.pass(samples, positions, duration_ms, options)?;
+        let mut pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
         let looped = pass.capped || filter::is_repetition(&pass.text);
         if looped && options.hasty {
             return Err(Error::Looped);
@@ -189,7 +193,14 @@ impl Decoder {
         let retried = looped && !context::is_full(positions);
         if retried {
             positions = context::full();
-            pass = self.pass(samples, positions, duration_ms, options)?;
+            pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
+        }
+        if !options.without_prompt && !options.hasty && Tails::Usual.echo(&pass.text).is_some() {
+            pass = self.pass(samples, positions, duration_ms, (options, Tails::Other))?;
+            // Neither came from the sound: what is left is the wake word, if any.
+            if let Some(front) = Tails::Other.echo(&pass.text) {
+                pass.text.truncate(front);
+            }
         }
         let no_speech_probability = self.no_speech_probability()?;
         let noise = filter::is_no_speech(no_speech_probability);
@@ -206,9 +217,15 @@ impl Decoder {
         })
     }
 
-    fn pass(&mut self, samples: &[f32], positions: i32, duration_ms: u64, options: &Options) -> Result<Pass, Error> {
+    fn pass(
+        &mut self,
+        samples: &[f32],
+        positions: i32,
+        duration_ms: u64,
+        (options, tails): (&Options, Tails),
+    ) -> Result<Pass, Error> {
         if !options.without_prompt {
-            self.prompt.update(&self.engine, options);
+            self.prompt.update(&self.engine, options, tails);
         }
         let tokens_max = context::tokens_max(duration_ms);
         let mut parameters: FullParams<'_, '_> = self.parameters.clone();
@@ -272,19 +289,20 @@ impl Decoder {
 }
 
 impl CachedPrompt {
-    fn update(&mut self, engine: &Engine, options: &Options) {
+    fn update(&mut self, engine: &Engine, options: &Options, tails: Tails) {
         let (phrases, vocabulary) = (&options.wake_phrases, &options.vocabulary);
         let same = |a: &Arc<[String]>, b: &Arc<[String]>| Arc::ptr_eq(a, b) || a == b;
-        if same(&self.phrases, phrases) && same(&self.vocabulary, vocabulary) {
+        if same(&self.phrases, phrases) && same(&self.vocabulary, vocabulary) && self.tails == tails {
             return;
         }
-        let text = prompt::prompt_with(vocabulary, phrases);
+        let text = prompt::prompt_with(vocabulary, phrases, tails);
         // A leading space, as in running text: that is how Whisper's words begin.
         let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
             tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
             Vec::new()
         });
         self.tokens = if text.is_empty() { Vec::new() } else { tokens };
+        self.tails = tails;
         self.phrases = phrases.clone();
         self.vocabulary = vocabulary.clone();
     }

@@ -19,7 +19,7 @@ pub use context::Context;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine};
 pub use pair::Pair;
-pub use prompt::{prompt_for, prompt_with};
+pub use prompt::prompt_for;
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};
 
 /// Whisper's sample rate.

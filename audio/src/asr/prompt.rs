@@ -4,33 +4,75 @@
 //! before it holds the name. The form matters (measured, see the design notes): each phrase begins
 //! a whole sentence whose rest has nothing to do with commands. A prompt that ends in a wake word
 //! swallows it from the transcript, one with command words swallows those.
+//!
+//! Of speech that is hard to understand Whisper sometimes writes the prompt instead ("Hey Mentra, good morning"). That is
+//! known by the rest of the sentence, and the sound is decoded once more behind a prompt with other ones.
+
+/// How the sentences of a prompt end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tails {
+    /// As always.
+    #[default]
+    Usual,
+    /// Differently, because the usual ones came back.
+    Other,
+}
 
 /// Sentence ends without any word of a command, one per phrase.
-const TAILS: [&str; 6] = [
+const USUAL: [&str; 6] = [
     "good morning",
     "thank you very much",
     "the sky is blue",
+    "the old bridge was closed",
+    "winter came early that year",
+    "they walked along the river",
+];
+/// The same, other ones.
+const OTHER: [&str; 6] = [
     "snow fell over the hills",
     "her brother lives by the sea",
     "we had a lovely summer",
+    "the cat slept on the sofa",
+    "my uncle paints wooden boats",
+    "apples are cheap in autumn",
 ];
 /// Phrases beyond this are not prompted: every sentence costs decoding time.
-const PHRASES_MAX: usize = TAILS.len();
+const PHRASES_MAX: usize = USUAL.len();
 /// Sentences of vocabulary beyond this are not prompted: about 150 tokens, which cost some 40 ms.
 const VOCABULARY_BYTES_MAX: usize = 600;
 /// A phrase is a few words; a longer one is not prompted.
 const PHRASE_CHARS_MAX: usize = 40;
 
+impl Tails {
+    fn all(self) -> [&'static str; PHRASES_MAX] {
+        match self {
+            Self::Usual => USUAL,
+            Self::Other => OTHER,
+        }
+    }
+
+    /// Where one of these came back in a text: the bytes in front of it.
+    pub(super) fn echo(self, text: &str) -> Option<usize> {
+        // As many bytes, whatever the letters are.
+        let text = text.to_ascii_lowercase();
+        self.all().iter().filter_map(|tail| text.find(tail)).min()
+    }
+}
+
 /// The prompt for these wake phrases, empty when there are none.
 pub fn prompt_for(phrases: &[String]) -> String {
+    wake_sentences(phrases, Tails::Usual)
+}
+
+fn wake_sentences(phrases: &[String], tails: Tails) -> String {
     let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
-    let sentences = phrases.zip(TAILS).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
+    let sentences = phrases.zip(tails.all()).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
     sentences.collect::<Vec<_>>().join(" ")
 }
 
 /// The prompt for these wake phrases behind sentences that may be said. The sentences come first:
 /// a prompt that ends in one swallows it from the transcript.
-pub fn prompt_with(vocabulary: &[String], phrases: &[String]) -> String {
+pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], tails: Tails) -> String {
     let mut prompt = String::new();
     for sentence in vocabulary.iter().filter_map(|sentence| as_sentence(sentence)) {
         if prompt.len() + sentence.len() < VOCABULARY_BYTES_MAX {
@@ -38,7 +80,7 @@ pub fn prompt_with(vocabulary: &[String], phrases: &[String]) -> String {
             prompt.push(' ');
         }
     }
-    prompt.push_str(&prompt_for(phrases));
+    prompt.push_str(&wake_sentences(phrases, tails));
     prompt.trim_end().to_owned()
 }
 
@@ -99,11 +141,31 @@ mod tests {
         let texts = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect::<Vec<_>>();
         let phrases = texts(&["hey mentra"]);
         let vocabulary = texts(&["take a photo", "ba\nd", "", "  read my notes. "]);
-        assert_eq!(prompt_with(&vocabulary, &phrases), "Take a photo. Read my notes. Hey Mentra, good morning.");
-        assert_eq!(prompt_with(&[], &phrases), prompt_for(&phrases));
-        assert_eq!(prompt_with(&vocabulary, &[]), "Take a photo. Read my notes.");
+        assert_eq!(
+            prompt_with(&vocabulary, &phrases, Tails::Usual),
+            "Take a photo. Read my notes. Hey Mentra, good morning."
+        );
+        assert_eq!(prompt_with(&[], &phrases, Tails::Usual), prompt_for(&phrases));
+        assert_eq!(prompt_with(&vocabulary, &[], Tails::Usual), "Take a photo. Read my notes.");
         let many = vec!["set a timer".to_owned(); 500];
-        assert!(prompt_with(&many, &phrases).len() < VOCABULARY_BYTES_MAX + 40);
+        assert!(prompt_with(&many, &phrases, Tails::Usual).len() < VOCABULARY_BYTES_MAX + 40);
+    }
+
+    #[test]
+    fn a_prompt_that_comes_back_is_known_and_the_other_one_is_not_alike() {
+        let phrases = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned);
+        let other = prompt_with(&[], &phrases, Tails::Other);
+        assert_eq!(Tails::Usual.echo(&other), None);
+        assert_eq!(Tails::Other.echo(&prompt_for(&phrases)), None);
+        for (text, expected) in [
+            ("Hey Mentra, good morning.", Some(12)),
+            ("Hey Mentra, Good morning today.", Some(12)),
+            ("İ, thank you very much, good morning", Some(4)),
+            ("Hey Mentra, set a timer.", None),
+            ("", None),
+        ] {
+            assert_eq!(Tails::Usual.echo(text), expected, "{text}");
+        }
     }
 
     #[test]
