@@ -109,7 +109,7 @@ impl Utterances {
         open.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
         if open.pcm.len() as u64 >= self.length_max && !open.told_too_long {
             open.told_too_long = true;
-            facts.push(Fact::TooLong { utterance: self.number });
+            facts.push(Fact::Ended { utterance: self.number });
         }
     }
 
@@ -122,6 +122,13 @@ impl Utterances {
             self.follow(window, probability, timeline, facts);
         } else {
             self.await_onset(window, probability, recent, timeline, facts);
+        }
+    }
+
+    /// The open utterance ends where it is.
+    pub(super) fn end(&mut self, facts: &mut Vec<Fact>) {
+        if self.open.is_some() {
+            facts.push(Fact::Ended { utterance: self.number });
         }
     }
 

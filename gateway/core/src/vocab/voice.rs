@@ -40,8 +40,8 @@ pub enum VoiceFact {
         /// Probability, 0 to 1, that the speaker is done.
         score: Option<f32>,
     },
-    /// The longest utterance allowed has been reached.
-    TooLong {
+    /// It ends here, pause or not: the wearer let the talk button go, or the longest utterance allowed is reached.
+    Ended {
         /// The utterance.
         utterance: u32,
     },
