@@ -283,7 +283,7 @@ fn fact_of(fact: Fact) -> VoiceFact {
         Fact::Silence { utterance, at_us, silence_us, score } => {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
-        Fact::Ended { utterance } => VoiceFact::Ended { utterance },
+        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }
 

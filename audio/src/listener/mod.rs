@@ -86,6 +86,8 @@ pub enum Fact {
     Ended {
         /// The open utterance.
         utterance: u32,
+        /// Up to where there was voice.
+        at_us: u64,
     },
 }
 
@@ -227,7 +229,7 @@ impl Listener {
     fn end_if_due(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
         let due = |ending: &mut Ending| ending.due_us <= now_us || self.jitter.is_past(ending.last);
         if self.ending.take_if(due).is_some() {
-            self.utterances.end(facts);
+            self.utterances.end(&self.timeline, facts);
         }
     }
 
@@ -424,7 +426,7 @@ impl Listener {
         self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
-        self.utterances.append(&silence, facts);
+        self.utterances.append(&silence, &self.timeline, facts);
         silence.clear();
         self.partial = silence;
     }
@@ -449,7 +451,7 @@ impl Listener {
         self.counts.frames += 1;
         self.keep(frame);
         self.recent.push(frame);
-        self.utterances.append(frame, facts);
+        self.utterances.append(frame, &self.timeline, facts);
         self.windows.clear();
         let keep_open = self.utterances.is_open();
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);

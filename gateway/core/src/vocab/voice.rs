@@ -44,6 +44,8 @@ pub enum VoiceFact {
     Ended {
         /// The utterance.
         utterance: u32,
+        /// Capture time in microseconds up to which there was voice.
+        at_us: u64,
     },
 }
 
