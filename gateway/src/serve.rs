@@ -312,7 +312,8 @@ impl Engines {
         let asr = on_own_thread(move || -> Result<Scheduler> {
             let load = |path: &Path| {
                 let config = asr::Config { language: language.clone(), ..asr::Config::default() };
-                let remedy = if path.starts_with(&models_dir) { missing } else { "see the section [hearing]" };
+                let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
+                let remedy = if path.starts_with(&models_dir) { missing } else { own };
                 asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
             };
             let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);

@@ -128,7 +128,7 @@ async fn models_that_are_not_there_or_lie() {
     for (what, bytes) in cases {
         fs::write(&file, bytes).unwrap();
         let error = refuses(&data, &format!("[hearing]\nmodel = {:?}\n", shown(&file))).await;
-        assert!(error.contains(&shown(&file)) && error.contains("models"), "{what}: {error}");
+        assert!(error.contains(&shown(&file)) && error.contains("section [hearing]"), "{what}: {error}");
     }
 }
 
