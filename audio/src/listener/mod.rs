@@ -219,7 +219,7 @@ impl Listener {
     }
 
     /// The device stopped its microphone behind packet `last` (0: it sent none): the open utterance ends there, or after
-    /// [`LAST_PACKET_WAIT_US`] without that packet.
+    /// 200 ms without that packet.
     pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
         let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
         self.ending = (!self.muted).then_some(Ending { last, due_us });
