@@ -80,7 +80,7 @@ fn hear(ear: &mut Listener, packets: &[Vec<u8>]) -> Vec<u64> {
                 Fact::Silence { utterance, silence_us, .. } if silence_us >= 700_000 => {
                     ear.close_utterance(utterance);
                 }
-                Fact::TooLong { utterance } => ear.close_utterance(utterance),
+                Fact::Ended { utterance, .. } => ear.close_utterance(utterance),
                 _ => {}
             }
         }

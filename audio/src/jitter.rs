@@ -193,6 +193,12 @@ impl<T> JitterBuffer<T> {
         if Some(first) == self.next { Some(0) } else { self.gap_deadline_us() }
     }
 
+    /// Whether packet `seq` was delivered or given up, or nothing came at all.
+    pub fn is_past(&self, seq: u32) -> bool {
+        // Wraps like the numbers of the packets: behind by less than half of them all.
+        self.next.is_none_or(|next| (seq.wrapping_sub(next as u32) as i32) < 0)
+    }
+
     /// How long a gap is waited for at present, in microseconds.
     pub fn depth_us(&self) -> u64 {
         let jitter = self.jitter_16th_us / 16 * DEPTH_PER_JITTER;

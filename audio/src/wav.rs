@@ -11,7 +11,7 @@ const SAMPLES_MAX: u32 = 48_000 * 3_600;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not a WAV file, or damaged, or not there.
-    #[error("{path}: {source}")]
+    #[error("{path}: cannot be read or written as a WAV file: {source}")]
     File {
         /// The file.
         path: String,
@@ -136,6 +136,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.wav");
         std::fs::write(&path, b"RIFF nonsense").unwrap();
-        assert!(read(&path, 16_000).unwrap_err().to_string().contains("x.wav"));
+        assert!(
+            read(&path, 16_000).unwrap_err().to_string().contains("x.wav: cannot be read or written as a WAV file: ")
+        );
     }
 }

@@ -170,7 +170,7 @@ fn ride(ear: &mut Listener, arrivals: &Arrivals, until_us: u64) -> Vec<Fact> {
                 Fact::Silence { utterance, silence_us, .. } if silence_us >= END_US => {
                     ear.close_utterance(utterance);
                 }
-                Fact::TooLong { utterance } => ear.close_utterance(utterance),
+                Fact::Ended { utterance, .. } => ear.close_utterance(utterance),
                 _ => {}
             }
         }
@@ -338,6 +338,48 @@ fn a_device_that_vanishes_in_mid_word_falls_silent() {
 }
 
 #[test]
+fn a_device_that_ends_its_stream_ends_the_utterance() {
+    let scene = scene(&clip(SPEECH[6]), 0.0);
+    let packets = packets(&scene.pcm, Codec::Opus, 16_000);
+    let ended = |facts: &[Fact]| facts.iter().any(|fact| matches!(fact, Fact::Ended { .. }));
+    // In mid-word: all came; the last two overtaken by the message; the last two lost.
+    for came in [120, 118] {
+        for late in [true, false] {
+            let mut ear = listener(Codec::Opus, 16_000);
+            let arrivals = in_order(&packets[..120], 1);
+            let mut facts = ride(&mut ear, &arrivals[..came].to_vec(), arrivals[came - 1].0);
+            assert!(!ended(&facts), "{facts:?}");
+            let now_us = arrivals[119].0;
+            ear.end_stream(120, now_us, &mut facts);
+            assert_eq!(ended(&facts), came == 120);
+            if late {
+                for (_, seq, capture_us, packet) in &arrivals[came..] {
+                    ear.push_packet(*seq, *capture_us, packet, now_us + 150_000, &mut facts).unwrap();
+                }
+                ear.tick(now_us + 150_000, &mut facts);
+                assert!(ended(&facts), "the last packet came");
+            } else {
+                ear.tick(now_us + 199_999, &mut facts);
+                assert_eq!(ended(&facts), came == 120);
+                ear.tick(now_us + 200_000, &mut facts);
+                assert!(ended(&facts), "the last packet is not waited for any longer");
+            }
+            let ends = facts.iter().filter_map(|fact| match fact {
+                Fact::Ended { at_us, .. } => Some(*at_us),
+                _ => None,
+            });
+            let ends: Vec<u64> = ends.collect();
+            // The voice is told to go up to the end, not to where it was last silent.
+            assert!(matches!(ends[..], [at_us] if at_us.abs_diff(120 * PACKET_US) <= 100_000), "{ends:?}");
+        }
+    }
+    // Nothing is open, nothing was ever sent: nothing ends.
+    let (mut ear, mut facts) = (listener(Codec::Opus, 16_000), Vec::new());
+    ear.end_stream(0, 0, &mut facts);
+    assert_eq!((facts, ear.next_wake_us()), (Vec::new(), None));
+}
+
+#[test]
 fn a_device_that_sends_nothing_in_silence_is_understood() {
     // Its own detector skips the second of silence between two commands: numbers go on, times leap.
     let (one, two) = (clip(SPEECH[4]), clip(SPEECH[5]));
@@ -372,7 +414,7 @@ fn endless_speech_is_cut_and_goes_on() {
         let capture_us = index as u64 * PACKET_US;
         ear.push_packet(index as u32, capture_us, packet, capture_us, &mut facts).unwrap();
         for fact in facts.drain(..) {
-            if let Fact::TooLong { utterance } = fact {
+            if let Fact::Ended { utterance, .. } = fact {
                 told += 1;
                 cuts.push((index, ear.utterance_pcm(utterance).unwrap().to_vec()));
                 ear.close_utterance(utterance);
@@ -391,7 +433,7 @@ fn endless_speech_is_cut_and_goes_on() {
         ear.push_packet(index as u32, index as u64 * PACKET_US, packet, 0, &mut facts).unwrap();
     }
     assert_eq!(ear.utterance_pcm(1).unwrap().len(), seconds(30.0));
-    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::TooLong { .. })).count(), 1);
+    assert_eq!(facts.iter().filter(|fact| matches!(fact, Fact::Ended { .. })).count(), 1);
 }
 
 #[test]

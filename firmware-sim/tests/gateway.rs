@@ -352,6 +352,32 @@ async fn a_spoken_clip_arrives_whole_and_in_order() {
 }
 
 #[tokio::test]
+async fn what_is_said_into_a_muted_microphone_is_said_and_goes_nowhere() {
+    let state = tempfile::tempdir().unwrap();
+    let (glasses, _, mut peer) = meet(state.path(), 1, Conduct::Honest).await;
+    let glasses = glasses.unwrap();
+    glasses.mute(true).await.unwrap();
+    let clip: Vec<i16> = (0..3_200).map(|n| 5_000 + n).collect();
+    glasses.say_pcm("count", &clip, None).await.expect("said to its end");
+    glasses.text("over").await.unwrap();
+    let mut muted = false;
+    peer.until(|_, up| match up {
+        Up::Mute(mute) => {
+            muted = mute.muted;
+            None
+        }
+        Up::Audio(_) => {
+            assert!(!muted, "sound left a muted microphone");
+            None
+        }
+        Up::TextInput(_) => Some(()),
+        _ => None,
+    })
+    .await;
+    assert!(muted);
+}
+
+#[tokio::test]
 async fn a_new_session_after_a_cut_counts_from_one() {
     let (listener, address) = listener().await;
     let state = tempfile::tempdir().unwrap();

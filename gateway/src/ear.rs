@@ -127,6 +127,11 @@ impl Ear {
         heard
     }
 
+    /// The device stopped its microphone behind this packet.
+    pub fn end_stream(&mut self, last_sequence: u32, now_us: u64) {
+        self.listener.end_stream(last_sequence, now_us, &mut self.facts);
+    }
+
     fn note_time(&mut self, capture_us: u64, now_us: u64) {
         let us = i64::try_from(now_us).unwrap_or(i64::MAX).saturating_sub_unsigned(capture_us);
         let known = self.offset.map(|offset| {
@@ -177,7 +182,7 @@ impl Ear {
             Fact::Resumed { .. } => {
                 self.pauses.begin();
             }
-            Fact::Silence { .. } | Fact::TooLong { .. } => {}
+            Fact::Silence { .. } | Fact::Ended { .. } => {}
         }
         Some(fact_of(fact))
     }
@@ -278,7 +283,7 @@ fn fact_of(fact: Fact) -> VoiceFact {
         Fact::Silence { utterance, at_us, silence_us, score } => {
             VoiceFact::Silence { utterance, at_us, silence_us, score }
         }
-        Fact::TooLong { utterance } => VoiceFact::TooLong { utterance },
+        Fact::Ended { utterance, at_us } => VoiceFact::Ended { utterance, at_us },
     }
 }
 

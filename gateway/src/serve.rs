@@ -313,10 +313,13 @@ impl Engines {
         let missing = "run `lorgnette models fetch`, or set `models_dir`";
         let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
         let (language, second) = (config.asr_language.clone(), config.asr_second_model.clone());
+        let models_dir = config.models_dir.clone();
         let asr = on_own_thread(move || -> Result<Scheduler> {
             let load = |path: &Path| {
                 let config = asr::Config { language: language.clone(), ..asr::Config::default() };
-                asr::Engine::load(path, config).with_context(|| format!("loading {}; {missing}", path.display()))
+                let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
+                let remedy = if path.starts_with(&models_dir) { missing } else { own };
+                asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
             };
             let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
             let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };

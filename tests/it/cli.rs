@@ -46,8 +46,11 @@ async fn check_names_the_line_and_the_remedy() {
     fs::write(&file, succeeds(&["check", "--example"]).await).unwrap();
     assert!(succeeds(&["check", &shown(&file)]).await.contains("is valid"));
     let (here, absent) = (folder.path().display(), folder.path().join("absent"));
-    fs::write(&file, format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n")).unwrap();
+    let skills_and_ears =
+        format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n[hearing]\nmodel = \"/no/such.bin\"\n");
+    fs::write(&file, skills_and_ears).unwrap();
     let told = succeeds(&["check", &shown(&file)]).await;
+    assert!(told.contains("/no/such.bin (not there)"), "{told}");
     assert!(told.contains(&format!("{here}\n")) && told.contains("absent (not there)"), "{told}");
 }
 
@@ -126,7 +129,7 @@ async fn models_that_are_not_there_or_lie() {
     for (what, bytes) in cases {
         fs::write(&file, bytes).unwrap();
         let error = refuses(&data, &format!("[hearing]\nmodel = {:?}\n", shown(&file))).await;
-        assert!(error.contains(&shown(&file)) && error.contains("models"), "{what}: {error}");
+        assert!(error.contains(&shown(&file)) && error.contains("section [hearing]"), "{what}: {error}");
     }
 }
 

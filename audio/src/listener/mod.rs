@@ -37,6 +37,9 @@ const GAP_US_MIN: u64 = 40_000;
 /// Sound kept for whoever listens along: a second. It is taken after every packet.
 const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 
+/// How long the last packet of an ended stream is waited for, in microseconds (PROTOCOL.md, section 8).
+const LAST_PACKET_WAIT_US: u64 = 200_000;
+
 /// How often a vanished device is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
@@ -78,10 +81,13 @@ pub enum Fact {
         /// End-of-turn score (0 to 1) of this pause, once [`Listener::note_score`] brought it.
         score: Option<f32>,
     },
-    /// The longest utterance is reached; the caller should close it now.
-    TooLong {
+    /// It ends here, pause or not: the device ended its stream, or the longest utterance is reached. The caller should
+    /// close it now.
+    Ended {
         /// The open utterance.
         utterance: u32,
+        /// Up to where there was voice.
+        at_us: u64,
     },
 }
 
@@ -116,6 +122,13 @@ pub struct Stats {
     pub utterances: u64,
 }
 
+/// The device ends its stream behind a packet that may still be under way.
+#[derive(Clone, Copy)]
+struct Ending {
+    last: u32,
+    due_us: u64,
+}
+
 /// One device's ear.
 pub struct Listener {
     config: Config,
@@ -136,6 +149,7 @@ pub struct Listener {
     /// Samples of the last packet at 16 kHz: how much a lost one is taken to have held.
     packet_samples: u64,
     last_arrival_us: Option<u64>,
+    ending: Option<Ending>,
     /// When a vanished device was last reported silent.
     vanished_told_us: Option<u64>,
     counts: Stats,
@@ -169,6 +183,7 @@ impl Listener {
             tap: None,
             packet_samples: FRAME_SAMPLES as u64,
             last_arrival_us: None,
+            ending: None,
             vanished_told_us: None,
             counts: Stats::default(),
             config,
@@ -203,6 +218,21 @@ impl Listener {
         self.drain(now_us, facts)
     }
 
+    /// The device stopped its microphone behind packet `last` (0: it sent none): the open utterance ends there, or after
+    /// 200 ms without that packet.
+    pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
+        let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
+        self.ending = (!self.muted).then_some(Ending { last, due_us });
+        self.end_if_due(now_us, facts);
+    }
+
+    fn end_if_due(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
+        let due = |ending: &mut Ending| ending.due_us <= now_us || self.jitter.is_past(ending.last);
+        if self.ending.take_if(due).is_some() {
+            self.utterances.end(&self.timeline, facts);
+        }
+    }
+
     /// Lets time pass: gaps are given up, a vanished device falls silent.
     pub fn tick(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
         if self.muted {
@@ -211,6 +241,7 @@ impl Listener {
         if let Err(error) = self.drain(now_us, facts) {
             tracing::debug!(%error, "packet behind a gap");
         }
+        self.end_if_due(now_us, facts);
         if self.vanished_due_us().is_some_and(|due| now_us >= due) {
             self.vanished_told_us = Some(now_us);
             let unheard_us = now_us.saturating_sub(self.last_arrival_us.unwrap_or(now_us));
@@ -224,7 +255,8 @@ impl Listener {
         if self.muted {
             return None;
         }
-        [self.jitter.next_wake_us(), self.vanished_due_us()].into_iter().flatten().min()
+        let ending_us = self.ending.map(|ending| ending.due_us);
+        [self.jitter.next_wake_us(), self.vanished_due_us(), ending_us].into_iter().flatten().min()
     }
 
     /// Sound of the open utterance so far, mono at 16 kHz: from before its onset to shortly after
@@ -286,6 +318,7 @@ impl Listener {
             self.utterances.erase(self.recent.end());
             self.timeline.unhook();
             self.last_arrival_us = None;
+            self.ending = None;
         }
         self.muted = muted;
     }
@@ -322,6 +355,8 @@ impl Listener {
         // A lost packet may be in the next one as a copy, and a gap is only given up for a next one.
         let mut lost_before = false;
         loop {
+            // Before what comes behind the end is heard.
+            self.end_if_due(now_us, facts);
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,
                 Slot::Lost { count, .. } => {
@@ -391,7 +426,7 @@ impl Listener {
         self.keep(&silence);
         self.recent.push(&silence);
         self.detector.skip();
-        self.utterances.append(&silence, facts);
+        self.utterances.append(&silence, &self.timeline, facts);
         silence.clear();
         self.partial = silence;
     }
@@ -416,7 +451,7 @@ impl Listener {
         self.counts.frames += 1;
         self.keep(frame);
         self.recent.push(frame);
-        self.utterances.append(frame, facts);
+        self.utterances.append(frame, &self.timeline, facts);
         self.windows.clear();
         let keep_open = self.utterances.is_open();
         self.detector.push(frame, &self.recent, keep_open, &mut self.windows);

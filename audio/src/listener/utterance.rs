@@ -102,14 +102,14 @@ impl Utterances {
     }
 
     /// Adds sound to the open utterance, up to the longest that can be recognised.
-    pub(super) fn append(&mut self, pcm: &[i16], facts: &mut Vec<Fact>) {
+    pub(super) fn append(&mut self, pcm: &[i16], timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(open) = &mut self.open else { return };
         let bound = us_to_samples(UTTERANCE_US_MAX, RATE_HZ) as usize;
         let room = bound.saturating_sub(open.pcm.len());
         open.pcm.extend_from_slice(&pcm[..pcm.len().min(room)]);
         if open.pcm.len() as u64 >= self.length_max && !open.told_too_long {
             open.told_too_long = true;
-            facts.push(Fact::TooLong { utterance: self.number });
+            self.end(timeline, facts);
         }
     }
 
@@ -122,6 +122,13 @@ impl Utterances {
             self.follow(window, probability, timeline, facts);
         } else {
             self.await_onset(window, probability, recent, timeline, facts);
+        }
+    }
+
+    /// The open utterance ends where it is.
+    pub(super) fn end(&self, timeline: &Timeline, facts: &mut Vec<Fact>) {
+        if let Some(open) = &self.open {
+            facts.push(Fact::Ended { utterance: self.number, at_us: timeline.capture_us(open.voice_end) });
         }
     }
 

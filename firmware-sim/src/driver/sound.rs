@@ -13,9 +13,6 @@ impl Driver {
                 return;
             }
             self.capture_us += frame_us;
-            if self.muted {
-                continue;
-            }
             let packet = match microphone.capture(capture_us) {
                 Ok(packet) => packet,
                 Err(what) => {
@@ -30,7 +27,10 @@ impl Driver {
                 duration_us: u32::try_from(frame_us).unwrap_or(0),
                 payload: &packet.payload,
             };
-            self.send(Up::Audio(audio), capture_us, self.turn);
+            // What is said into a muted microphone is said all the same.
+            if !self.muted {
+                self.send(Up::Audio(audio), capture_us, self.turn);
+            }
             if let Some(said) = packet.said {
                 self.see(Seen::Said { label: said.label, begins_us: said.begins_us, t0_us: said.t0_us });
             }

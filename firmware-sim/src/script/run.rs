@@ -169,7 +169,7 @@ fn name(condition: &Condition) -> String {
         Condition::Display(words) => format!("\"{words}\" on the display"),
         Condition::Heard(words) => format!("\"{words}\" in the ear"),
         Condition::Transcript(words) => format!("the transcript \"{words}\""),
-        Condition::Tool(tool) => format!("a call of {tool}"),
+        Condition::Tool(tool) => format!("a call of the glasses' own tool {tool}"),
     }
 }
 

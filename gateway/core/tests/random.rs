@@ -59,7 +59,7 @@ fn fact() -> impl Strategy<Value = VoiceFact> {
             1 => VoiceFact::Paused { utterance, at_us: us, silence_us: us % 300_000 },
             2 => VoiceFact::Resumed { utterance, at_us: us },
             3 => VoiceFact::Silence { utterance, at_us: us, silence_us: us % 2_000_000, score },
-            _ => VoiceFact::TooLong { utterance },
+            _ => VoiceFact::Ended { utterance, at_us: us },
         }
     })
 }

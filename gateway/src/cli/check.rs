@@ -56,6 +56,13 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    for model in [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten() {
+        // Those that are fetched are named above.
+        if !model.starts_with(&checked.models_dir) {
+            let note = if model.is_file() { "" } else { " (not there)" };
+            println!("  hearing {}{note}", model.display());
+        }
+    }
     for folder in &checked.skills {
         let note = if folder.is_dir() { "" } else { " (not there)" };
         println!("  skills  {}{note}", folder.display());

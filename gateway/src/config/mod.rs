@@ -403,8 +403,13 @@ impl Problems<'_> {
     fn conversation(&mut self, raw: &Raw) -> conversation::Config {
         let hearing = &raw.hearing;
         let phrases = hearing.wake_phrases.get_ref();
-        if phrases.is_empty() || phrases.len() > 16 || phrases.iter().any(|phrase| phrase.trim().is_empty()) {
-            self.at(hearing.wake_phrases.span(), "`hearing.wake_phrases` needs 1 to 16 phrases, none of them empty");
+        if phrases.is_empty()
+            || phrases.len() > 16
+            || !phrases.iter().all(|phrase| conversation::Config::can_hear(phrase))
+        {
+            let what =
+                "`hearing.wake_phrases` needs 1 to 16 phrases, each with Latin letters: they are matched by sound";
+            self.at(hearing.wake_phrases.span(), what);
         }
         let mut instructions = raw.assistant.instructions.clone();
         if instructions.is_empty() && *raw.model.kind.get_ref() != ModelKind::Offline {
@@ -459,6 +464,14 @@ mod tests {
     }
 
     #[test]
+    fn glasses_may_send_what_the_protocol_lets_them_send() {
+        use device_protocol::limits::{AUDIO_PACKETS_PER_S_MAX, BYTES_PER_S_MAX, CONTROL_FRAMES_PER_S_MAX};
+        let limits = check("", "none").unwrap().limits;
+        assert!(limits.bytes_per_s_max >= BYTES_PER_S_MAX, "a photo at full speed");
+        assert!(limits.frames_per_s_max >= CONTROL_FRAMES_PER_S_MAX + AUDIO_PACKETS_PER_S_MAX);
+    }
+
+    #[test]
     fn every_key_of_the_example_can_be_uncommented() {
         let uncommented: String = EXAMPLE
             .lines()
@@ -484,6 +497,7 @@ mod tests {
             ("[model]\nbase_url = \"http://a/v1\"\nmodel = \"x\"", 2, "asks no server"),
             ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 2, "`azure` belongs to"),
             ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
+            ("[hearing]\nwake_phrases = [\"!!!\"]", 2, "each with Latin letters"),
             ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),
             ("[listen]\nplain = \"yes\"", 2, "expected true or false"),
         ] {

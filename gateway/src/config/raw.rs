@@ -232,7 +232,7 @@ impl Default for Limits {
             connections: unwritten(512),
             sessions: unwritten(128),
             frames_per_s: unwritten(400),
-            bytes_per_s: unwritten(512_000),
+            bytes_per_s: unwritten(device_protocol::limits::BYTES_PER_S_MAX),
             tool_calls_per_min: unwritten(600),
             tool_calls_per_min_per_source: unwritten(300),
         }

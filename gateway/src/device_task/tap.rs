@@ -88,7 +88,7 @@ impl Tap {
                 }
                 self.feed.tell(|| Event::Voice(false));
             }
-            VoiceFact::Silence { .. } | VoiceFact::TooLong { .. } => {}
+            VoiceFact::Silence { .. } | VoiceFact::Ended { .. } => {}
         }
     }
 

@@ -74,7 +74,14 @@ impl Session {
         self.input(Input::Alive);
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us),
-            Up::AudioEnd(_) | Up::Ack(_) => {}
+            Up::AudioEnd(end) => {
+                if let Some(ear) = &mut self.ear {
+                    ear.end_stream(end.last_audio_sequence, now_us);
+                }
+                self.take_facts();
+            }
+            // Nothing is kept for a replay.
+            Up::Ack(_) => {}
             Up::HeadPosition(head) => {
                 self.tap.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });

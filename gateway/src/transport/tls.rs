@@ -33,11 +33,6 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
         std::fs::write(&cert_path, made.cert.pem()).with_context(|| format!("writing {}", cert_path.display()))?;
         tracing::info!(path = %cert_path.display(), "made a TLS certificate");
     }
-    let chain = CertificateDer::pem_file_iter(&cert_path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .with_context(|| format!("reading the certificate {}", cert_path.display()))?;
-    let key = PrivateKeyDer::from_pem_file(&key_path)
-        .with_context(|| format!("reading the TLS key {}", key_path.display()))?;
     let fits = || {
         format!(
             "using {} with {}; delete both and new ones are made (devices trust the gateway's own key, not these)",
@@ -45,6 +40,10 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
             key_path.display()
         )
     };
+    let chain = CertificateDer::pem_file_iter(&cert_path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .with_context(fits)?;
+    let key = PrivateKeyDer::from_pem_file(&key_path).with_context(fits)?;
     ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
     let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
     let quic = config(chain, key, &[ALPN]).with_context(fits)?;
@@ -79,4 +78,27 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
         .open(path)
         .with_context(|| format!("making {}", path.display()))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_certificate_or_key_names_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        load_or_make(folder.path(), vec!["localhost".to_owned()]).unwrap();
+        for file in ["tls-cert.pem", "tls-key.pem"] {
+            let path = folder.path().join(file);
+            let whole = std::fs::read(&path).unwrap();
+            for damaged in [&b""[..], b"nonsense", &whole[..whole.len() / 2]] {
+                std::fs::write(&path, damaged).unwrap();
+                let error = load_or_make(folder.path(), Vec::new()).err().unwrap();
+                let text = format!("{error:#}");
+                assert!(text.contains(file) && text.contains("delete both and new ones are made"), "{text}");
+            }
+            std::fs::write(&path, whole).unwrap();
+        }
+        load_or_make(folder.path(), Vec::new()).unwrap();
+    }
 }

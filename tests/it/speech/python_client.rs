@@ -8,7 +8,7 @@ use std::{
 
 use audio::wav;
 use firmware_sim::{microphone::CLIP_HZ, voice};
-use gateway::control::Request;
+use gateway::control::{Answer, Request};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     process::Command,
@@ -85,7 +85,7 @@ async fn a_client_in_python_speaks_a_turn_in_both_forms() {
     let _floor = floor().await;
     let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
     let world = World::start().await;
-    // The second run knows the gateway already: no pairing.
+    // The later runs know the gateway already: no pairing.
     for extra in [&[][..], &["--json"]] {
         let (summary, sound) = speak(&world, &python, extra).await;
         assert_eq!(summary["ok"], true, "{summary}");
@@ -94,4 +94,23 @@ async fn a_client_in_python_speaks_a_turn_in_both_forms() {
         assert!(summary["played_sent"].as_u64().is_some_and(|count| count > 0), "{summary}");
         assert!(sound.contains("10 minutes") || sound.contains("ten minutes"), "{sound} {summary}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_that_let_the_talk_button_go_are_not_waited_for() {
+    const SILENCE_MS: u64 = 3_000;
+    let _floor = floor().await;
+    let python = tokio::task::spawn_blocking(interpreter).await.expect("a Python");
+    let keys = ["silence_ms", "silence_complete_ms", "silence_incomplete_ms"];
+    let settings: String = keys.iter().map(|key| format!("{key} = {SILENCE_MS}\n")).collect();
+    let world = World::with(&format!("[hearing]\n{settings}")).await;
+    // The sound ends with the words; `audio_end` follows them.
+    let (summary, _) = speak(&world, &python, &["--silence-ms", "0"]).await;
+    assert!(summary["transcripts"].to_string().to_lowercase().contains("timer"), "{summary}");
+    let Answer::Turns { turns } = world.ask(Request::Turns { count: 1 }).await.expect("turns") else {
+        panic!("no turns");
+    };
+    // Without that message nobody is done before the silence is.
+    let at_us = |name: &str| turns[0][name].as_u64().expect("a time");
+    assert!(at_us("end_decided_us") - at_us("last_voice_us") < SILENCE_MS * 1_000, "{turns:?}");
 }

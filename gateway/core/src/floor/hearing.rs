@@ -30,7 +30,7 @@ impl Floor {
         let (VoiceFact::Paused { utterance, .. }
         | VoiceFact::Resumed { utterance, .. }
         | VoiceFact::Silence { utterance, .. }
-        | VoiceFact::TooLong { utterance }
+        | VoiceFact::Ended { utterance, .. }
         | VoiceFact::SpeechStarted { utterance, .. }) = fact;
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
@@ -51,7 +51,10 @@ impl Floor {
                 open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score });
                 self.decide(cx, activity)
             }
-            VoiceFact::TooLong { .. } => self.close(cx, activity),
+            VoiceFact::Ended { at_us, .. } => {
+                open.last_voice_us = at_us;
+                self.close(cx, activity)
+            }
         }
     }
 

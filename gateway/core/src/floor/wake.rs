@@ -43,6 +43,11 @@ impl Phrases {
         Self { phrases }
     }
 
+    /// Whether a phrase has a sound at all, so that it can be heard.
+    pub(crate) fn can_hear(phrase: &str) -> bool {
+        Phrase::new(phrase).is_some()
+    }
+
     /// What is left of `text` behind a wake phrase at its start.
     pub(crate) fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
@@ -144,6 +149,14 @@ mod tests {
         let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
         for text in ["Kementra, take a photo.", "K-mentra, take a photo.", "K Mentra, take a photo."] {
             assert_eq!(phrases.strip(text), Some("take a photo."), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_phrase_without_letters_cannot_be_heard() {
+        for (phrase, heard) in [("hey mentra", true), ("Évie", true), ("!!!", false), ("123", false), ("你好", false)]
+        {
+            assert_eq!(Phrases::can_hear(phrase), heard, "{phrase}");
         }
     }
 

@@ -19,8 +19,8 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
     let text = entry.text.trim();
     let (title, mut say, mut shown) = match entry.kind {
         ScheduleKind::Timer if text.is_empty() => {
-            let length = length(entry.duration_ms);
-            ("Timer", format!("Your {length} timer is done."), length)
+            let say = format!("Your {} timer is done.", length(entry.duration_ms, ""));
+            ("Timer", say, length(entry.duration_ms, "s"))
         }
         ScheduleKind::Timer => ("Timer", format!("Your {text} timer is done."), text.to_string()),
         ScheduleKind::Reminder => ("Reminder", format!("Reminder: {text}."), text.to_string()),
@@ -36,13 +36,13 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
     Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown }, sound_ms: None }
 }
 
-/// "10 minute", "1 hour 30 minute": as it stands before "timer".
-fn length(duration_ms: u64) -> String {
+/// "1 hour 30 minute", as it stands before "timer", or with `plural` "s" alone: "1 hour 30 minutes".
+fn length(duration_ms: u64, plural: &str) -> String {
     let seconds = duration_ms.div_ceil(1_000);
     let parts: Vec<String> = [(seconds / 3_600, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")]
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, unit)| format!("{count} {unit}"))
+        .map(|(count, unit)| format!("{count} {unit}{}", if count == 1 { "" } else { plural }))
         .collect();
     parts.join(" ")
 }
@@ -62,6 +62,16 @@ fn ago(late_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_display_has_the_length_in_full() {
+        for (duration_ms, expected) in [(600_000, "10 minutes"), (3_660_000, "1 hour 1 minute"), (2_000, "2 seconds")] {
+            let (kind, text) = (ScheduleKind::Timer, String::new());
+            let entry = ScheduleEntry { id: 7, kind, text, due_wall_ms: 0, duration_ms };
+            let show = Content::Card { title: "Timer".into(), text: expected.into() };
+            assert_eq!(announcement(&entry, 0).show, show);
+        }
+    }
 
     #[test]
     fn entries_are_announced_in_words() {

@@ -40,10 +40,12 @@ pub enum VoiceFact {
         /// Probability, 0 to 1, that the speaker is done.
         score: Option<f32>,
     },
-    /// The longest utterance allowed has been reached.
-    TooLong {
+    /// It ends here, pause or not: the wearer let the talk button go, or the longest utterance allowed is reached.
+    Ended {
         /// The utterance.
         utterance: u32,
+        /// Capture time in microseconds up to which there was voice.
+        at_us: u64,
     },
 }
 

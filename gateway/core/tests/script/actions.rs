@@ -255,7 +255,8 @@ fn wearer(world: &mut World, device: usize, words: &Words) -> Result<(), String>
                 said.parts = vec![(world.now_ms, 1, text)];
             }
             let length = words.number_after("for")?.unwrap_or(30_000);
-            world.after(length, crate::world::Event::Voice(device, VoiceFact::TooLong { utterance: id }));
+            let at_us = (world.now_ms + length) * 1_000;
+            world.after(length, crate::world::Event::Voice(device, VoiceFact::Ended { utterance: id, at_us }));
             Ok(())
         }
         _ => Err("what does the wearer do?".into()),

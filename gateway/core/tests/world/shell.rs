@@ -26,7 +26,7 @@ impl World {
                 | VoiceFact::Paused { utterance, .. }
                 | VoiceFact::Resumed { utterance, .. }
                 | VoiceFact::Silence { utterance, .. }
-                | VoiceFact::TooLong { utterance }) = fact;
+                | VoiceFact::Ended { utterance, .. }) = fact;
                 let state = &self.devices[device];
                 if state.connected && !state.utterances[&utterance].closed {
                     self.input(device, Input::Voice(fact));
