@@ -63,7 +63,7 @@ fn main() -> Result<()> {
             clear += 1;
         } else if let Some(weighed) = weighed {
             let options =
-                Options { wake_phrases: phrases.clone(), vocabulary: weighed.vocabulary.into(), ..Options::default() };
+                Options { wake_phrases: phrases.clone(), vocabulary: weighed.vocabulary, ..Options::default() };
             let second = hear(&mut larger, &sound, options, &mut times_again)?;
             if weigh(&second).is_some_and(|weighed| weighed.clarity == Clarity::Clear) {
                 better = second;
