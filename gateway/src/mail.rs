@@ -1,12 +1,12 @@
 //! What reaches a device's task from beside it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use audio::asr::Report;
 use device_protocol::GoodbyeReason;
 use gateway_core::{
     input::Input,
-    vocab::{Clarity, ToolResult, Turn},
+    vocab::{ToolResult, Turn},
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -24,8 +24,6 @@ pub enum Mail {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
-    /// A text was weighed.
-    Weighed(Weighed),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -50,18 +48,6 @@ pub struct Transcribed {
     pub kind: gateway_core::vocab::TranscriptKind,
     /// What came of it.
     pub report: Report,
-}
-
-/// A text was weighed.
-pub struct Weighed {
-    /// The utterance that it is of.
-    pub utterance: u32,
-    /// Number of the question.
-    pub revision: u16,
-    /// How well it is understood as a command.
-    pub clarity: Clarity,
-    /// What a second hearing is to listen for.
-    pub vocabulary: Arc<[String]>,
 }
 
 /// A request to a model has gone out.

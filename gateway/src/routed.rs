@@ -38,10 +38,6 @@ impl ChatModel for Routed {
         self.model.tools_max()
     }
 
-    fn is_on_box(&self, request: &Request) -> bool {
-        self.model.is_on_box(request)
-    }
-
     /// A model that chooses would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
         let said = Said::of(&request.messages);

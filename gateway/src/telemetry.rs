@@ -216,10 +216,10 @@ mod tests {
         let mut record = TurnRecord::default();
         let turn = Turn { id: 1, revision: 0 };
         record.mark(Stage::Final, 1_000);
-        record.asked(turn, 0, &Asked { revision: 7, known: 40, on_box: false });
+        record.asked(turn, 0, &Asked { revision: 7, known: 40, answer: None });
         assert_eq!((record.request_us(), record.tools_offered), (None, None), "nothing has gone out yet");
         record.sent(&RequestSent { turn, at_us: 1_600, tools: 12 });
-        record.asked(turn, 0, &Asked { revision: 8, known: 41, on_box: false });
+        record.asked(turn, 0, &Asked { revision: 8, known: 41, answer: None });
         record.sent(&RequestSent { turn, at_us: 9_000, tools: 13 });
         assert_eq!((record.request_us(), record.requests), (Some(600), 2));
         let tools = (record.tools_known, record.tools_offered, record.tools_revision);

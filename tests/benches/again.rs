@@ -75,7 +75,7 @@ fn main() -> Result<()> {
             };
             clear += usize::from(weighed.clarity >= Clarity::Free);
             if let Some(confidence_min) = confidence_min {
-                let (wake_phrases, vocabulary) = (phrases.clone(), weighed.vocabulary.into());
+                let (wake_phrases, vocabulary) = (phrases.clone(), weighed.vocabulary);
                 let options = Options { wake_phrases, vocabulary, ..Options::default() };
                 let (second, confidence) = hear(&mut larger, &sound, options, &mut times_again)?;
                 let is_command = weigh(&second).is_some_and(|weighed| weighed.clarity >= Clarity::Free);

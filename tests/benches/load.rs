@@ -1,6 +1,9 @@
 //! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
 //!
-//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120]`
+//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0]`
+//!
+//! With `--typed`, the glasses type the sum instead, one after the other and so many times each: nothing is recognised,
+//! so that what is left of a turn can be timed, and counted by a profiler, undisturbed.
 //!
 //! The glasses run in a second process, from packets that were coded beforehand, so that their processor
 //! time is told apart from the gateway's. Half of them use QUIC. They say a sum and hear the answer.
@@ -28,6 +31,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Computes without touching anything that another turn would see.
 const SENTENCE: &str = "Hey Mentra, what is fifteen percent of eighty?";
+/// The same, typed.
+const TYPED: &str = "What is fifteen percent of eighty?";
 const FRAME_US: u64 = 20_000;
 /// Users that a gateway takes; there is one for each pair of glasses up to that.
 const USERS_MAX: usize = 50;
@@ -36,6 +41,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(30);
 fn main() -> Result<()> {
     if argument("--generator").is_some() {
         return common::runtime()?.block_on(generate());
+    }
+    if number("--typed", 0)? > 0 {
+        return common::runtime()?.block_on(run());
     }
     common::calibrate("before")?;
     common::runtime()?.block_on(run())?;
@@ -91,31 +99,36 @@ impl Generator {
 
 async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
+    let typed = number("--typed", 0)?;
     let house = House::start(&format!("[limits]\nsessions = {}", glasses + 8)).await?;
-    warm_up(&house).await?;
+    if typed == 0 {
+        warm_up(&house).await?;
+    }
     let mut generator = Generator::start(&house, glasses, duty)?;
     let process = generator.process.id().context("the generator runs")?.to_string();
 
     let alone = resident();
     generator.connect(&house, glasses).await?;
-    sleep(Duration::from_secs(5)).await;
-    let idle = resident();
-    generator.tell("once").await?;
-    sleep(Duration::from_millis(2_500)).await;
-    let streaming = resident();
-    println!(
-        "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
-        idle.saturating_sub(alone) / glasses as u64,
-        streaming.saturating_sub(alone) / glasses as u64
-    );
-    while generator.line().await? != "done" {}
+    if typed == 0 {
+        sleep(Duration::from_secs(5)).await;
+        let idle = resident();
+        generator.tell("once").await?;
+        sleep(Duration::from_millis(2_500)).await;
+        let streaming = resident();
+        println!(
+            "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
+            idle.saturating_sub(alone) / glasses as u64,
+            streaming.saturating_sub(alone) / glasses as u64
+        );
+        while generator.line().await? != "done" {}
+    }
 
     let known = keys(&house.running.gate().turns.last(usize::MAX));
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
     let began = Instant::now();
-    generator.tell(&format!("run {seconds}")).await?;
+    generator.tell(&if typed > 0 { format!("type {typed}") } else { format!("run {seconds}") }).await?;
     let summary = loop {
         // The gateway keeps the latest records only.
         match timeout(Duration::from_secs(2), generator.line()).await {
@@ -235,6 +248,16 @@ async fn generate() -> Result<()> {
         let mut words = command.split_whitespace();
         let ends = match (words.next(), words.next()) {
             (Some("once"), _) => None,
+            (Some("type"), Some(times)) => {
+                let times: usize = times.parse()?;
+                for _ in 0..times {
+                    for one in &glasses {
+                        answer(one, one.text(TYPED)).await?;
+                    }
+                }
+                println!("{} sentences typed and answered aloud", times * count);
+                continue;
+            }
             (Some("run"), Some(seconds)) => Some(Instant::now() + Duration::from_secs(seconds.parse()?)),
             _ => break,
         };
@@ -259,6 +282,15 @@ async fn generate() -> Result<()> {
             println!("done");
         }
     }
+    Ok(())
+}
+
+/// Asks and waits for the first sound of the answer; the rest of it sounds while others ask.
+async fn answer<T>(one: &Glasses, asking: impl Future<Output = Result<T, firmware_sim::Error>>) -> Result<()> {
+    let mark = one.log().mark();
+    asking.await?;
+    let heard = one.log().find(mark, |event| matches!(event.seen, Seen::FirstSound { .. }));
+    timeout(ANSWER_MAX, heard).await.context("no answer was heard")?;
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ModelEvent, Part, Role};
+use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -29,12 +29,15 @@ impl ChatModel for CommandsFirst {
         self.model.name()
     }
 
-    fn is_on_box(&self, request: &Request) -> bool {
-        answers_own_call(request) || self.engine.understands(request)
+    fn answer_on_box(&self, request: &Request) -> Option<Vec<ModelEvent>> {
+        self.engine.answer_command(request)
     }
 
     fn offers(&self, request: &Request) -> Option<Tools> {
-        if self.is_on_box(request) { Some(request.tools.clone()) } else { self.model.offers(request) }
+        match self.answer_on_box(request) {
+            Some(_) => Some(request.tools.clone()),
+            None => self.model.offers(request),
+        }
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
@@ -51,29 +54,15 @@ impl ChatModel for CommandsFirst {
     }
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        if self.is_on_box(&request) {
-            self.engine.stream(request, events, cancel).await;
-        } else {
-            self.model.stream(request, events, cancel).await;
-        }
+        self.model.stream(request, events, cancel).await;
     }
-}
-
-/// Whether the conversation ends with results of calls that the engine has made.
-fn answers_own_call(request: &Request) -> bool {
-    let Some(last) = request.messages.last().filter(|message| message.role == Role::Tool) else {
-        return false;
-    };
-    last.parts
-        .iter()
-        .all(|part| matches!(part, Part::ToolResult { call_id, .. } if call_id.starts_with(intents::CALL_PREFIX)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scripted::{Answer, Scripted};
-    use gateway_core::vocab::{Message, Phrases, Timestamp, ToolCall, ToolResult, ToolSpec};
+    use gateway_core::vocab::{Message, Part, Phrases, Role, Timestamp, ToolCall, ToolResult, ToolSpec};
     use serde_json::json;
 
     fn request(messages: Vec<Message>) -> Request {
@@ -96,6 +85,9 @@ mod tests {
     }
 
     async fn answer(model: &CommandsFirst, request: Request) -> Vec<ModelEvent> {
+        if let Some(events) = model.answer_on_box(&request) {
+            return events;
+        }
         let (events, mut received) = mpsc::channel(16);
         model.stream(request, events, CancellationToken::new()).await;
         let mut out = Vec::new();

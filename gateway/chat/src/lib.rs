@@ -45,6 +45,13 @@ pub const AHEAD_MAX: Duration = Duration::from_secs(10);
 /// Tools that are offered, shared with whoever offers them.
 pub type Tools = Arc<[Arc<ToolSpec>]>;
 
+/// Whether two lists hold the same tools in the same order. The lists of two devices are two, but most of what is in
+/// them is shared: only what is not is looked into.
+pub fn same_tools(one: &Tools, other: &Tools) -> bool {
+    let same = |(one, other): (&Arc<ToolSpec>, &Arc<ToolSpec>)| Arc::ptr_eq(one, other) || one == other;
+    Arc::ptr_eq(one, other) || (one.len() == other.len() && one.iter().zip(other.iter()).all(same))
+}
+
 /// One question to a model: everything that it is told.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -70,7 +77,7 @@ pub struct Considered {
     /// Whether they are a command.
     pub clarity: Clarity,
     /// Sentences of the tools, as a wearer would say them: what a recogniser should listen for.
-    pub vocabulary: Vec<String>,
+    pub vocabulary: Arc<[String]>,
 }
 
 /// Something that answers requests with a stream of events.
@@ -79,9 +86,10 @@ pub trait ChatModel: Send + Sync {
     /// Name for logs and measurements.
     fn name(&self) -> &str;
 
-    /// Whether this request is answered on the box, without asking anybody.
-    fn is_on_box(&self, _request: &Request) -> bool {
-        false
+    /// What the box answers to this request by itself, whole, without asking anybody; the last event is `Done`. `None`
+    /// where the answer has to be asked for with [`stream`](Self::stream). Cheap: no network, and no effect.
+    fn answer_on_box(&self, _request: &Request) -> Option<Vec<ModelEvent>> {
+        None
     }
 
     /// Tools that it takes in one request. Whoever asks leaves the least relevant ones out.
@@ -112,7 +120,8 @@ pub trait ChatModel: Send + Sync {
         None
     }
 
-    /// Streams the answer into `events`. The last event is `Done` or `Failed`, exactly one, unless
-    /// `cancel` fires or the receiver is dropped first: then the stream just ends.
+    /// Streams the answer to a request that the [box does not answer](Self::answer_on_box) into `events`. The last event
+    /// is `Done` or `Failed`, exactly one, unless `cancel` fires or the receiver is dropped first: then the stream just
+    /// ends.
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken);
 }

@@ -6,8 +6,8 @@ use gateway_core::{
     output::{Chime, CloseReason, Output, Stage, ToolActivityState},
     vocab,
     vocab::{
-        ApprovalOutcome, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult, Transcript, TranscriptKind,
-        Turn,
+        ApprovalOutcome, Clarity, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult, Transcript,
+        TranscriptKind, Turn,
     },
 };
 
@@ -37,7 +37,14 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
-            Output::Consider { utterance, revision, text } => self.work.weigh(utterance, revision, &text),
+            Output::Consider { utterance, revision, text } => {
+                let considered = self.work.consider(&text);
+                let clarity = considered.as_ref().map_or(Clarity::Clear, |considered| considered.clarity);
+                if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
+                    ear.note_vocabulary(considered.vocabulary);
+                }
+                self.input(Input::Considered { utterance, revision, clarity });
+            }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(ear) = &mut self.ear {
                     ear.cancel_transcribe(utterance, revision);
@@ -80,8 +87,11 @@ impl Session {
                 self.turn = turn.id;
                 let asked = self.work.ask_model(turn, rank, messages);
                 self.record(turn.id).asked(turn, rank, &asked);
-                if asked.on_box {
+                if let Some(answer) = asked.answer {
                     self.input(Input::AnsweredOnBox { turn });
+                    for event in answer {
+                        self.input(Input::Model { turn, event });
+                    }
                 }
             }
             Output::ModelUsed { turn, rank, usage, outcome } => {

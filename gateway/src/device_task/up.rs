@@ -17,12 +17,7 @@ use super::{
     photos::Photo,
     session::{Session, end_of},
 };
-use crate::{
-    clock,
-    effects::compute::Urgency,
-    mail::{Mail, Weighed},
-    transport::Sender,
-};
+use crate::{clock, effects::compute::Urgency, mail::Mail, transport::Sender};
 
 impl Session {
     /// Takes one envelope in.
@@ -287,13 +282,6 @@ impl Session {
                     self.work.tool_done(call_id);
                 }
                 self.input(input);
-            }
-            Mail::Weighed(weighed) => {
-                let Weighed { utterance, revision, clarity, vocabulary } = weighed;
-                if let Some(ear) = &mut self.ear {
-                    ear.note_vocabulary(vocabulary);
-                }
-                self.input(Input::Considered { utterance, revision, clarity });
             }
             Mail::RequestSent(sent) => {
                 // One that is told when its turn has ended has no record any more.

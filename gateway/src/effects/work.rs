@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{AHEAD_MAX, ChatModel, Request, Tools, Watch};
+use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
 use gateway_core::{
     input::Input,
-    vocab::{Clarity, ClientClass, ErrorCode, Message, Role, ToolCall, ToolSpec, Turn},
+    vocab::{ClientClass, ErrorCode, Message, ModelEvent, Role, ToolCall, ToolSpec, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use tools::{
 use super::{context::Remembered, spawn};
 use crate::{
     clock,
-    mail::{Address, Mail, RequestSent, Weighed},
+    mail::{Address, Mail, RequestSent},
     ranks::Ranks,
 };
 
@@ -37,21 +37,28 @@ pub struct Work {
     stay: Stay,
     remembered: Arc<Remembered>,
     mail: Address,
-    asked: BTreeMap<Turn, CancellationToken>,
     called: BTreeMap<String, CancellationToken>,
-    /// The last request of the turn under way, and the model that it was for.
-    last: Option<(Turn, Arc<dyn ChatModel>, Request)>,
+    /// The last request of the turn under way.
+    last: Option<Last>,
 }
 
-/// What a request went out with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A request that went to a model.
+struct Last {
+    turn: Turn,
+    model: Arc<dyn ChatModel>,
+    request: Request,
+    cancel: CancellationToken,
+}
+
+/// What a request was made with.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
     /// The catalogue's revision.
     pub revision: u64,
     /// Tools that there were to choose from.
     pub known: u32,
-    /// Whether the box answers in the model's place.
-    pub on_box: bool,
+    /// What the box answers by itself; `None` where a model was asked, whose answer comes by mail.
+    pub answer: Option<Vec<ModelEvent>>,
 }
 
 impl Work {
@@ -68,45 +75,56 @@ impl Work {
         remembered: Arc<Remembered>,
         mail: Address,
     ) -> Self {
-        let (asked, called) = (BTreeMap::new(), BTreeMap::new());
-        Self { user, device, session, language, models, executor, stay, remembered, mail, asked, called, last: None }
+        let called = BTreeMap::new();
+        Self { user, device, session, language, models, executor, stay, remembered, mail, called, last: None }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
     pub fn ask_model(&mut self, turn: Turn, rank: u8, messages: Vec<Message>) -> Asked {
-        self.asked.retain(|_, cancel| !cancel.is_cancelled());
-        let cancel = CancellationToken::new();
-        if let Some(old) = self.asked.insert(turn, cancel.clone()) {
-            old.cancel();
-        }
-        let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        tracing::debug!(turn = turn.id, rank, revision, tools = tools.len(), "asking a model");
-        let mut asked = Asked { revision, known: count(tools.len()), on_box: false };
+        self.forget();
+        let (revision, mut request) = self.request(messages);
+        tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
+        let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
         let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
             return asked;
         };
+        asked.answer = model.answer_on_box(&request);
+        if asked.answer.is_some() {
+            return asked;
+        }
+        request.system = self.remembered.system(&self.user, &request.messages, model.name(), &request.tools);
+        request.watch = self.watch(turn);
+        let cancel = CancellationToken::new();
+        self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
+        let (events, mut received) = mpsc::channel(EVENTS_MAX);
+        let mail = self.mail.clone();
+        spawn("model", async move {
+            let stopped = cancel.clone();
+            let hand_on = stopped.run_until_cancelled(async move {
+                while let Some(event) = received.recv().await {
+                    if mail.send(Mail::Input(Input::Model { turn, event })).await.is_err() {
+                        return;
+                    }
+                }
+            });
+            tokio::join!(model.stream(request, events, cancel), hand_on)
+        });
+        asked
+    }
+
+    /// A request of this moment that tells nothing of the wearer, and the revision of its tools.
+    fn request(&self, messages: Vec<Message>) -> (u64, Request) {
+        let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let request = Request {
-            system: self.remembered.system(&self.user, &messages, model.name(), &tools),
+            system: String::new(),
             messages,
             tools,
             now: clock::now(),
             language: self.language.clone(),
             max_tokens: None,
-            watch: self.watch(turn),
+            watch: Watch::default(),
         };
-        asked.on_box = model.is_on_box(&request);
-        self.last = Some((turn, model.clone(), request.clone()));
-        let (events, mut received) = mpsc::channel(EVENTS_MAX);
-        let (mail, stopped) = (self.mail.clone(), cancel.clone());
-        spawn("model", async move { model.stream(request, events, cancel).await });
-        spawn("model-events", async move {
-            while let Some(event) = received.recv().await {
-                if stopped.is_cancelled() || mail.send(Mail::Input(Input::Model { turn, event })).await.is_err() {
-                    return;
-                }
-            }
-        });
-        asked
+        (revision, request)
     }
 
     /// The wearer is saying something to the assistant: the model may open a connection meanwhile.
@@ -134,39 +152,32 @@ impl Work {
     /// Whether the last request would be offered other tools now.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        self.last.as_ref().is_some_and(|(_, model, last)| would_differ(model.as_ref(), last, now))
+        self.last.as_ref().is_some_and(|last| would_differ(last.model.as_ref(), &last.request, now))
     }
 
-    /// Nothing of what the turn's model was told is kept.
-    pub fn turn_done(&mut self, turn: Turn) {
-        self.last.take_if(|(last, ..)| last.id == turn.id);
-    }
-
-    /// Has a text weighed: whether it is a command to a tool, where the model has commands at all.
-    pub fn weigh(&self, utterance: u32, revision: u16, text: &str) {
-        let (_, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        let request = Request {
-            system: String::new(),
-            messages: vec![Message::text(Role::User, text)],
-            tools,
-            now: clock::now(),
-            language: self.language.clone(),
-            max_tokens: None,
-            watch: Watch::default(),
-        };
-        let (model, mail) = (self.models.first().cloned(), self.mail.clone());
-        spawn("weigh", async move {
-            let considered = model.and_then(|model| model.consider(&request));
-            let clarity = considered.as_ref().map_or(Clarity::Clear, |considered| considered.clarity);
-            let vocabulary = considered.map(|considered| considered.vocabulary).unwrap_or_default().into();
-            drop(mail.send(Mail::Weighed(Weighed { utterance, revision, clarity, vocabulary })).await);
-        });
+    /// Whether a text is a command to a tool, where the first model has commands at all.
+    pub fn consider(&self, text: &str) -> Option<Considered> {
+        let (_, request) = self.request(vec![Message::text(Role::User, text)]);
+        self.models.first()?.consider(&request)
     }
 
     /// Whatever the model still says in this turn is not wanted.
     pub fn cancel_model(&mut self, turn: Turn) {
-        if let Some(cancel) = self.asked.remove(&turn) {
-            cancel.cancel();
+        if self.last.as_ref().is_some_and(|last| last.turn == turn) {
+            self.forget();
+        }
+    }
+
+    /// Nothing of what the turn's model was told is kept.
+    pub fn turn_done(&mut self, turn: Turn) {
+        if self.last.as_ref().is_some_and(|last| last.turn.id == turn.id) {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some(last) = self.last.take() {
+            last.cancel.cancel();
         }
     }
 
@@ -227,7 +238,7 @@ fn count(tools: usize) -> u32 {
 /// Whether a model would be told of other tools if it was asked the same with these. A router may choose the same of
 /// both lists; where only the answer would tell what it chooses, any change counts.
 fn would_differ(model: &dyn ChatModel, last: &Request, tools: Tools) -> bool {
-    if Arc::ptr_eq(&last.tools, &tools) || last.tools == tools {
+    if same_tools(&last.tools, &tools) {
         return false;
     }
     let now = Request { tools, ..last.clone() };
@@ -246,7 +257,8 @@ fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        for cancel in self.asked.values().chain(self.called.values()) {
+        self.forget();
+        for cancel in self.called.values() {
             cancel.cancel();
         }
     }

@@ -20,6 +20,8 @@ pub const TEMPLATES_MAX: usize = 64;
 const JOINED_WORDS_MAX: usize = 40;
 /// Longest utterance that may be a command gone wrong; a longer one is talk.
 const NEAR_WORDS_MAX: usize = 20;
+/// Sentences that a recogniser is told: each costs it decoding time.
+const VOCABULARY_SENTENCES_MAX: usize = 24;
 /// Language that is used for tools without phrases in the wearer's own.
 const FALLBACK_LANGUAGE: &str = "en";
 
@@ -40,6 +42,16 @@ pub(super) struct Grammar {
     by_slot: Vec<usize>,
     /// Templates by any full-weight word in them, for misheard sentences.
     by_word: HashMap<String, Vec<usize>>,
+    /// What a recogniser is told.
+    vocabulary: Arc<[String]>,
+}
+
+/// What an utterance was taken for.
+pub(super) struct Understood {
+    /// One command, or several joined by "and", or none.
+    pub intents: Vec<Intent>,
+    /// How sure they are: one that was misheard and put right is a guess, and free text could be anything.
+    pub clarity: Clarity,
 }
 
 struct Tool {
@@ -82,6 +94,7 @@ impl Grammar {
             by_first: HashMap::new(),
             by_slot: Vec::new(),
             by_word: HashMap::new(),
+            vocabulary: Arc::default(),
         };
         for tool in tools {
             for source in spoken(tool, language).into_iter().take(TEMPLATES_MAX) {
@@ -99,6 +112,7 @@ impl Grammar {
                 required: required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
             });
         }
+        grammar.vocabulary = grammar.examples(VOCABULARY_SENTENCES_MAX).into();
         grammar
     }
 
@@ -124,42 +138,44 @@ impl Grammar {
         self.templates.push(Template { tool: self.tools.len(), source: source.to_owned(), program });
     }
 
-    /// The commands of an utterance: one, or several joined by "and", or none. What was written is
-    /// believed first; only when it makes no sense is it taken for what it sounds like.
-    pub fn understand(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
-        let as_written = self.as_written(utterance);
-        let length = utterance.words.len();
-        if !as_written.is_empty() {
-            return as_written;
-        }
-        if length > NEAR_WORDS_MAX {
-            return Vec::new();
-        }
-        let respelled = utterance.respelled();
-        let respelled = respelled.as_ref();
-        let plain = respelled.and_then(|other| self.read(other, 0, length, false));
-        let intent = plain.or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true));
-        intent.into_iter().collect()
-    }
-
-    /// How sure the commands of an utterance are: one that was misheard and put right is a guess.
-    pub fn clarity(&self, utterance: &mut Utterance<'_>) -> Clarity {
-        let as_written = self.as_written(utterance);
-        if as_written.is_empty() {
-            return if self.understand(utterance).is_empty() { Clarity::Unclear } else { Clarity::Guessed };
-        }
-        if as_written.iter().any(|intent| intent.free_text) { Clarity::Free } else { Clarity::Clear }
-    }
-
-    /// The commands of an utterance where every word is believed.
-    fn as_written(&self, utterance: &mut Utterance<'_>) -> Vec<Intent> {
+    /// The commands of an utterance. What was written is believed first; only when it makes no sense is it taken for
+    /// what it sounds like.
+    pub fn understand(&self, utterance: &mut Utterance<'_>) -> Understood {
         self.undo_gerund(utterance);
+        let written = self.written(utterance);
+        if !written.is_empty() {
+            let free = written.iter().any(|intent| intent.free_text);
+            return Understood { intents: written, clarity: if free { Clarity::Free } else { Clarity::Clear } };
+        }
+        match self.misheard(utterance) {
+            Some(intent) => Understood { intents: vec![intent], clarity: Clarity::Guessed },
+            None => Understood { intents: Vec::new(), clarity: Clarity::Unclear },
+        }
+    }
+
+    fn written(&self, utterance: &Utterance<'_>) -> Vec<Intent> {
         let length = utterance.words.len();
         match self.read(utterance, 0, length, false) {
             Some(intent) => vec![intent],
             None if length <= JOINED_WORDS_MAX => self.read_joined(utterance, 0, length, 2),
             None => Vec::new(),
         }
+    }
+
+    fn misheard(&self, utterance: &Utterance<'_>) -> Option<Intent> {
+        let length = utterance.words.len();
+        if length > NEAR_WORDS_MAX {
+            return None;
+        }
+        let respelled = utterance.respelled();
+        let respelled = respelled.as_ref();
+        let plain = respelled.and_then(|other| self.read(other, 0, length, false));
+        plain.or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true))
+    }
+
+    /// A sentence of each of the first tools, as a wearer would say it.
+    pub fn vocabulary(&self) -> Arc<[String]> {
+        Arc::clone(&self.vocabulary)
     }
 
     /// "set a timer for 5 minutes and turn the volume up": every part must be a command.

@@ -39,10 +39,10 @@ pub(super) struct Match {
 /// The best reading of the words from `start` to the end of the view, if one has enough evidence.
 /// With `repair`, words may be taken for what they sound like.
 pub(super) fn read(program: &[Op], view: View<'_>, start: usize, repair: bool) -> Option<Match> {
-    let repairs_max = match (repair, has_free_text(program)) {
-        (false, _) => 0,
-        (true, false) => REPAIRS_MAX,
-        (true, true) => REPAIRS_FREE_MAX,
+    let repairs_max = match repair {
+        false => 0,
+        true if has_free_text(program) => REPAIRS_FREE_MAX,
+        true => REPAIRS_MAX,
     };
     let mut run = Run { program, view, steps: 0, repairs_max, captured: Vec::new(), best: None };
     run.step(0, start, Evidence::default());

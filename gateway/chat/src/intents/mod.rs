@@ -32,8 +32,8 @@ use gateway_core::vocab::{Clarity, ModelEvent, Role, StopReason, ToolCall, ToolS
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Considered, Request, Tools};
-use grammar::Grammar;
+use crate::{ChatModel, Considered, Request, Tools, same_tools};
+use grammar::{Grammar, Intent};
 use utterance::Utterance;
 
 pub use grammar::{TEMPLATES_MAX, check};
@@ -45,8 +45,6 @@ pub const UTTERANCE_BYTES_MAX: usize = 2_000;
 const GRAMMARS_MAX: usize = 8;
 /// Sentences offered to a wearer who was not understood.
 const EXAMPLES: usize = 3;
-/// Sentences that a recogniser is told: each costs it decoding time.
-const VOCABULARY_SENTENCES_MAX: usize = 24;
 /// How the ids of this engine's calls begin.
 pub const CALL_PREFIX: &str = "intent-";
 
@@ -78,41 +76,39 @@ impl Engine {
         Self::default()
     }
 
-    /// Whether the wearer's last words are a command that some tool declares.
-    pub fn understands(&self, request: &Request) -> bool {
-        let Some(text) = wearers_words(request) else {
-            return false;
-        };
-        let grammar = self.grammar(&request.tools, &request.language);
-        !grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).is_empty()
-    }
-
-    /// A sentence of each of the first tools, as a wearer would say it.
-    pub fn vocabulary(&self, tools: &Tools, language: &str) -> Vec<String> {
-        self.grammar(tools, language).examples(VOCABULARY_SENTENCES_MAX)
-    }
-
     /// Decides about a request; the whole engine without its stream.
     pub fn decide(&self, request: &Request) -> Decision {
         if let Some(said) = reply::to_results(&request.messages, &request.tools) {
             return Decision::Say(said);
         }
         let grammar = self.grammar(&request.tools, &request.language);
-        let text = wearers_words(request);
-        let unknown = |near: Option<String>| {
-            let said = reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES));
-            Decision::Say(said)
+        let near = match wearers_words(request) {
+            None => None,
+            Some(text) => {
+                let mut utterance = Utterance::new(&text, utterance::local(request.now));
+                let intents = grammar.understand(&mut utterance).intents;
+                if !intents.is_empty() {
+                    return Decision::Calls(self.calls(request, intents));
+                }
+                grammar.near_miss(&utterance)
+            }
         };
-        let Some(text) = text else {
-            return unknown(None);
-        };
-        let mut utterance = Utterance::new(&text, utterance::local(request.now));
-        let intents = grammar.understand(&mut utterance);
-        if intents.is_empty() {
-            return unknown(grammar.near_miss(&utterance));
+        Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)))
+    }
+
+    /// What it answers to commands and to the results of its own calls, as a stream's events; `None` to anything else.
+    pub fn answer_command(&self, request: &Request) -> Option<Vec<ModelEvent>> {
+        if reply::is_to_own_calls(&request.messages) {
+            return Some(events(self.decide(request)));
         }
-        let calls = intents.into_iter();
-        Decision::Calls(calls.map(|call| call.into_call(self.id(request))).collect())
+        let text = wearers_words(request)?;
+        let grammar = self.grammar(&request.tools, &request.language);
+        let intents = grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).intents;
+        (!intents.is_empty()).then(|| events(Decision::Calls(self.calls(request, intents))))
+    }
+
+    fn calls(&self, request: &Request, intents: Vec<Intent>) -> Vec<ToolCall> {
+        intents.into_iter().map(|intent| intent.into_call(self.id(request))).collect()
     }
 
     /// Compiles the tools ahead of the first request, and says how many templates are in use.
@@ -131,10 +127,7 @@ impl Engine {
     fn grammar(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> Arc<Grammar> {
         {
             let known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
-            // The same set is usually the same allocation; a rebuilt one may still be equal.
-            let found = known.iter().find(|known| {
-                known.language == language && (Arc::ptr_eq(&known.tools, tools) || known.tools == *tools)
-            });
+            let found = known.iter().find(|known| known.language == language && same_tools(&known.tools, tools));
             if let Some(found) = found {
                 return found.grammar.clone();
             }
@@ -156,6 +149,17 @@ fn wearers_words(request: &Request) -> Option<String> {
     (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text)).then_some(text)
 }
 
+/// The same as a model would stream it.
+fn events(decision: Decision) -> Vec<ModelEvent> {
+    let (mut events, stop) = match decision {
+        Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
+        Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
+        Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
+    };
+    events.push(ModelEvent::Done { stop, usage: Usage::default() });
+    events
+}
+
 #[async_trait]
 impl ChatModel for Engine {
     fn name(&self) -> &str {
@@ -165,13 +169,17 @@ impl ChatModel for Engine {
     fn consider(&self, request: &Request) -> Option<Considered> {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let clarity = grammar.clarity(&mut Utterance::new(&text, utterance::local(request.now)));
+        let clarity = grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).clarity;
         let vocabulary = match clarity {
             // The command is known already; a recogniser that leans towards commands writes worse free text.
-            Clarity::Free => Vec::new(),
-            _ => grammar.examples(VOCABULARY_SENTENCES_MAX),
+            Clarity::Free => Arc::default(),
+            _ => grammar.vocabulary(),
         };
         Some(Considered { clarity, vocabulary })
+    }
+
+    fn answer_on_box(&self, request: &Request) -> Option<Vec<ModelEvent>> {
+        Some(events(self.decide(request)))
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
@@ -179,14 +187,8 @@ impl ChatModel for Engine {
     }
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        let (answer, stop) = match self.decide(&request) {
-            Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
-            Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
-            Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
-        };
-        let done = ModelEvent::Done { stop, usage: Usage::default() };
         let send = async {
-            for event in answer.into_iter().chain([done]) {
+            for event in self::events(self.decide(&request)) {
                 if events.send(event).await.is_err() {
                     return;
                 }

@@ -29,6 +29,12 @@ pub(super) fn to_results(messages: &[Message], tools: &[Arc<ToolSpec>]) -> Optio
     Some(sentences.join(" "))
 }
 
+/// Whether the conversation ends with results of calls that this engine has made.
+pub(super) fn is_to_own_calls(messages: &[Message]) -> bool {
+    let own = |part: &Part| matches!(part, Part::ToolResult { call_id, .. } if call_id.starts_with(super::CALL_PREFIX));
+    messages.last().is_some_and(|last| last.role == Role::Tool && last.parts.iter().all(own))
+}
+
 fn called_tool<'a>(messages: &'a [Message], call_id: &str) -> Option<&'a str> {
     let parts = messages.iter().rev().flat_map(|message| &message.parts);
     parts

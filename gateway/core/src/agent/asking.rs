@@ -138,12 +138,11 @@ impl Active {
         Some(Event::Aside { text: String::from(text), shown: true })
     }
 
-    /// A request has come to its end.
+    /// A request has come to its end. What the box has answered took nothing, and says nothing of the model.
     pub(super) fn model_used(&mut self, cx: &mut Context, usage: Usage, outcome: ModelOutcome) {
-        let Some(candidate) = self.candidate() else {
+        let Some(candidate) = self.candidate().filter(|_| !self.on_box) else {
             return;
         };
-        let outcome = if self.on_box { ModelOutcome::OnBox } else { outcome };
         let tokens = u64::from(usage.input).saturating_add(usage.output.into());
         self.tokens = self.tokens.saturating_add(tokens);
         cx.push(Output::ModelUsed { turn: self.turn, rank: candidate.rank, usage, outcome });
@@ -151,7 +150,7 @@ impl Active {
 
     /// The request is given up: what it took will never be told, and is estimated.
     pub(super) fn model_dropped(&mut self, cx: &mut Context, outcome: ModelOutcome) {
-        let usage = if self.on_box { Usage::default() } else { self.estimate(cx) };
+        let usage = self.estimate(cx);
         cx.push(Output::CancelModel { turn: self.turn });
         self.model_used(cx, usage, outcome);
     }

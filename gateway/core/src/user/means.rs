@@ -139,7 +139,7 @@ impl Models {
                         self.told_outage = Service::Full;
                     }
                 }
-                ModelOutcome::OnBox | ModelOutcome::Cancelled => {}
+                ModelOutcome::Cancelled => {}
             }
         }
         self.spent(now, rank, usage)
@@ -302,7 +302,6 @@ mod tests {
         models.told(Shortage::Outage, Service::Other);
         for (rank, outcome, told) in [
             (1, ModelOutcome::Answered, Service::Other),
-            (0, ModelOutcome::OnBox, Service::Other),
             (0, ModelOutcome::Cancelled, Service::Other),
             (0, ModelOutcome::Answered, Service::Full),
         ] {

@@ -131,6 +131,9 @@ fn groups(messages: &[Message]) -> Vec<(usize, usize)> {
     let mut groups: Vec<(usize, usize)> = (0..messages.len()).map(|at| (at, at + 1)).collect();
     for (at, message) in messages.iter().enumerate() {
         let calls = || ids(message).filter(|(call, _)| *call).map(|(_, id)| id);
+        if calls().next().is_none() {
+            continue;
+        }
         let answers = |other: &Message| ids(other).any(|(call, id)| !call && calls().any(|called| called == id));
         let Some(last) = (at..messages.len()).rev().find(|later| messages.get(*later).is_some_and(answers)) else {
             continue;

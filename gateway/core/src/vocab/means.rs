@@ -58,8 +58,6 @@ impl Default for Means {
 pub enum ModelOutcome {
     /// It was answered, if only by a refusal.
     Answered,
-    /// The box answered it, in the model's place and at once: nothing is known of the model.
-    OnBox,
     /// It was not.
     Failed,
     /// Nobody waited for the end. What it has used is an estimate.
