@@ -210,6 +210,21 @@ fn a_second_look_is_as_if_there_were_no_phrases() {
     assert_ne!(plain.mean_log_probability, prompted.mean_log_probability);
 }
 
+/// A text that is the prompt's own is decoded again behind another prompt, and stays where it was said.
+#[test]
+#[cfg(feature = "tts")]
+fn what_stands_in_the_prompt_may_be_said_all_the_same() {
+    let voice = audio::tts::Voice::load(&models::default_dir().join("hibari")).unwrap();
+    let mut decoder = engine().decoder().unwrap();
+    for said in ["Hey Mentra, thank you very much.", "Hey Mentra, good morning."] {
+        let pcm = voice.synthesize(said, 1.0).unwrap();
+        let mut samples = audio::wav::convert(&pcm, audio::tts::Voice::RATE_HZ, 16_000).unwrap();
+        samples.extend([0; 8_000]);
+        let options = Options { wake_phrases: wake_phrases(), ..Options::default() };
+        assert_eq!(decoder.transcribe(samples.as_slice(), &options).unwrap().text, said);
+    }
+}
+
 #[test]
 fn an_abort_ends_a_decoding_and_the_decoder_goes_on() {
     let mut decoder = engine().decoder().unwrap();

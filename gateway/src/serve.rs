@@ -104,10 +104,18 @@ pub async fn start(config: Checked) -> Result<Running> {
     drop(rustls::crypto::ring::default_provider().install_default());
     make_private_dir(&config.data_dir)?;
     let control_socket = control::server::bind(&config.data_dir)?;
+    let is_known = GatewayKey::is_in(&config.data_dir);
     let key = GatewayKey::load_or_make(&config.data_dir)?;
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "lorgnette.local".to_owned()];
     let tls = tls::load_or_make(&config.data_dir, names)?;
     let folder = config.data_dir.join("store");
+    if is_known && Store::is_empty(&folder) {
+        tracing::warn!(
+            store = %folder.display(),
+            "there is a key of this gateway and no store: every device has to be paired again. If there is a backup of the \
+             store, stop the gateway and restore it"
+        );
+    }
     let store = Store::open(&folder, config.store_size_max_mib).with_context(|| {
         format!(
             "opening the store {}; it holds pairings and all that is kept of users: restore it from a backup, or move \

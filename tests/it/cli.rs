@@ -41,6 +41,11 @@ async fn check_names_the_line_and_the_remedy() {
             assert!(error.contains(words), "{text}: {error}");
         }
     }
+    let german = configure(&folder.path().join("german"), "[hearing]\nlanguage = \"de\"\n");
+    for command in ["check", "serve"] {
+        let error = fails(&[command, "--config", &shown(&german)]).await;
+        assert!(error.contains("does not know the language \"de\"") && error.contains("multilingual"), "{error}");
+    }
     let error = fails(&["check", &shown(&folder.path().join("absent.toml"))]).await;
     assert!(error.contains("absent.toml") && error.contains("cannot be read"), "{error}");
     fs::write(&file, succeeds(&["check", "--example"]).await).unwrap();
@@ -131,6 +136,20 @@ async fn models_that_are_not_there_or_lie() {
         let error = refuses(&data, &format!("[hearing]\nmodel = {:?}\n", shown(&file))).await;
         assert!(error.contains(&shown(&file)) && error.contains("section [hearing]"), "{what}: {error}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_gone_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let told = |lines: &[String]| lines.iter().any(|line| line.contains("every device has to be paired again"));
+    for _ in 0..2 {
+        let (_, lines) = Process::start(&data, "", &[]).await.terminate().await;
+        assert!(!told(&lines), "{lines:?}");
+    }
+    fs::write(data.join("store/data.mdb"), "").unwrap();
+    let (_, lines) = Process::start(&data, "", &[]).await.terminate().await;
+    assert!(told(&lines), "{lines:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

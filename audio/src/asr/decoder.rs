@@ -195,7 +195,8 @@ impl Decoder {
             positions = context::full();
             pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
         }
-        if !options.without_prompt && !options.hasty && Tails::Usual.echo(&pass.text).is_some() {
+        let prompted = !options.without_prompt && !options.wake_phrases.is_empty();
+        if prompted && !options.hasty && Tails::Usual.echo(&pass.text).is_some() {
             pass = self.pass(samples, positions, duration_ms, (options, Tails::Other))?;
             // Neither came from the sound: what is left is the wake word, if any.
             if let Some(front) = Tails::Other.echo(&pass.text) {

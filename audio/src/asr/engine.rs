@@ -44,20 +44,9 @@ impl Engine {
         static HOOKS: Once = Once::new();
         // Sends whisper.cpp's messages, which can hold what was said, to nowhere instead of stderr.
         HOOKS.call_once(whisper_rs::install_logging_hooks);
-        let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
-        let shown = || path.display().to_string();
-        let remedy = if config.language != "en" && !header.is_multilingual() {
-            Some("it is English only: configure a multilingual model or the language \"en\"")
-        } else if !is_known(&config.language) {
-            Some("use a two-letter code such as \"en\" or \"de\"")
-        } else {
-            None
-        };
-        if let Some(remedy) = remedy {
-            return Err(Error::Language { language: config.language, path: shown(), remedy });
-        }
+        check(path, &config.language)?;
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
-            .map_err(|error| Error::Load { path: shown(), said: error.to_string() })?;
+            .map_err(|error| Error::Load { path: path.display().to_string(), said: error.to_string() })?;
         Ok(Self { shared: Arc::new(Shared { context, config }) })
     }
 
@@ -65,6 +54,22 @@ impl Engine {
     pub fn decoder(&self) -> Result<Decoder, Error> {
         Decoder::new(self.clone())
     }
+}
+
+/// Whether a GGML model file can recognise a language, without loading its weights: some milliseconds.
+///
+/// # Errors
+/// [`Error::Model`] or [`Error::Language`], each naming the file.
+pub fn check(path: &Path, language: &str) -> Result<(), Error> {
+    let header = ggml::validate(path).map_err(|error| Error::Model(error.to_string()))?;
+    let remedy = if language != "en" && !header.is_multilingual() {
+        "it is English only: configure a multilingual model or the language \"en\""
+    } else if !is_known(language) {
+        "use a two-letter code such as \"en\" or \"de\""
+    } else {
+        return Ok(());
+    };
+    Err(Error::Language { language: language.to_owned(), path: path.display().to_string(), remedy })
 }
 
 /// Only lower-case letters reach whisper.cpp's look-up, so that no NUL byte can.

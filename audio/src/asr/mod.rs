@@ -17,7 +17,7 @@ pub mod wer;
 
 pub use context::Context;
 pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
-pub use engine::{Config, Engine};
+pub use engine::{Config, Engine, check};
 pub use pair::Pair;
 pub use prompt::prompt_for;
 pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};

@@ -126,10 +126,10 @@ fn input() -> impl Strategy<Value = Input> {
         1 => Just(Input::LinkLost),
         1 => Just(Input::Alive),
         12 => fact().prop_map(Input::Voice),
-        8 => (1_u32..4, 0_u16..8, 0_u8..4, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
+        8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,
             revision,
-            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::Again][usize::from(kind)],
+            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::Again, TranscriptKind::AgainUsual][usize::from(kind)],
             text,
             confidence: 0.5,
         })),

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use audio::models::{self as weights, Status};
+use audio::{
+    asr,
+    models::{self as weights, Status},
+};
 
 use crate::{
     config::{self, Checked, RouterBy},
@@ -49,6 +52,13 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         bail!("{} model(s) have no key that can be used", keys.len());
     }
     crate::serve::models(&checked, None)?;
+    let hearing = || [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten();
+    for model in hearing() {
+        // One that is not there, or not whole, is told of below.
+        if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &checked.asr_language) {
+            return Err(error.into());
+        }
+    }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
@@ -56,7 +66,7 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
-    for model in [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten() {
+    for model in hearing() {
         // Those that are fetched are named above.
         if !model.starts_with(&checked.models_dir) {
             let note = if model.is_file() { "" } else { " (not there)" };

@@ -292,7 +292,7 @@ impl Problems<'_> {
         let second_model = raw.hearing.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path switches it off.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
-        conversation.second_hearing_of_free_text = second_model.is_some();
+        conversation.larger_weights = second_model.is_some();
         Some(Checked {
             name: raw.name.into_inner(),
             data_dir,

@@ -373,7 +373,7 @@ impl Session {
         let Transcribed { utterance, revision, kind, report } = transcribed;
         match report.result {
             Ok(result) => {
-                if !matches!(kind, TranscriptKind::Partial | TranscriptKind::Again) {
+                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final | TranscriptKind::Hasty) {
                     self.last_decode = Some((report.queue_us, result.decode_us));
                 }
                 let confidence = result.confidence();

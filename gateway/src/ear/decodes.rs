@@ -73,7 +73,9 @@ impl Decodes {
             priority: match kind {
                 TranscriptKind::Partial => Priority::Partial,
                 // A second hearing betters a text that is there: others go first.
-                TranscriptKind::Speculative | TranscriptKind::Again => Priority::Speculative,
+                TranscriptKind::Speculative | TranscriptKind::Again | TranscriptKind::AgainUsual => {
+                    Priority::Speculative
+                }
                 TranscriptKind::Final | TranscriptKind::Hasty => Priority::Final,
             },
             reply: Box::new(move |report| {
@@ -99,9 +101,9 @@ impl Decodes {
     fn options(&self, kind: TranscriptKind) -> Options {
         let mut options = Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() };
         match kind {
-            TranscriptKind::Again => {
+            TranscriptKind::Again | TranscriptKind::AgainUsual => {
                 options.vocabulary = self.vocabulary.clone();
-                options.larger = true;
+                options.larger = kind == TranscriptKind::Again;
             }
             TranscriptKind::Hasty => {
                 options.hasty = true;
@@ -137,7 +139,7 @@ impl Drop for Decodes {
 mod tests {
     use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
-    use TranscriptKind::{Again, Final, Hasty, Partial, Speculative};
+    use TranscriptKind::{Again, AgainUsual, Final, Hasty, Partial, Speculative};
     use audio::asr::{self, Error, Heard, SchedulerConfig, Transcribe, Transcription};
     use tokio::sync::mpsc as letters;
 
@@ -253,12 +255,12 @@ mod tests {
     fn each_kind_is_decoded_in_its_own_way() {
         let mut bench = Bench::new();
         bench.decodes.note_vocabulary(["read my notes".to_owned()].into());
-        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Hasty), (5, Again)] {
+        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Hasty), (5, Again), (6, AgainUsual)] {
             assert!(bench.decodes.ask(7, revision, kind, Some(SOUND)), "{kind:?}");
             let (_, options) = bench.begun();
             assert_eq!(options.hasty, kind == Hasty, "{kind:?}");
             assert_eq!(options.context, if kind == Hasty { Context::Tight } else { Context::Tiered }, "{kind:?}");
-            assert_eq!(options.vocabulary.len(), usize::from(kind == Again), "{kind:?}");
+            assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, Again | AgainUsual)), "{kind:?}");
             assert_eq!(options.larger, kind == Again, "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
             bench.finish();

@@ -11,13 +11,21 @@ use crate::transport::tls::write_private;
 /// The Ed25519 key that devices pin when they are paired.
 pub struct GatewayKey(SigningKey);
 
+/// Its file in the data folder.
+const FILE: &str = "gateway.key";
+
 impl GatewayKey {
+    /// Whether the gateway of this data folder was started before.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(FILE).exists()
+    }
+
     /// Loads `gateway.key` (32 bytes) of the data folder, making it on first start.
     ///
     /// # Errors
     /// The file cannot be read or written, or does not hold 32 bytes.
     pub fn load_or_make(folder: &Path) -> Result<Self> {
-        let path = folder.join("gateway.key");
+        let path = folder.join(FILE);
         if !path.exists() {
             write_private(&path, &random::<32>()?)?;
         }

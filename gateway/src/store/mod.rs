@@ -98,6 +98,11 @@ pub struct Store {
 }
 
 impl Store {
+    /// Whether nothing was ever stored in `folder`.
+    pub fn is_empty(folder: &Path) -> bool {
+        !std::fs::metadata(folder.join("data.mdb")).is_ok_and(|file| file.len() > 0)
+    }
+
     /// Opens the store in `folder`, making it when it is new.
     ///
     /// # Errors

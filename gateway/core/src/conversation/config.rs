@@ -31,8 +31,9 @@ pub struct Config {
     pub transcript_hasty_ms: u32,
     /// Longest wait after the end of turn for a second hearing of what made no clear command.
     pub second_hearing_ms_max: u32,
-    /// Whether free text in a command is heard a second time: worth its wait where larger weights do it.
-    pub second_hearing_of_free_text: bool,
+    /// Whether there are larger weights for a second hearing: then free text is worth one, and what they leave
+    /// unclear is heard by the usual ones as well.
+    pub larger_weights: bool,
     /// What interrupts the assistant.
     pub barge_in: BargeIn,
     /// Voice of this length interrupts, where voice alone does.
@@ -105,7 +106,7 @@ impl Default for Config {
             transcript_ms_max: 10_000,
             transcript_hasty_ms: 5_000,
             second_hearing_ms_max: 1_500,
-            second_hearing_of_free_text: false,
+            larger_weights: false,
             barge_in: BargeIn::Auto,
             barge_in_ms: 250,
             grant_ms_max: 20_000,

@@ -5,6 +5,8 @@
 //! tells such a text right or wrong but how sure recognition is of it, so that the second counts where there is
 //! less doubt about it than about the first.
 //!
+//! What larger weights leave unclear the usual ones hear again, too: they are better at what is short.
+//!
 //! It begins while the pause is still being judged, so that it often costs the wearer nothing. A text that is
 //! clear at first never waits for it, and new speech ends it: then the first text counts.
 
@@ -37,9 +39,9 @@ enum Stage {
     /// Whether the first text is a command is asked; how sure recognition is of it, 0 to 1.
     First { confidence: f32 },
     /// The sound is being decoded again; a text that is less sure than `confidence_min` does not count.
-    Decoding { confidence_min: f32 },
-    /// Whether this other text is a command is asked.
-    Second(String),
+    Decoding { confidence_min: f32, last: bool },
+    /// Whether this other text is a command is asked. `last`: nothing else is tried.
+    Second { text: String, last: bool },
 }
 
 /// What follows for a text that is looked at.
@@ -90,14 +92,16 @@ impl Floor {
         let next = match look.stage {
             Stage::First { confidence } => match worth_it(clarity, confidence, &cx.config) {
                 Some(confidence_min) => {
+                    let last = clarity == Clarity::Free || !cx.config.larger_weights;
                     let awaited = look.awaited.saturating_add(1);
                     cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min } })
+                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, last } })
                 }
                 None => Next::Settle(None),
             },
             // Recognition leaned towards commands, so that nothing is put right in what came of it.
-            Stage::Second(text) => Next::Settle((clarity >= Clarity::Free).then_some(text)),
+            Stage::Second { text, .. } if clarity >= Clarity::Free => Next::Settle(Some(text)),
+            Stage::Second { last, .. } => give_up(cx, utterance, look.awaited, last),
             Stage::Decoding { .. } => Next::Wait(look),
         };
         self.follow(cx, activity, utterance, next)
@@ -113,17 +117,17 @@ impl Floor {
     ) -> Option<Event> {
         let utterance = transcript.utterance;
         let (look, origin) = self.take_look(utterance, transcript.revision)?;
-        let sure = match look.stage {
-            Stage::Decoding { confidence_min } => transcript.confidence >= confidence_min,
-            Stage::First { .. } | Stage::Second(_) => false,
+        let (sure, last) = match look.stage {
+            Stage::Decoding { confidence_min, last } => (transcript.confidence >= confidence_min, last),
+            Stage::First { .. } | Stage::Second { .. } => (false, true),
         };
         let next = match self.command_in(cx, origin, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Consider { utterance, revision: awaited, text: request });
-                Next::Wait(Look { awaited, stage: Stage::Second(text) })
+                Next::Wait(Look { awaited, stage: Stage::Second { text, last } })
             }
-            None => Next::Settle(None),
+            None => give_up(cx, utterance, look.awaited, last),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -186,11 +190,21 @@ impl Floor {
     }
 }
 
+/// A text of a second hearing does not count: the usual weights have a try, unless they had.
+fn give_up(cx: &mut Context, utterance: u32, awaited: u16, last: bool) -> Next {
+    if last {
+        return Next::Settle(None);
+    }
+    let awaited = awaited.saturating_add(1);
+    cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::AgainUsual });
+    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min: 0.0, last: true } })
+}
+
 /// How sure a second text has to be, 0 to 1; `None` where the first is not heard again.
 fn worth_it(clarity: Clarity, confidence: f32, config: &Config) -> Option<f32> {
     match clarity {
         Clarity::Unclear | Clarity::Guessed => Some(0.0),
-        Clarity::Free => config.second_hearing_of_free_text.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
+        Clarity::Free => config.larger_weights.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
         Clarity::Clear => None,
     }
 }

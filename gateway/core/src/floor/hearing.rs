@@ -120,7 +120,7 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
-        if transcript.kind == TranscriptKind::Again {
+        if matches!(transcript.kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
             return self.heard_again(cx, activity, &transcript, text);
         }
         if let Some(index) = self.closed.iter().position(|closed| {
@@ -388,14 +388,16 @@ impl Floor {
             None if needs_no_wake_word && !origin.echo => Some(text.clone()),
             None => None,
         };
-        self.caption(cx, &closed, request.is_some(), &text);
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
+        let over_turn = origin.during_turn || closed.interrupted;
+        let obeyed = cancels && (over_turn || busy_or_just_done);
+        self.caption(cx, &closed, request.is_some() || obeyed, &text);
         Event::Said(Said {
             woken: woken.is_some(),
             echo: origin.echo,
-            over_turn: origin.during_turn || closed.interrupted,
+            over_turn,
             cancels,
             started_us: closed.started_us,
             last_voice_us: closed.last_voice_us,

@@ -60,8 +60,11 @@ pub enum TranscriptKind {
     Final,
     /// The turn has ended some time ago and there is no text yet: quickly, at the cost of accuracy.
     Hasty,
-    /// Once more, because the first text made no clear command or holds free text.
+    /// Once more, by larger weights where there are any, because the first text made no clear command or holds free
+    /// text.
     Again,
+    /// The same by the usual weights, because the larger ones did not make it clear.
+    AgainUsual,
 }
 
 /// How well what was said is understood as a command, in ascending order.

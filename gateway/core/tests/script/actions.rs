@@ -67,6 +67,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "model" => model(world, &words),
         "tool" => tool(world, &words),
         "recogniser" => recogniser(world, &words),
+        "again" if words.has("usual") => {
+            world.again_usual = words.quoted().map(str::to_owned);
+            Ok(())
+        }
         "again" => {
             world.again = words.quoted().map(str::to_owned);
             world.again_fails = words.has("fails");

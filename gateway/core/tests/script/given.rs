@@ -38,7 +38,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             return Ok(());
         }
         "always" => run.config.always_listening = true,
-        "larger" if words.has("weights") => run.config.second_hearing_of_free_text = true,
+        "larger" if words.has("weights") => run.config.larger_weights = true,
         "no" if words.has("follow-up") => run.config.follow_up = false,
         "no" if words.has("partials") => {
             run.world()?.partials = false;

@@ -158,6 +158,8 @@ pub struct World {
     pub decode_ms: Ms,
     /// What a second hearing makes of the sound, and after how long; `None`: the same as the first.
     pub again: Option<String>,
+    /// The same where the usual weights hear it after the larger ones; `None`: what those make of it.
+    pub again_usual: Option<String>,
     pub again_ms: Option<Ms>,
     pub again_fails: bool,
     pub again_sure: f32,
@@ -211,6 +213,7 @@ impl World {
             decode_ms: 120,
             again: None,
             again_ms: Some(120),
+            again_usual: None,
             again_fails: false,
             again_sure: 0.9,
             hasty_works: false,

@@ -263,8 +263,8 @@ impl World {
         if kind == TranscriptKind::Partial && !self.partials {
             return;
         }
-        if kind == TranscriptKind::Again {
-            return self.decode_again(device, utterance, revision);
+        if matches!(kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
+            return self.decode_again(device, utterance, revision, kind);
         }
         if kind == TranscriptKind::Hasty && self.hasty_works {
             let text = self.devices[device].utterances.get(&utterance).map(|said| heard_by(&said.parts, self.now_ms));
@@ -287,7 +287,7 @@ impl World {
         self.after(self.decode_ms, Event::Decoded(device, transcript));
     }
 
-    fn decode_again(&mut self, device: usize, utterance: u32, revision: u16) {
+    fn decode_again(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
         let Some(delay) = self.again_ms else {
             return;
         };
@@ -296,9 +296,9 @@ impl World {
         }
         let said = self.devices[device].utterances.get(&utterance);
         let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
-        let text = self.again.clone().unwrap_or(same);
-        let transcript =
-            Transcript { utterance, revision, kind: TranscriptKind::Again, text, confidence: self.again_sure };
+        let usual = self.again_usual.clone().filter(|_| kind == TranscriptKind::AgainUsual);
+        let text = usual.or_else(|| self.again.clone()).unwrap_or(same);
+        let transcript = Transcript { utterance, revision, kind, text, confidence: self.again_sure };
         self.after(delay, Event::Decoded(device, transcript));
     }
 
