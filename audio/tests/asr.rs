@@ -132,25 +132,6 @@ fn read_speech_has_few_errors_with_and_without_tiers() {
 }
 
 #[test]
-fn a_hasty_decode_says_what_it_heard_or_that_it_came_to_nothing() {
-    let transcription = std::fs::read_to_string(speech(&format!("{POCKETSPHINX}/librivox/transcription"))).unwrap();
-    let mut decoder = engine().decoder().unwrap();
-    let (mut total, mut looped) = (Wer::default(), 0);
-    for line in transcription.lines() {
-        let (text, file) = line.split_once("</s>").unwrap();
-        let samples = wav(&format!("{POCKETSPHINX}/librivox/{}.wav", file.trim().trim_matches(['(', ')'])));
-        let options = Options { hasty: true, context: Context::Tight, ..Options::default() };
-        match decoder.transcribe(samples.as_slice(), &options) {
-            Ok(heard) => total += wer(text.trim_start_matches("<s>"), &heard.text),
-            Err(Error::Looped) => looped += 1,
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert!(total.words > 40 && total.rate() < 0.25, "{total:?}, {looped} looped");
-    println!("{total:?}, {looped} looped");
-}
-
-#[test]
 fn silence_and_noise_have_no_text_whatever_the_prompt() {
     let mut decoder = engine().decoder().unwrap();
     for (wake_phrases, vocabulary) in

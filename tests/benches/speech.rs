@@ -1,7 +1,7 @@
 //! Word error rate of real speech through simulated glasses, against whole files at full context; false cut-offs.
 //!
 //! `cargo xtask bench speech [--glasses N] [--half held-out|all] [--only CLIP] [--reference FILE] [--out FILE]
-//! [--from SECONDS] [--clips N] [--hasty off]`
+//! [--from SECONDS] [--clips N]`
 //!
 //! Every clip is streamed in real time as Opus, by turns over WebSocket and QUIC, to a gateway with
 //! the settings that are shipped, but for `always_listening`. Its final transcripts, in order, are
@@ -112,13 +112,7 @@ fn whole_files(clips: &[Clip]) -> Result<BTreeMap<String, String>> {
 type Heard = (Clip, &'static str, Vec<String>);
 
 async fn stream(clips: Vec<Clip>, count: usize) -> Result<(Vec<Heard>, usize)> {
-    let house = House::start_changed("[hearing]\nalways_listening = true", |checked| {
-        // What a quick second decode of what is late saves on a box that is too slow.
-        if argument("--hasty").as_deref() == Some("off") {
-            checked.conversation.transcript_hasty_ms = u32::MAX;
-        }
-    })
-    .await?;
+    let house = House::start("[hearing]\nalways_listening = true").await?;
     let mut shares: Vec<Vec<Clip>> = (0..count).map(|_| Vec::new()).collect();
     // The longest first, each to those who have least to say: all end at about the same time.
     let mut clips = clips;

@@ -15,9 +15,6 @@ const FULL: i32 = 1_500;
 /// Longest sound in milliseconds and the context it gets.
 const TIERS: [(u64, i32); 3] = [(5_000, 512), (9_000, 768), (14_000, 1_024)];
 
-/// One more tier for those who cannot wait.
-const TIGHT: (u64, i32) = (21_000, 1_280);
-
 /// Text of English speech has at most about 5 tokens a second; a loop has hundreds.
 const TOKENS_PER_SECOND_MAX: u64 = 6;
 /// For short sound, whose tokens are mostly punctuation.
@@ -29,8 +26,6 @@ pub enum Context {
     /// The smallest tier that holds the sound with its margin; the full one when that loops.
     #[default]
     Tiered,
-    /// What holds the sound with a fifth to spare, also beyond the last tier: a sixth cheaper for 15 to 20 s.
-    Tight,
     /// All of it: about four times the cost, for measurements.
     Full,
 }
@@ -40,8 +35,7 @@ impl Context {
     pub(super) fn positions(self, duration_ms: u64) -> i32 {
         let tier = TIERS.iter().find(|(longest, _)| duration_ms <= *longest);
         match (self, tier) {
-            (Self::Tiered | Self::Tight, Some((_, positions))) => *positions,
-            (Self::Tight, None) if duration_ms <= TIGHT.0 => TIGHT.1,
+            (Self::Tiered, Some((_, positions))) => *positions,
             _ => FULL,
         }
     }
@@ -83,17 +77,8 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_wait_has_one_tier_more() {
-        for (duration_ms, positions) in
-            [(5_000, 512), (14_000, 1_024), (14_001, 1_280), (21_000, 1_280), (21_001, 1_500)]
-        {
-            assert_eq!(Context::Tight.positions(duration_ms), positions, "{duration_ms} ms");
-        }
-    }
-
-    #[test]
     fn every_tier_holds_its_sound_with_a_fifth_to_spare() {
-        for (longest_ms, positions) in TIERS.into_iter().chain([TIGHT]) {
+        for (longest_ms, positions) in TIERS {
             assert!(positions as u64 * 20 * 10 >= longest_ms * 12, "{positions}");
         }
     }

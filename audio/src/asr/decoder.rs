@@ -67,8 +67,6 @@ pub struct Options {
     pub without_prompt: bool,
     /// How much of the encoder to compute.
     pub context: Context,
-    /// One pass and no more: where its text loops there is an error instead of a second, costly try.
-    pub hasty: bool,
     /// With the larger weights of a [`Pair`](super::Pair), where it has any.
     pub larger: bool,
     /// Set to true by another thread to stop the decoding.
@@ -187,16 +185,13 @@ impl Decoder {
         let mut positions = options.context.positions(duration_ms);
         let mut pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
         let looped = pass.capped || filter::is_repetition(&pass.text);
-        if looped && options.hasty {
-            return Err(Error::Looped);
-        }
         let retried = looped && !context::is_full(positions);
         if retried {
             positions = context::full();
             pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
         }
         let prompted = !options.without_prompt && !options.wake_phrases.is_empty();
-        if prompted && !options.hasty && Tails::Usual.echo(&pass.text).is_some() {
+        if prompted && Tails::Usual.echo(&pass.text).is_some() {
             pass = self.pass(samples, positions, duration_ms, (options, Tails::Other))?;
             // Neither came from the sound: what is left is the wake word, if any.
             if let Some(front) = Tails::Other.echo(&pass.text) {
@@ -232,9 +227,6 @@ impl Decoder {
         let mut parameters: FullParams<'_, '_> = self.parameters.clone();
         parameters.set_audio_ctx(positions);
         parameters.set_max_tokens(tokens_max);
-        if options.hasty {
-            parameters.set_temperature_inc(0.0);
-        }
         if !options.without_prompt && !self.prompt.tokens.is_empty() {
             parameters.set_tokens(&self.prompt.tokens);
         }

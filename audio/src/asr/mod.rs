@@ -56,9 +56,6 @@ pub enum Error {
         /// How much came.
         seconds: u64,
     },
-    /// A hasty decode came to nothing.
-    #[error("the text of a hasty decode repeats itself")]
-    Looped,
     /// Cancelled by its owner, or displaced by more important work.
     #[error("the transcription was cancelled")]
     Cancelled,

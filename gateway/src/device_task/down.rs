@@ -373,7 +373,7 @@ impl Session {
         let Transcribed { utterance, revision, kind, report } = transcribed;
         match report.result {
             Ok(result) => {
-                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final | TranscriptKind::Hasty) {
+                if matches!(kind, TranscriptKind::Speculative | TranscriptKind::Final) {
                     self.last_decode = Some((report.queue_us, result.decode_us));
                 }
                 let confidence = result.confidence();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audio::asr::{Context, Job, Options, Priority, Scheduler, Ticket};
+use audio::asr::{Job, Options, Priority, Scheduler, Ticket};
 use gateway_core::vocab::TranscriptKind;
 
 use crate::mail::{Address, Mail, Transcribed};
@@ -76,7 +76,7 @@ impl Decodes {
                 TranscriptKind::Speculative | TranscriptKind::Again | TranscriptKind::AgainUsual => {
                     Priority::Speculative
                 }
-                TranscriptKind::Final | TranscriptKind::Hasty => Priority::Final,
+                TranscriptKind::Final => Priority::Final,
             },
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
@@ -104,10 +104,6 @@ impl Decodes {
             TranscriptKind::Again | TranscriptKind::AgainUsual => {
                 options.vocabulary = self.vocabulary.clone();
                 options.larger = kind == TranscriptKind::Again;
-            }
-            TranscriptKind::Hasty => {
-                options.hasty = true;
-                options.context = Context::Tight;
             }
             TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
         }
@@ -139,8 +135,8 @@ impl Drop for Decodes {
 mod tests {
     use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
-    use TranscriptKind::{Again, AgainUsual, Final, Hasty, Partial, Speculative};
-    use audio::asr::{self, Error, Heard, SchedulerConfig, Transcribe, Transcription};
+    use TranscriptKind::{Again, AgainUsual, Final, Partial, Speculative};
+    use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
     use tokio::sync::mpsc as letters;
 
     use super::*;
@@ -255,11 +251,10 @@ mod tests {
     fn each_kind_is_decoded_in_its_own_way() {
         let mut bench = Bench::new();
         bench.decodes.note_vocabulary(["read my notes".to_owned()].into());
-        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Hasty), (5, Again), (6, AgainUsual)] {
+        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Again), (5, AgainUsual)] {
             assert!(bench.decodes.ask(7, revision, kind, Some(SOUND)), "{kind:?}");
             let (_, options) = bench.begun();
-            assert_eq!(options.hasty, kind == Hasty, "{kind:?}");
-            assert_eq!(options.context, if kind == Hasty { Context::Tight } else { Context::Tiered }, "{kind:?}");
+            assert_eq!(options.context, Context::Tiered, "{kind:?}");
             assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, Again | AgainUsual)), "{kind:?}");
             assert_eq!(options.larger, kind == Again, "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
@@ -269,15 +264,15 @@ mod tests {
     }
 
     #[test]
-    fn a_hasty_decode_goes_before_a_second_hearing() {
+    fn a_final_goes_before_a_second_hearing() {
         let mut bench = Bench::new();
         assert!(bench.decodes.ask(7, 1, Final, Some(SOUND)));
         bench.begun();
         assert!(bench.decodes.ask(7, 2, Again, Some(SOUND)));
-        assert!(bench.decodes.ask(7, 3, Hasty, Some(SOUND)));
+        assert!(bench.decodes.ask(7, 3, Final, Some(SOUND)));
         assert!(!bench.decodes.ask(7, 4, Speculative, Some(SOUND)), "the queue is full");
         assert!(!bench.decodes.ask(7, 4, Partial, Some(SOUND)), "no thread is free");
-        for expected in [Final, Hasty, Again] {
+        for expected in [Final, Final, Again] {
             bench.finish();
             assert_eq!(bench.letter().kind, expected);
         }

@@ -15,7 +15,7 @@ use firmware_sim::{Glasses, Options};
 use gateway::identity::pairing::Grant;
 use gateway::serve::Running;
 use gateway::telemetry::TurnRecord;
-use gateway::{clock, config, config::Checked, serve};
+use gateway::{clock, config, serve};
 use gateway_core::vocab::{Message, Part, ToolCall};
 
 /// A gateway and its folder.
@@ -27,11 +27,6 @@ pub struct House {
 impl House {
     /// Starts one on free ports; `extra` is appended to its configuration (whole tables).
     pub async fn start(extra: &str) -> Result<Self> {
-        Self::start_changed(extra, |_| {}).await
-    }
-
-    /// The same with a change that no configuration file can make.
-    pub async fn start_changed(extra: &str, change: impl FnOnce(&mut Checked)) -> Result<Self> {
         gateway::telemetry::start(false);
         let folder = tempfile::tempdir()?;
         let text = format!(
@@ -39,8 +34,7 @@ impl House {
             folder.path().join("gateway"),
             audio::models::default_dir(),
         );
-        let mut checked = config::check(&text, "bench").map_err(|problems| anyhow!("{problems:?}"))?;
-        change(&mut checked);
+        let checked = config::check(&text, "bench").map_err(|problems| anyhow!("{problems:?}"))?;
         let running = serve::start(checked).await?;
         Ok(Self { running, folder })
     }

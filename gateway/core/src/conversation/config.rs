@@ -27,8 +27,6 @@ pub struct Config {
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
-    /// Wait after which a long utterance is decoded quickly as well.
-    pub transcript_hasty_ms: u32,
     /// Longest wait after the end of turn for a second hearing of what made no clear command.
     pub second_hearing_ms_max: u32,
     /// Whether there are larger weights for a second hearing: then free text is worth one, and what they leave
@@ -104,7 +102,6 @@ impl Default for Config {
             silence_incomplete_ms: 1_000,
             partial_interval_ms: 300,
             transcript_ms_max: 10_000,
-            transcript_hasty_ms: 5_000,
             second_hearing_ms_max: 1_500,
             larger_weights: false,
             barge_in: BargeIn::Auto,

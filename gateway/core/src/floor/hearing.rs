@@ -16,9 +16,6 @@ use crate::{
 
 /// Time that facts about a pause may be late before its end is decided without them.
 const FACTS_LATE_MS: u32 = 400;
-/// An utterance of this length is decoded quickly as well when its text is late: decoding a shorter one
-/// thoroughly costs little, so that its text is late only because others are in front of it.
-const LONG_US_MIN: u64 = 9_000_000;
 /// Longest time without any fact about an open utterance. The listener's own limit is below it.
 const UTTERANCE_STALLED_MS: u32 = 40_000;
 
@@ -123,16 +120,12 @@ impl Floor {
         if matches!(transcript.kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
             return self.heard_again(cx, activity, &transcript, text);
         }
-        if let Some(index) = self.closed.iter().position(|closed| {
-            closed.id == transcript.utterance
-                && (closed.awaited == revision || closed.hasty == Some(revision))
-                && closed.look.is_none()
-        }) {
+        if let Some(index) = self
+            .closed
+            .iter()
+            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision && closed.look.is_none())
+        {
             let mut closed = self.closed.remove(index)?;
-            if closed.hasty.is_some() {
-                // The other decode is not needed any more.
-                cancel_all(cx, closed.id);
-            }
             let began = (closed.origin, closed.started_us);
             closed.look = self.weigh(cx, activity, (closed.id, revision), (&text, transcript.confidence), began);
             if closed.look.is_none() {
@@ -203,23 +196,12 @@ impl Floor {
         if let event @ Some(_) = self.again_failed(cx, activity, (utterance, revision)) {
             return event;
         }
-        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance)
-            && closed.hasty.take_if(|hasty| *hasty == revision).is_some()
-        {
-            return None;
-        }
         if let Some(index) = self
             .closed
             .iter()
             .position(|closed| closed.id == utterance && closed.awaited == revision && closed.look.is_none())
         {
             let mut closed = self.closed.remove(index)?;
-            if let Some(hasty) = closed.hasty.take() {
-                // The quick decode is still under way.
-                closed.awaited = hasty;
-                self.closed.push_back(closed);
-                return None;
-            }
             if closed.final_asked {
                 self.watch_transcripts(cx);
                 return Some(lost(cx, &closed));
@@ -240,7 +222,6 @@ impl Floor {
     }
 
     pub(crate) fn handle_transcript_missing(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        self.hasten(cx);
         let Some(index) = self.closed.iter().position(|closed| closed.deadline_us <= cx.now_us()) else {
             self.watch_transcripts(cx);
             return None;
@@ -253,19 +234,6 @@ impl Floor {
             return Some(self.said(cx, activity, closed, text));
         }
         Some(lost(cx, &closed))
-    }
-
-    /// Has long utterances whose text is late decoded quickly, beside the thorough decode: whichever comes
-    /// first counts.
-    fn hasten(&mut self, cx: &mut Context) {
-        let now_us = cx.now_us();
-        for closed in &mut self.closed {
-            if closed.hasty_due_us.take_if(|due_us| *due_us <= now_us).is_some() && closed.look.is_none() {
-                let revision = closed.awaited.saturating_add(1);
-                closed.hasty = Some(revision);
-                cx.push(Output::Transcribe { utterance: closed.id, revision, kind: TranscriptKind::Hasty });
-            }
-        }
     }
 
     /// Whether the pause is the end.
@@ -316,9 +284,6 @@ impl Floor {
             decided_us: cx.now_us(),
             text: String::new(),
             look: None,
-            hasty_due_us: (cx.now_us().saturating_sub(open.started_us) >= LONG_US_MIN)
-                .then(|| cx.after_ms(cx.config.transcript_hasty_ms)),
-            hasty: None,
             final_asked: false,
         };
         match speculative {
@@ -364,7 +329,7 @@ impl Floor {
     }
 
     pub(super) fn watch_transcripts(&self, cx: &mut Context) {
-        match self.closed.iter().map(|closed| closed.deadline_us.min(closed.hasty_due_us.unwrap_or(u64::MAX))).min() {
+        match self.closed.iter().map(|closed| closed.deadline_us).min() {
             Some(deadline_us) => cx.arm_at(Timer::TranscriptMissing, deadline_us),
             None => cx.disarm(Timer::TranscriptMissing),
         }

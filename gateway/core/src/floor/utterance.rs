@@ -75,10 +75,6 @@ pub(super) struct Closed {
     /// What was understood, while a second hearing may better it.
     pub(super) text: String,
     pub(super) look: Option<Look>,
-    /// When a long utterance is to be decoded quickly, because the thorough decode takes too long.
-    pub(super) hasty_due_us: Option<u64>,
-    /// Number of the quick decode.
-    pub(super) hasty: Option<u16>,
     /// Whether a final decode was asked for already.
     pub(super) final_asked: bool,
 }

@@ -58,8 +58,6 @@ pub enum TranscriptKind {
     Speculative,
     /// The turn has ended.
     Final,
-    /// The turn has ended some time ago and there is no text yet: quickly, at the cost of accuracy.
-    Hasty,
     /// Once more, by larger weights where there are any, because the first text made no clear command or holds free
     /// text.
     Again,

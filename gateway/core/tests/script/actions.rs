@@ -78,11 +78,6 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
-        "hasty" => {
-            world.hasty_works = words.has("works");
-            world.hasty_ms = words.number_after("takes")?.unwrap_or(120);
-            Ok(())
-        }
         "unclear" | "guessed" | "free" => {
             let clarity = match words.get(0) {
                 "unclear" => Clarity::Unclear,

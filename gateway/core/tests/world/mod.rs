@@ -163,9 +163,6 @@ pub struct World {
     pub again_ms: Option<Ms>,
     pub again_fails: bool,
     pub again_sure: f32,
-    /// Whether a quick decode ends, whatever the recogniser does otherwise, and after how long.
-    pub hasty_works: bool,
-    pub hasty_ms: Ms,
     /// Texts that are no clear commands.
     pub clarity: BTreeMap<String, Clarity>,
     pub partials: bool,
@@ -216,8 +213,6 @@ impl World {
             again_usual: None,
             again_fails: false,
             again_sure: 0.9,
-            hasty_works: false,
-            hasty_ms: 120,
             clarity: BTreeMap::new(),
             partials: true,
             store_ms: Some(5),

@@ -266,11 +266,6 @@ impl World {
         if matches!(kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
             return self.decode_again(device, utterance, revision, kind);
         }
-        if kind == TranscriptKind::Hasty && self.hasty_works {
-            let text = self.devices[device].utterances.get(&utterance).map(|said| heard_by(&said.parts, self.now_ms));
-            let transcript = Transcript { utterance, revision, kind, text: text.unwrap_or_default(), confidence: 0.9 };
-            return self.after(self.hasty_ms, Event::Decoded(device, transcript));
-        }
         match self.recogniser {
             Recogniser::Dead => return,
             Recogniser::Fails => {
