@@ -60,8 +60,12 @@ fn recorded(data_dir: &Path) -> Result<Vec<Erasure>> {
 fn put(data_dir: &Path, erasures: &[Erasure]) -> Result<()> {
     let path = record(data_dir);
     if erasures.is_empty() {
-        fs::remove_file(path).context("removing the record of the erasure")?;
-        return sync(data_dir);
+        return match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).context("removing the record of the erasure")
+            }
+            _ => sync(data_dir),
+        };
     }
     let new = path.with_extension("new");
     let mut file = fs::File::create(&new).with_context(|| format!("writing {}", new.display()))?;
@@ -352,7 +356,10 @@ mod tests {
         };
         assert!(store.write(pairing("ann", false)).await.unwrap_err().to_string().contains("erased"));
         store.write(pairing("ann", true)).await.unwrap();
+        assert!(store.disk().devices().unwrap().is_empty(), "what was erased does not come back as revoked");
         store.write(pairing("bob", false)).await.unwrap();
+        store.write(pairing("bob", true)).await.unwrap();
+        assert!(store.disk().devices().unwrap()[0].1.revoked);
         store.bar("ann", false);
         store.write(fact("ann")).await.unwrap();
     }

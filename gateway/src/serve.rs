@@ -112,8 +112,8 @@ pub async fn start(config: Checked) -> Result<Running> {
     if is_known && Store::is_empty(&folder) {
         tracing::warn!(
             store = %folder.display(),
-            "there is a key of this gateway and no store: every device has to be paired again. If there is a backup of the \
-             store, stop the gateway and restore it"
+            "there is a key of this gateway and no store: devices that were paired have to be paired again. If there is a \
+             backup of the store, stop the gateway and restore it"
         );
     }
     let store = Store::open(&folder, config.store_size_max_mib).with_context(|| {

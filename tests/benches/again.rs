@@ -3,9 +3,9 @@
 //! `cargo xtask bench again [--table commands|more|more-held-out|free|free-held-out|misheard|unrelated]
 //! [--voices others|NAME,NAME] [--first FILE] [--second FILE]`
 //!
-//! Sentences are said behind "Hey Mentra," in three synthetic voices, coded as Opus at 24 kbit/s and decoded; where
+//! Sentences are said behind "Hey Mentra," in synthetic voices, coded as Opus at 24 kbit/s and decoded; where
 //! the first text is no clear command, the sound is decoded again with the vocabulary of the tools, as the
-//! gateway does, by larger weights and then by the usual ones, and a clear command counts; where it holds free text,
+//! gateway does, by larger weights and then by the usual ones, and a command as it stands counts; where it holds free text,
 //! larger weights decode it again, and the surer text counts. The tables: the development table of the spoken commands;
 //! a further one in two halves, of which one is never printed; the typed commands with free text, in the same halves;
 //! the development half of the misheard sentences (`heard.tsv`); and everyday talk, of which nothing may fire.

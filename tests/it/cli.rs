@@ -142,7 +142,7 @@ async fn models_that_are_not_there_or_lie() {
 async fn a_store_that_is_gone_is_told_of() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let told = |lines: &[String]| lines.iter().any(|line| line.contains("every device has to be paired again"));
+    let told = |lines: &[String]| lines.iter().any(|line| line.contains("have to be paired again"));
     for _ in 0..2 {
         let (_, lines) = Process::start(&data, "", &[]).await.terminate().await;
         assert!(!told(&lines), "{lines:?}");

@@ -182,21 +182,11 @@ impl Decoder {
         #[expect(clippy::disallowed_methods, reason = "the cost of a decode is measured, nothing is decided by it")]
         let start = Instant::now();
         let duration_ms = audio_us / 1_000;
-        let mut positions = options.context.positions(duration_ms);
-        let mut pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
-        let looped = pass.capped || filter::is_repetition(&pass.text);
-        let retried = looped && !context::is_full(positions);
-        if retried {
-            positions = context::full();
-            pass = self.pass(samples, positions, duration_ms, (options, Tails::Usual))?;
-        }
-        let prompted = !options.without_prompt && !options.wake_phrases.is_empty();
-        if prompted && Tails::Usual.echo(&pass.text).is_some() {
-            pass = self.pass(samples, positions, duration_ms, (options, Tails::Other))?;
-            // Neither came from the sound: what is left is the wake word, if any.
-            if let Some(front) = Tails::Other.echo(&pass.text) {
-                pass.text.truncate(front);
-            }
+        let (mut pass, mut positions, mut retried) = self.behind(samples, duration_ms, options, Tails::Usual)?;
+        let sentences = self.prompt.wake_sentences(options);
+        if Tails::Usual.echo(&pass.text, sentences).is_some() {
+            (pass, positions, retried) = self.behind(samples, duration_ms, options, Tails::Other)?;
+            Tails::Other.cut_echo(&mut pass.text, sentences);
         }
         let no_speech_probability = self.no_speech_probability()?;
         let noise = filter::is_no_speech(no_speech_probability);
@@ -211,6 +201,25 @@ impl Decoder {
             context: positions.unsigned_abs(),
             retried,
         })
+    }
+
+    /// Decodes behind one of the prompts, and once more at full context where that loops; with the text its context
+    /// and whether it was computed again.
+    fn behind(
+        &mut self,
+        samples: &[f32],
+        duration_ms: u64,
+        options: &Options,
+        tails: Tails,
+    ) -> Result<(Pass, i32, bool), Error> {
+        let positions = options.context.positions(duration_ms);
+        let pass = self.pass(samples, positions, duration_ms, (options, tails))?;
+        let looped = pass.capped || filter::is_repetition(&pass.text);
+        if !looped || context::is_full(positions) {
+            return Ok((pass, positions, false));
+        }
+        let full = context::full();
+        Ok((self.pass(samples, full, duration_ms, (options, tails))?, full, true))
     }
 
     fn pass(
@@ -282,6 +291,12 @@ impl Decoder {
 }
 
 impl CachedPrompt {
+    /// How many sentences with a wake phrase were prompted.
+    fn wake_sentences(&self, options: &Options) -> usize {
+        let prompted = !options.without_prompt && !self.tokens.is_empty();
+        if prompted { prompt::sentences(&self.phrases) } else { 0 }
+    }
+
     fn update(&mut self, engine: &Engine, options: &Options, tails: Tails) {
         let (phrases, vocabulary) = (&options.wake_phrases, &options.vocabulary);
         let same = |a: &Arc<[String]>, b: &Arc<[String]>| Arc::ptr_eq(a, b) || a == b;

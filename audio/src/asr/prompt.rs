@@ -51,17 +51,33 @@ impl Tails {
         }
     }
 
-    /// Where one of these came back in a text: the bytes in front of it.
-    pub(super) fn echo(self, text: &str) -> Option<usize> {
+    /// Where one of the first `count` came back in a text: the bytes in front of it.
+    pub(super) fn echo(self, text: &str, count: usize) -> Option<usize> {
         // As many bytes, whatever the letters are.
         let text = text.to_ascii_lowercase();
-        self.all().iter().filter_map(|tail| text.find(tail)).min()
+        self.all().iter().take(count).filter_map(|tail| text.find(tail)).min()
+    }
+
+    /// Takes what did not come from the sound off a text: the sentence that came back, and what is behind it. Where
+    /// there is nothing in front of that sentence, its wake phrase stays.
+    pub(super) fn cut_echo(self, text: &mut String, count: usize) {
+        let Some(front) = self.echo(text, count) else {
+            return;
+        };
+        text.truncate(front);
+        let kept = text.rfind(['.', '!', '?']).map_or_else(|| text.trim_end_matches([' ', ',']).len(), |end| end + 1);
+        text.truncate(kept);
     }
 }
 
 /// The prompt for these wake phrases, empty when there are none.
 pub fn prompt_for(phrases: &[String]) -> String {
     wake_sentences(phrases, Tails::Usual)
+}
+
+/// How many of these phrases are prompted.
+pub(super) fn sentences(phrases: &[String]) -> usize {
+    phrases.iter().filter_map(|phrase| as_written(phrase)).take(PHRASES_MAX).count()
 }
 
 fn wake_sentences(phrases: &[String], tails: Tails) -> String {
@@ -155,16 +171,28 @@ mod tests {
     fn a_prompt_that_comes_back_is_known_and_the_other_one_is_not_alike() {
         let phrases = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned);
         let other = prompt_with(&[], &phrases, Tails::Other);
-        assert_eq!(Tails::Usual.echo(&other), None);
-        assert_eq!(Tails::Other.echo(&prompt_for(&phrases)), None);
+        let count = sentences(&phrases);
+        assert_eq!(Tails::Usual.echo(&other, count), None);
+        assert_eq!(Tails::Other.echo(&prompt_for(&phrases), count), None);
         for (text, expected) in [
             ("Hey Mentra, good morning.", Some(12)),
             ("Hey Mentra, Good morning today.", Some(12)),
             ("İ, thank you very much, good morning", Some(4)),
             ("Hey Mentra, set a timer.", None),
+            ("Hey Mentra, the old bridge was closed.", None),
             ("", None),
         ] {
-            assert_eq!(Tails::Usual.echo(text), expected, "{text}");
+            assert_eq!(Tails::Usual.echo(text, count), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("Hey Mentra, snow fell over the hills.", "Hey Mentra"),
+            ("Set a timer. Hey Mentra, snow fell over the hills. So", "Set a timer."),
+            ("Snow fell over the hills.", ""),
+            ("Hey Mentra, good morning.", "Hey Mentra, good morning."),
+        ] {
+            let mut text = text.to_owned();
+            Tails::Other.cut_echo(&mut text, count);
+            assert_eq!(text, expected);
         }
     }
 

@@ -36,7 +36,7 @@ pub struct Config {
     pub onset_windows: u32,
     /// Silence after which a pause is reported.
     pub pause_us: u64,
-    /// Length at which an utterance is reported as too long.
+    /// Length at which an utterance is ended.
     pub utterance_us_max: u64,
     /// Time without a packet, in mid-utterance, after which the device counts as silent. Long
     /// enough for a hiccup of the network not to end a sentence.

@@ -222,6 +222,9 @@ impl Listener {
     /// 200 ms without that packet.
     pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
         let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
+        if self.ending.take().is_some() {
+            self.utterances.end(&self.timeline, facts);
+        }
         self.ending = (!self.muted).then_some(Ending { last, due_us });
         self.end_if_due(now_us, facts);
     }

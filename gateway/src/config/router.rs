@@ -85,6 +85,8 @@ impl Checked {
         let is_wanted = |entry: &Entry| match entry.id {
             catalogue::MINILM => by_sentences,
             catalogue::SMART_TURN => self.end_of_turn,
+            // Nothing needs it, but where it was fetched it is used.
+            catalogue::WHISPER_BASE => self.asr_second_model == Some(self.models_dir.join(super::SECOND_MODEL)),
             _ => entry.needed,
         };
         CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
@@ -134,9 +136,14 @@ mod tests {
             config.models_wanted().iter().map(|entry| entry.id).collect::<Vec<_>>()
         };
         let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
-        assert_eq!(ids(""), always);
+        // Whatever is fetched on this machine.
+        let alone = "[hearing]\nsecond_model = \"\"\n";
+        assert_eq!(ids(alone), always);
         let with = |more: &'static str| [&always[..], &[more]].concat();
-        assert_eq!(ids("[router]\nby = \"sentences\"\n"), with(catalogue::MINILM));
-        assert_eq!(ids("[hearing]\nend_of_turn = true\n"), with(catalogue::SMART_TURN));
+        assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
+        assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
+        let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
+        assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
+        assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);
     }
 }

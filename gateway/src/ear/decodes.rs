@@ -87,7 +87,8 @@ impl Decodes {
         };
         match self.scheduler.submit(job) {
             Ok(ticket) => {
-                self.tickets.retain(|(known, _, _)| *known == utterance);
+                let kept = self.kept.as_ref().map(|kept| kept.utterance);
+                self.tickets.retain(|(known, _, _)| *known == utterance || Some(*known) == kept);
                 self.tickets.push((utterance, revision, ticket));
                 true
             }

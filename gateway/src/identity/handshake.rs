@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::{GatewayKey, Pairings, fingerprint, keys::random, pairing};
 use crate::{
     clock,
-    store::{DeviceRecord, Store, Write},
+    store::{self, DeviceRecord, Store, Write},
     transport::{Link, LinkError},
 };
 
@@ -186,10 +186,10 @@ async fn pair(
         paired_wall_ms: clock::wall_ms(),
         revoked: false,
     };
-    store
-        .write(Write::PutDevice { id: id.to_owned(), device: record.clone() })
-        .await
-        .map_err(|error| refuse(RejectCode::Internal, error.to_string()))?;
+    store.write(Write::PutDevice { id: id.to_owned(), device: record.clone() }).await.map_err(|error| match error {
+        store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
+        _ => refuse(RejectCode::Internal, error.to_string()),
+    })?;
     tracing::info!(device = id, user = record.user, "paired");
     Ok(record)
 }

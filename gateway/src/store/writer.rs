@@ -228,6 +228,8 @@ fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Ve
 
 fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error> {
     match write {
+        // Revoked while it was erased: there is nothing to revoke any more, and nothing of it comes back.
+        Write::PutDevice { id, device } if device.revoked && disk.devices.get(txn, id)?.is_none() => Ok(0),
         Write::PutDevice { id, device } => {
             disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
             Ok(0)

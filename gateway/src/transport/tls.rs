@@ -35,7 +35,8 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
     }
     let fits = || {
         format!(
-            "using {} with {}; delete both and new ones are made (devices trust the gateway's own key, not these)",
+            "using {} with {}; both must be there and readable. Unless they are an authority's, delete both and new ones are \
+             made (devices trust the gateway's own key, not these)",
             cert_path.display(),
             key_path.display()
         )

@@ -42,7 +42,7 @@ pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
 /// Longest utterance that is looked at: a minute of fast speech.
 pub const UTTERANCE_BYTES_MAX: usize = 2_000;
 /// Compiled tool sets that are kept: users differ in their tools, and sets change rarely.
-const GRAMMARS_MAX: usize = 8;
+const GRAMMARS_MAX: usize = 32;
 /// Sentences offered to a wearer who was not understood.
 const EXAMPLES: usize = 3;
 /// How the ids of this engine's calls begin.
@@ -126,10 +126,12 @@ impl Engine {
 
     fn grammar(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> Arc<Grammar> {
         {
-            let known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = known.iter().find(|known| known.language == language && same_tools(&known.tools, tools));
-            if let Some(found) = found {
-                return found.grammar.clone();
+            let mut known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_it = |known: &Compiled| known.language == language && same_tools(&known.tools, tools);
+            if let Some(index) = known.iter().position(is_it) {
+                // What was used last is kept longest.
+                known[index..].rotate_left(1);
+                return known[known.len() - 1].grammar.clone();
             }
         }
         let grammar = Arc::new(Grammar::compile(tools, language));

@@ -27,7 +27,7 @@ pub struct Config {
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
-    /// Longest wait after the end of turn for a second hearing of what made no clear command.
+    /// Longest wait after the end of turn for further hearings of a text.
     pub second_hearing_ms_max: u32,
     /// Whether there are larger weights for a second hearing: then free text is worth one, and what they leave
     /// unclear is heard by the usual ones as well.

@@ -19,9 +19,9 @@ use crate::{
     vocab::{Clarity, Transcript, TranscriptKind},
 };
 
-/// Words of a request that are heard twice at most: a longer one is no command.
+/// Most words of a request that is heard again: a longer one is no command.
 const WORDS_MAX: usize = 20;
-/// Length of an utterance that is heard twice at most: beyond, a decode costs more than a turn may wait.
+/// Greatest length of an utterance that is heard again: beyond, a decode costs more than a turn may wait.
 const LENGTH_US_MAX: u64 = 9_000_000;
 /// Part of the first text's doubt that is left of the second's at most, so that its free text counts.
 const DOUBT_LEFT_MAX: f32 = 0.9;
@@ -39,9 +39,20 @@ enum Stage {
     /// Whether the first text is a command is asked; how sure recognition is of it, 0 to 1.
     First { confidence: f32 },
     /// The sound is being decoded again; a text that is less sure than `confidence_min` does not count.
-    Decoding { confidence_min: f32, last: bool },
-    /// Whether this other text is a command is asked. `last`: nothing else is tried.
-    Second { text: String, last: bool },
+    Decoding { confidence_min: f32, rest: Rest },
+    /// Whether this other text is a command is asked.
+    Second { text: String, rest: Rest },
+}
+
+/// What is left to do where another text does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    /// The usual weights have a try.
+    Usual,
+    /// Nothing.
+    Nothing,
+    /// Nothing either; and since the first text is a command with free text, the other one has to be one, too.
+    NothingButFree,
 }
 
 /// What follows for a text that is looked at.
@@ -92,16 +103,22 @@ impl Floor {
         let next = match look.stage {
             Stage::First { confidence } => match worth_it(clarity, confidence, &cx.config) {
                 Some(confidence_min) => {
-                    let last = clarity == Clarity::Free || !cx.config.larger_weights;
+                    let rest = match clarity {
+                        Clarity::Free => Rest::NothingButFree,
+                        _ if cx.config.larger_weights => Rest::Usual,
+                        _ => Rest::Nothing,
+                    };
                     let awaited = look.awaited.saturating_add(1);
                     cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, last } })
+                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, rest } })
                 }
                 None => Next::Settle(None),
             },
             // Recognition leaned towards commands, so that nothing is put right in what came of it.
-            Stage::Second { text, .. } if clarity >= Clarity::Free => Next::Settle(Some(text)),
-            Stage::Second { last, .. } => give_up(cx, utterance, look.awaited, last),
+            Stage::Second { text, rest } => match (clarity, rest) {
+                (Clarity::Free, _) | (Clarity::Clear, Rest::Usual | Rest::Nothing) => Next::Settle(Some(text)),
+                _ => give_up(cx, utterance, look.awaited, rest),
+            },
             Stage::Decoding { .. } => Next::Wait(look),
         };
         self.follow(cx, activity, utterance, next)
@@ -117,17 +134,17 @@ impl Floor {
     ) -> Option<Event> {
         let utterance = transcript.utterance;
         let (look, origin) = self.take_look(utterance, transcript.revision)?;
-        let (sure, last) = match look.stage {
-            Stage::Decoding { confidence_min, last } => (transcript.confidence >= confidence_min, last),
-            Stage::First { .. } | Stage::Second { .. } => (false, true),
+        let (sure, rest) = match look.stage {
+            Stage::Decoding { confidence_min, rest } => (transcript.confidence >= confidence_min, rest),
+            Stage::First { .. } | Stage::Second { .. } => (false, Rest::Nothing),
         };
         let next = match self.command_in(cx, origin, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
                 cx.push(Output::Consider { utterance, revision: awaited, text: request });
-                Next::Wait(Look { awaited, stage: Stage::Second { text, last } })
+                Next::Wait(Look { awaited, stage: Stage::Second { text, rest } })
             }
-            None => give_up(cx, utterance, look.awaited, last),
+            None => give_up(cx, utterance, look.awaited, rest),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -139,8 +156,12 @@ impl Floor {
         activity: &Activity,
         (utterance, revision): (u32, u16),
     ) -> Option<Event> {
-        self.take_look(utterance, revision)?;
-        self.follow(cx, activity, utterance, Next::Settle(None))
+        let (look, _) = self.take_look(utterance, revision)?;
+        let next = match look.stage {
+            Stage::Decoding { rest, .. } => give_up(cx, utterance, look.awaited, rest),
+            Stage::First { .. } | Stage::Second { .. } => Next::Settle(None),
+        };
+        self.follow(cx, activity, utterance, next)
     }
 
     /// New speech: what waits for a second hearing goes on with its first text.
@@ -191,13 +212,13 @@ impl Floor {
 }
 
 /// A text of a second hearing does not count: the usual weights have a try, unless they had.
-fn give_up(cx: &mut Context, utterance: u32, awaited: u16, last: bool) -> Next {
-    if last {
+fn give_up(cx: &mut Context, utterance: u32, awaited: u16, rest: Rest) -> Next {
+    if rest != Rest::Usual {
         return Next::Settle(None);
     }
     let awaited = awaited.saturating_add(1);
     cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::AgainUsual });
-    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min: 0.0, last: true } })
+    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min: 0.0, rest: Rest::Nothing } })
 }
 
 /// How sure a second text has to be, 0 to 1; `None` where the first is not heard again.

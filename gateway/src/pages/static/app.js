@@ -48,8 +48,8 @@ let connection = 0;
 /** Why the gateway said goodbye, until the connection closes. */
 let goodbye = "";
 let volume = 80;
-/** What the wearer says first; empty: nothing, or not known yet. */
-let wakePhrase = "";
+/** What the wearer says first; empty: nothing; null: not known yet. */
+let wakePhrase = null;
 const tools = new Tools(applyLevel);
 
 function newViews() {
@@ -406,7 +406,8 @@ function ownDashboard() {
 
 function listening(state) {
   page.dataset.listening = state;
-  const words = { idle: wakePhrase ? `say “${cut(wakePhrase)}”` : "just talk", wake: "listening" };
+  const idle = wakePhrase ? `say “${cut(wakePhrase)}”` : wakePhrase === "" ? "just talk" : "ready";
+  const words = { idle, wake: "listening" };
   element("sign-text").textContent = words[state] ?? state;
   if (state === "thinking" || state === "speaking") {
     journal.note("state", state);
@@ -425,6 +426,7 @@ async function learnWakePhrase() {
     return;
   }
   const { phrases, always } = await response.json();
+  wakePhrase = "";
   if (!always && phrases.length > 0) {
     wakePhrase = phrases[0].replace(/(^|\s)\S/gu, (letter) => letter.toUpperCase());
     element("wake").textContent = `${wakePhrase}, `;
