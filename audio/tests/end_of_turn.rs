@@ -39,7 +39,8 @@ fn sphinx(path: &str) -> Vec<i16> {
 }
 
 /// The model computes in 8 bits, and runtimes round differently on the way: onnxruntime's own
-/// scores move by up to 0.22 on these clips when its graph optimiser is switched off.
+/// scores move by up to 0.22 on these clips when its graph optimiser is switched off, and ours by up to
+/// 0.18 on a processor with AVX2 alone.
 const ROUNDING: f32 = 0.25;
 
 #[test]
@@ -49,7 +50,10 @@ fn scores_are_those_of_the_reference() {
     for (path, percent, expected) in REFERENCE {
         let pcm = sphinx(path);
         let score = model.score(&pcm[..pcm.len() * percent / 100]).unwrap();
-        assert_eq!(score > 0.5, expected > 0.5, "{path} {percent} %: {score}, not {expected}");
+        // Rounding may carry a score that lies nearer to the threshold across it.
+        if (expected - 0.5).abs() > ROUNDING {
+            assert_eq!(score > 0.5, expected > 0.5, "{path} {percent} %: {score}, not {expected}");
+        }
         differences.push((score - expected).abs());
     }
     let mut long = sphinx(REFERENCE[10].0);

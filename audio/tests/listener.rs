@@ -145,7 +145,7 @@ fn every_codec_and_rate_hears_the_same() {
     for at in [SPEECH[3], SPEECH[6], SPEECH[10]] {
         let scene = scene(&clip(at), 0.0);
         for codec in [Codec::Pcm16, Codec::Opus] {
-            for rate_hz in [8_000, 16_000, 24_000, 48_000] {
+            for rate_hz in audio::codec::RATES_HZ {
                 let mut ear = listener(codec, rate_hz);
                 let heard = listen(&mut ear, &packets(&scene.pcm, codec, rate_hz), END_US);
                 let what = format!("{} {codec:?} {rate_hz}", name(at));

@@ -1,7 +1,9 @@
 //! The speaker on virtual time: pacing, hush, and the account of what was played.
 
 use audio::codec::{Codec, Decoder};
-use audio::speaker::{Config, Error, Packet, QUEUE_US_MAX, Speaker};
+use std::collections::VecDeque;
+
+use audio::speaker::{Config, Error, Packet, QUEUE_US_MAX, Report, Speaker};
 use proptest::prelude::*;
 
 const FRAME_US: u64 = 20_000;
@@ -18,6 +20,11 @@ fn decode(packet: &Packet, rate_hz: u32) -> Vec<i16> {
     let mut pcm = Vec::new();
     Decoder::new(Codec::Pcm16, rate_hz).unwrap().decode(&packet.bytes, &mut pcm).unwrap();
     pcm
+}
+
+/// What a device says that plays on, at this time of its clock.
+fn playing(played_us: u64, at_us: u64) -> Report {
+    Report { played_us, at_us, playing: true }
 }
 
 fn poll_all(speaker: &mut Speaker, now_us: u64) -> Vec<Packet> {
@@ -37,6 +44,7 @@ fn packets_run_ahead_by_the_lead_and_no_more() {
             assert!(speaker.poll_packet(wake_us - 1).is_none(), "nothing before the told time");
         }
         now_us = now_us.max(wake_us);
+        speaker.played(1, playing(now_us - began_us, now_us), now_us);
         let packet = speaker.poll_packet(now_us).expect("one packet at the told time");
         let ahead_us = (packet.playout_us + FRAME_US).saturating_sub(now_us - began_us);
         assert!(ahead_us <= 300_000, "{ahead_us}");
@@ -47,6 +55,7 @@ fn packets_run_ahead_by_the_lead_and_no_more() {
     for (index, packet) in packets.iter().enumerate() {
         assert_eq!((packet.speech, packet.turn, packet.fade), (1, 7, false));
         assert_eq!(packet.playout_us, index as u64 * FRAME_US);
+        assert_eq!(packet.planned_us, began_us + packet.playout_us, "a frame apart, whenever they are sent");
         assert_eq!(packet.seq, index as u32);
         assert_eq!(packet.clause, u16::from(index >= 50));
         assert_eq!(packet.last_of_clause, index == 49 || index == 100);
@@ -75,7 +84,7 @@ fn a_late_clause_does_not_burst() {
 
 #[test]
 fn resampled_speech_keeps_its_length_and_level() {
-    for rate_hz in [8_000u32, 16_000, 24_000, 48_000] {
+    for rate_hz in audio::codec::RATES_HZ {
         let mut speaker = speaker(rate_hz);
         speaker.start(1, 1);
         let tone: Vec<i16> = (0..24_000)
@@ -86,6 +95,7 @@ fn resampled_speech_keeps_its_length_and_level() {
         let mut now_us = 0;
         while let Some(wake_us) = speaker.next_wake_us() {
             now_us = now_us.max(wake_us);
+            speaker.played(1, playing(now_us, now_us), now_us);
             heard.extend(decode(&speaker.poll_packet(now_us).unwrap(), rate_hz));
         }
         let frames = heard.len() / (rate_hz as usize / 50);
@@ -106,7 +116,7 @@ fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     for now_us in (0..=500_000).step_by(10_000) {
         sent += poll_all(&mut speaker, now_us).len() as u64;
     }
-    speaker.played(3, 440_000).unwrap();
+    speaker.played(3, playing(440_000, 440_000), 445_000).unwrap();
     let hushed = speaker.hush(505_000).unwrap();
     assert_eq!((hushed.speech, hushed.turn), (3, 9));
     assert_eq!(hushed.sent_us, sent * FRAME_US);
@@ -122,7 +132,7 @@ fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     assert_eq!(speaker.hush(600_000), None);
     assert_eq!(speaker.push_clause(1, &[0; 320], 16_000, true), Err(Error::NoSpeech { clause: 1 }));
     // What was played before the hush reached the device is still counted, and completes nothing.
-    let played = speaker.played(3, 520_000).unwrap();
+    let played = speaker.played(3, playing(520_000, 520_000), 530_000).unwrap();
     assert_eq!((played.played_us, played.completed.len(), played.finished), (520_000, 0, false));
     let position = speaker.position().unwrap();
     assert_eq!((position.clause, position.clause_played_us), (Some(0), 520_000));
@@ -157,7 +167,179 @@ fn the_queue_is_bounded_and_says_so() {
         assert!(matches!(refused, Err(Error::Resample(_))), "{rate_hz}: {refused:?}");
     }
     assert!(Speaker::new(Config { lead_us: 0, ..Config::default() }).is_err());
+    assert!(Speaker::new(Config { hold_us: 200_000, ..Config::default() }).is_err());
     assert!(Speaker::new(Config { rate_hz: 44_100, ..Config::default() }).is_err());
+}
+
+/// Milliseconds of a day in which somebody speaks, one at a time.
+const STEP_US: u64 = 1_000;
+
+/// A device behind a link: it plays in real time what has arrived, and says so as PROTOCOL.md, section 8 has it.
+struct Device {
+    /// One way.
+    delay_us: u64,
+    /// Nothing arrives on either side in this time; what was sent comes at its end, all at once.
+    dark_us: std::ops::Range<u64>,
+    /// Every so many packets one is lost on the way; it is made up for, and does not count as played.
+    loss_every: u32,
+    down: VecDeque<(u64, Packet)>,
+    up: VecDeque<(u64, Report)>,
+    /// End of what arrived without a hole, or was made up.
+    have_us: u64,
+    place_us: u64,
+    made_up_us: u64,
+    began: bool,
+    playing: bool,
+    told_us: u64,
+    /// Most sound that it ever had to hold, and from when on it is asked about.
+    held_us_max: u64,
+    asked_from_us: u64,
+    starved: u32,
+    /// It never says a word.
+    mute: bool,
+}
+
+impl Device {
+    fn new(delay_us: u64) -> Self {
+        Self {
+            delay_us,
+            dark_us: 0..0,
+            loss_every: u32::MAX,
+            down: VecDeque::new(),
+            up: VecDeque::new(),
+            have_us: 0,
+            place_us: 0,
+            made_up_us: 0,
+            began: false,
+            playing: false,
+            told_us: 0,
+            held_us_max: 0,
+            asked_from_us: 0,
+            starved: 0,
+            mute: false,
+        }
+    }
+
+    fn arrives(&self, sent_us: u64) -> u64 {
+        let at_us = sent_us + self.delay_us;
+        if self.dark_us.contains(&at_us) { self.dark_us.end } else { at_us }
+    }
+
+    fn say(&mut self, now_us: u64) {
+        self.told_us = now_us;
+        let report =
+            Report { played_us: self.place_us.saturating_sub(self.made_up_us), at_us: now_us, playing: self.playing };
+        self.up.push_back((self.arrives(now_us), report));
+    }
+
+    /// A millisecond passes.
+    fn step(&mut self, now_us: u64) {
+        while let Some((_, packet)) = self.down.pop_front_if(|(at_us, _)| *at_us <= now_us) {
+            if packet.seq % self.loss_every != self.loss_every - 1 {
+                // A hole before it is made up for.
+                self.made_up_us += packet.playout_us - self.have_us;
+                self.have_us = packet.playout_us + FRAME_US;
+            }
+        }
+        let held_us = self.have_us - self.place_us;
+        if now_us >= self.asked_from_us {
+            self.held_us_max = self.held_us_max.max(held_us);
+        }
+        if self.playing {
+            self.place_us += STEP_US.min(held_us);
+            if held_us <= STEP_US {
+                self.playing = false;
+                self.starved += 1;
+                self.say(now_us);
+            }
+        } else if held_us >= 60_000 {
+            (self.began, self.playing) = (true, true);
+            self.say(now_us);
+        }
+        if self.began && now_us >= self.told_us + 200_000 {
+            self.say(now_us);
+        }
+    }
+
+    /// Is sent one long speech for so many seconds.
+    fn listen(&mut self, speaker: &mut Speaker, seconds: u64) {
+        speaker.start(1, 1);
+        speaker.push_clause(0, &vec![1; 16_000 * 30], 16_000, true).unwrap();
+        for now_us in (0..seconds * 1_000_000).step_by(STEP_US as usize) {
+            while let Some((_, report)) = self.up.pop_front_if(|(at_us, _)| *at_us <= now_us) {
+                if !self.mute {
+                    speaker.played(1, report, now_us);
+                }
+            }
+            for packet in poll_all(speaker, now_us) {
+                self.down.push_back((self.arrives(now_us), packet));
+            }
+            self.step(now_us);
+        }
+    }
+}
+
+#[test]
+fn a_steady_link_of_any_length_never_starves_a_device() {
+    for delay_us in [1_000, 50_000, 150_000, 300_000] {
+        let mut device = Device::new(delay_us);
+        device.listen(&mut speaker(16_000), 20);
+        assert_eq!(device.starved, 0, "{delay_us}");
+        assert!(device.place_us > 19_000_000 - 2 * delay_us, "{delay_us}: {}", device.place_us);
+        assert!(device.held_us_max <= 420_000, "{delay_us}: {}", device.held_us_max);
+    }
+}
+
+#[test]
+fn a_link_that_stood_still_leaves_no_more_behind_than_a_device_must_hold() {
+    for (delay_us, dark_ms) in [(1_000, 2_000), (1_000, 300), (60_000, 2_000), (60_000, 6_000)] {
+        let mut device = Device::new(delay_us);
+        device.dark_us = 5_000_000..5_000_000 + dark_ms * 1_000;
+        device.listen(&mut speaker(16_000), 20);
+        assert!(device.held_us_max <= 1_000_000, "{delay_us} {dark_ms}: {}", device.held_us_max);
+        assert!(device.starved <= 2, "{delay_us} {dark_ms}: {}", device.starved);
+        // What came too late is played out, and then the speech runs as little ahead as before.
+        let mut later = Device { asked_from_us: 14_000_000, dark_us: device.dark_us.clone(), ..Device::new(delay_us) };
+        later.listen(&mut speaker(16_000), 20);
+        assert!(later.held_us_max <= 600_000, "{delay_us} {dark_ms}: {}", later.held_us_max);
+    }
+}
+
+#[test]
+fn a_device_that_starves_and_goes_nowhere_is_not_sent_more_than_it_holds() {
+    let mut speaker = speaker(16_000);
+    speaker.start(1, 1);
+    speaker.push_clause(0, &ramp(16_000 * 10), 16_000, true).unwrap();
+    let mut sent = 0;
+    for now_us in (0..8_000_000).step_by(20_000) {
+        if now_us % 200_000 == 0 {
+            let (played_us, starved) = (now_us.min(1_000_000), now_us >= 1_000_000);
+            speaker.played(1, Report { played_us, at_us: now_us, playing: !starved }, now_us);
+        }
+        sent += poll_all(&mut speaker, now_us).len() as u64;
+    }
+    assert_eq!(sent * FRAME_US, 2_000_000, "the second that it played, and the one that it can hold");
+    // It goes on, and so does the speech.
+    speaker.played(1, playing(1_000_000, 9_000_000), 9_000_000);
+    speaker.played(1, playing(1_200_000, 9_200_000), 9_200_000);
+    assert_eq!(poll_all(&mut speaker, 9_200_000).len(), 0, "it still has 800 ms");
+    speaker.played(1, playing(1_800_000, 9_800_000), 9_800_000);
+    assert!(poll_all(&mut speaker, 9_800_000).len() >= 5);
+}
+
+#[test]
+fn a_device_that_never_says_what_it_played_is_sent_what_it_holds() {
+    let mut device = Device { mute: true, ..Device::new(1_000) };
+    device.listen(&mut speaker(16_000), 5);
+    assert_eq!(device.have_us, 1_000_000);
+}
+
+#[test]
+fn sound_that_was_lost_and_made_up_for_does_not_hold_the_speech_back() {
+    let mut device = Device { loss_every: 5, ..Device::new(40_000) };
+    device.listen(&mut speaker(16_000), 20);
+    assert!(device.made_up_us > 3_000_000 && device.place_us > 19_000_000, "{}", device.place_us);
+    assert_eq!(device.starved, 0);
 }
 
 #[derive(Debug, Clone)]
@@ -201,7 +383,7 @@ proptest! {
         let (mut now_us, mut speech, mut clause, mut seq) = (1_000u64, 0u32, 0u16, 0u32);
         // The device: packets of the present speech, and how much of it was played and told.
         let (mut got, mut played_us, mut told_us): (Vec<Packet>, u64, u64) = (Vec::new(), 0, 0);
-        let mut began_us = 0;
+        let (mut began_us, mut start_us) = (0, 0);
         let mut hushed = true;
         let mut completed: Vec<u16> = Vec::new();
         let mut finished = false;
@@ -211,6 +393,7 @@ proptest! {
                     speech += 1;
                     speaker.start(speech, speech * 10);
                     (got, played_us, told_us, clause, hushed) = (Vec::new(), 0, 0, 0, false);
+                    start_us = now_us;
                     (completed, finished) = (Vec::new(), false);
                 }
                 Step::Clause { samples, last } => {
@@ -219,7 +402,7 @@ proptest! {
                 Step::Wait(us) => now_us += us,
                 Step::Play(us) => {
                     played_us = (played_us + us).min(got.len() as u64 * FRAME_US);
-                    let told = speaker.played(speech, played_us);
+                    let told = speaker.played(speech, playing(played_us, now_us), now_us);
                     prop_assert_eq!(told.is_some(), played_us > told_us);
                     told_us = told_us.max(played_us);
                     if let Some(told) = told {
@@ -232,9 +415,9 @@ proptest! {
                 Step::Say { speech: other, us } => {
                     if other != speech {
                         // An older speech, or one that never was: nothing of the present changes.
-                        let _ = speaker.played(other, us);
+                        let _ = speaker.played(other, playing(us, us), now_us);
                     } else if us <= told_us {
-                        prop_assert_eq!(speaker.played(other, us), None);
+                        prop_assert_eq!(speaker.played(other, playing(us, now_us), now_us), None);
                     }
                 }
                 Step::Hush => {
@@ -262,6 +445,8 @@ proptest! {
                 let dry = got.is_empty() || now_us > began_us + packet.playout_us;
                 if dry { began_us = now_us - packet.playout_us.min(now_us); }
                 prop_assert!(packet.playout_us + FRAME_US <= now_us - began_us + 300_000);
+                prop_assert!(packet.playout_us + FRAME_US <= (now_us - start_us) + told_us + 1_000_000);
+                prop_assert!(packet.planned_us >= now_us);
                 got.push(packet);
             }
             let expected: Vec<u16> = got.iter().enumerate()

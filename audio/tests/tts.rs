@@ -26,12 +26,15 @@ fn ids(chunk: &str) -> Vec<i32> {
 }
 
 /// Sentences of the list that the package takes for other words, or spells: here they are said like the second one.
-const SAID_OTHERWISE: [(&str, &str); 5] = [
+const SAID_OTHERWISE: [(&str, &str); 8] = [
     ("Add 250 g of flour and 2 tsp of salt.", "Add 250 grams of flour and 2 teaspoons of salt."),
     ("The room is 20 m² in size.", "The room is 20 square meters in size."),
     ("See e.g. the manual, i.e. page 12.", "See for example the manual, that is page 12."),
     ("Cats vs. dogs, etc.", "Cats vs. dogs, et cetera."),
     ("I am 5'10\" tall.", "I am 5 foot 10 tall."),
+    ("The next full moon is on Dec. 4.", "The next full moon is on December fourth."),
+    ("Firmware 2.4.1 is installed.", "Firmware two point four point one is installed."),
+    ("It is approx. 20 min. away.", "It is approximately 20 minutes away."),
 ];
 
 /// Every sentence of the list gives the very ids that the package gives, but for those above.

@@ -7,7 +7,7 @@ use crate::limits::{
 pub use crate::link::{Ack, AudioFormat, Challenge, Goodbye, Heartbeat, PairingCode, Reject, Resumed, Welcome};
 #[cfg(feature = "json")]
 pub use crate::link::{GoodbyeOwned, RejectOwned, WelcomeOwned};
-use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View};
+use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound, ToolState, View, WarningCode};
 
 direction! {
     /// Every message from the gateway to the device.
@@ -50,6 +50,10 @@ direction! {
         0x900b "tool_cancel" ToolCancel(ToolCancel, ToolCancel),
         /// Make a short sound.
         0x900c "chime" Chime(Chime, Chime),
+        /// For the device's log.
+        0x900d "warning" Warning(Warning<'a>, WarningOwned),
+        /// The words of a clause.
+        0x900e "clause" Clause(Clause<'a>, ClauseOwned),
         /// Sound of a speech.
         0xa001 "speech_chunk" SpeechChunk(SpeechChunk<'a>, SpeechChunkOwned),
     }
@@ -64,11 +68,12 @@ message! {
 }
 
 message! {
-    /// What was understood so far; a higher revision of the same utterance replaces a lower one.
+    /// What was understood so far; a higher revision of the same utterance replaces a lower one. The final one has the turn
+    /// that it begins, if it begins one.
     pub struct Transcript<'a>, owned TranscriptOwned {
         /// Number of the utterance in this session.
         utterance: u32,
-        /// Counts up within the utterance.
+        /// Counts up by one within the utterance, from 1.
         revision: u32,
         /// True: the last revision.
         is_final: bool,
@@ -96,6 +101,8 @@ message! {
         content: record[Content<'a>, ContentOwned],
         /// The picture, where the layout is `bitmap`. Appended; default: nothing.
         bitmap: option[Bitmap<'a>, BitmapOwned] = None,
+        /// Milliseconds from arrival until what a card tells of is due: the device shows the time left in place of `second`; 0: it does not count. Appended; default: 0.
+        countdown_ms: u32 = 0,
     }
 }
 
@@ -181,7 +188,7 @@ impl<'a> Content<'a> {
 }
 
 message! {
-    /// A speech begins; the stamp has the planned playout time of its first sample.
+    /// A speech begins.
     pub struct SpeechStart<'a>, owned SpeechStartOwned {
         /// Number of the speech in this session, from 1.
         speech: u32,
@@ -195,6 +202,18 @@ message! {
 }
 
 message! {
+    /// The words of a clause of a speech, for a transcript or captions. It comes with the `speech_start` of the first clause, and before the sound of every other one.
+    pub struct Clause<'a>, owned ClauseOwned {
+        /// The speech.
+        speech: u32,
+        /// Its clause, from 0.
+        clause: u16,
+        /// What is said in it.
+        text: text[TEXT_BYTES_MAX],
+    }
+}
+
+message! {
     /// One packet of a speech; the stamp has its planned playout time.
     pub struct SpeechChunk<'a>, owned SpeechChunkOwned {
         /// The speech.
@@ -203,7 +222,7 @@ message! {
         clause: u16,
         /// Microseconds from the beginning of the speech to the first sample of this packet.
         position_us: u64,
-        /// Length in microseconds, at most [`PACKET_DURATION_US_MAX`](crate::limits::PACKET_DURATION_US_MAX).
+        /// Length in microseconds, at most 120,000.
         duration_us: u32,
         /// The packet.
         payload: bytes[AUDIO_PACKET_BYTES_MAX],
@@ -235,7 +254,7 @@ message! {
 message! {
     /// A tool at work, for a hint on the display.
     pub struct ToolActivity<'a>, owned ToolActivityOwned {
-        /// The call.
+        /// Number of the call in this session; a ToolCall of the same call has the same.
         call: u32,
         /// What the wearer reads.
         label: text[LABEL_BYTES_MAX],
@@ -287,6 +306,18 @@ message! {
     pub struct ToolCancel {
         /// The call.
         call: u32,
+    }
+}
+
+message! {
+    /// For the device's log, and for who writes its firmware: something was not taken as it was sent. The session goes on.
+    pub struct Warning<'a>, owned WarningOwned {
+        /// What.
+        code: WarningCode,
+        /// Name of the tool that it is about; empty: none.
+        name: text[NAME_BYTES_MAX],
+        /// Why, in words.
+        message: text[LABEL_BYTES_MAX],
     }
 }
 

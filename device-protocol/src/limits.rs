@@ -7,6 +7,10 @@ pub const HEADER_BYTES: usize = 8;
 /// can still keep one such buffer.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of one whole envelope that every device can receive: 20 ms of PCM16 at 48 kHz are 1,920. A device that announces less
+/// is taken to mean this.
+pub const DEVICE_FRAME_BYTES_MIN: usize = 2 * 1024;
+
 /// Bytes of the body of one envelope.
 pub const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - HEADER_BYTES;
 
@@ -94,6 +98,9 @@ pub const RESUME_MS_MAX: u32 = 120_000;
 /// Milliseconds between two heartbeats, if the Welcome names no other.
 pub const HEARTBEAT_MS_DEFAULT: u32 = 5_000;
 
+/// Milliseconds between two heartbeats that a device may ask for: three of them and the box knows that it is gone.
+pub const HEARTBEAT_MS_MAX: u32 = 60_000;
+
 /// Heartbeats without any frame from the peer after which the link counts as lost.
 pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 
@@ -103,6 +110,9 @@ pub const HANDSHAKE_MS_MAX: u32 = 10_000;
 /// Milliseconds of sound that the gateway sends ahead of what is played: hides a Wi-Fi scan, and is little to throw away
 /// when the wearer interrupts.
 pub const SPEECH_AHEAD_MS_MAX: u32 = 600;
+
+/// Milliseconds of sound beyond the last Played that the gateway ever has under way: what a device must be able to hold.
+pub const SPEECH_HOLD_MS_MAX: u32 = 1_000;
 
 /// Milliseconds between two Played messages while sound is played.
 pub const PLAYED_EVERY_MS_MAX: u32 = 200;
@@ -119,6 +129,10 @@ pub const CONTROL_FRAMES_PER_S_MAX: u32 = 200;
 /// Audio packets that a peer may send in one second: real time is 100 packets of 10 ms; a replay, four times real time of
 /// 20 ms packets.
 pub const AUDIO_PACKETS_PER_S_MAX: u32 = 200;
+
+/// Audio sequences that one packet may be ahead of all before it: at 100 packets a second, all that may be lost in the 15 s
+/// after which a link counts as lost, and a third more. A single one beyond is passed over (RFC 3550, appendix A.1).
+pub const AUDIO_AHEAD_MAX: u32 = 2_048;
 
 /// Bytes that a peer may send in one second: sound, and a photo of 8 MiB in four seconds.
 pub const BYTES_PER_S_MAX: u32 = 2 * 1024 * 1024;

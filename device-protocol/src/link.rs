@@ -2,7 +2,8 @@
 
 use crate::limits::{LABEL_BYTES_MAX, LANGUAGE_BYTES_MAX, NAME_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::values::{
-    Buttons, Codec, Codecs, DisplayKind, GoodbyeReason, ListeningState, PairingMethod, RejectCode, Sensors,
+    Buttons, ChannelBinding, Codec, Codecs, DisplayKind, GoodbyeReason, ListeningState, PairingMethod, RejectCode,
+    Sensors,
 };
 
 message! {
@@ -24,6 +25,8 @@ message! {
         capabilities: record[Capabilities],
         /// The session to go on with.
         resume: option[Resume<'a>, ResumeOwned],
+        /// What ties the proofs to this connection. Appended; default: `exporter`.
+        binding: ChannelBinding = ChannelBinding::Exporter,
     }
 }
 
@@ -50,6 +53,10 @@ message! {
         echo_cancelled: bool,
         /// Device tools that a ToolList will offer.
         tools: u16,
+        /// Bytes of the largest envelope that the device can receive; 0: any. Appended; default: 0.
+        frame_bytes_max: u32 = 0,
+        /// Milliseconds between two heartbeats that the device asks for; 0: as the gateway likes. Appended; default: 0.
+        heartbeat_ms: u32 = 0,
     }
 }
 
@@ -62,12 +69,14 @@ message! {
         width_px: u16,
         /// Height in pixels; 0: not known.
         height_px: u16,
-        /// Characters in one line.
+        /// Characters in one line; 0: not known, or of different widths.
         columns: u16,
-        /// Lines.
+        /// Lines; 0: not known.
         rows: u16,
         /// Bits of colour or brightness per pixel.
         colour_bits: u8,
+        /// True where the device shows what is being said while it is said. Appended; default: false.
+        captions: bool = false,
     }
 }
 

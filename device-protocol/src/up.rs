@@ -60,7 +60,7 @@ message! {
         codec: Codec,
         /// Sample rate in hertz (of an Opus packet: that of its coder).
         rate_hz: u32,
-        /// Length in microseconds, at most [`PACKET_DURATION_US_MAX`](crate::limits::PACKET_DURATION_US_MAX).
+        /// Length in microseconds, at most 120,000.
         duration_us: u32,
         /// The packet.
         payload: bytes[AUDIO_PACKET_BYTES_MAX],
@@ -84,7 +84,7 @@ message! {
         speech: u32,
         /// Clause of the sample played last.
         clause: u16,
-        /// Microseconds of this speech that came out, without gaps and concealment.
+        /// Place in the speech up to which it came out, in microseconds: concealed packets count, silence while starved does not.
         played_us: u64,
         /// Where it stands.
         state: PlayState,
@@ -172,7 +172,7 @@ message! {
 message! {
     /// One tool that the device runs.
     pub struct ToolOffer<'a>, owned ToolOfferOwned {
-        /// Name: lower-case letters, digits, `_`, `-` and `.`.
+        /// Name: ASCII letters, digits, `_`, `-`, `.` and `/`; capitals count.
         name: text[NAME_BYTES_MAX],
         /// What it does, for the model.
         description: text[DESCRIPTION_BYTES_MAX],
@@ -198,7 +198,7 @@ message! {
         content: text[TEXT_BYTES_MAX],
         /// Result as JSON; empty: none.
         data: text[DATA_BYTES_MAX],
-        /// Error code; empty after success.
+        /// Error code, such as `unknown_tool`, `invalid_arguments`, `cancelled` or `failed`; empty after success.
         error: text[CODE_BYTES_MAX],
     }
 }

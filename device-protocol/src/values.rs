@@ -314,6 +314,30 @@ open_enum! {
 }
 
 open_enum! {
+    /// What ties the proofs of a handshake to its TLS connection (section 6). Without TLS there are 32 zero bytes either way.
+    pub enum ChannelBinding: u8 {
+        /// The TLS exporter: 32 bytes that only the two ends of this very connection know.
+        Exporter = 0 => "exporter",
+        /// SHA-256 of the gateway's TLS certificate, for a TLS library without an exporter.
+        Certificate = 1 => "certificate",
+    }
+}
+
+open_enum! {
+    /// What the gateway did not take as it was sent.
+    pub enum WarningCode: u16 {
+        /// Nothing that this version names.
+        Unspecified = 0 => "unspecified",
+        /// A device tool is left out of the list: it will not be called.
+        ToolLeftOut = 1 => "tool_left_out",
+        /// A device tool is taken, but for a part of it.
+        ToolChanged = 2 => "tool_changed",
+        /// Sound was passed over.
+        SoundDropped = 3 => "sound_dropped",
+    }
+}
+
+open_enum! {
     /// Why a handshake was refused.
     pub enum RejectCode: u16 {
         /// No reason that this version names.

@@ -16,8 +16,9 @@ fn array<const N: usize>(case: &Value, name: &str) -> [u8; N] {
 #[test]
 fn messages_and_codes_are_those_of_the_vectors() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("../vectors/v1/handshake.json")).unwrap();
-    assert_eq!(cases.len(), 3);
-    for case in &cases {
+    let tls: Vec<Value> = serde_json::from_str(include_str!("../vectors/v1/handshake.tls.json")).unwrap();
+    assert_eq!((cases.len(), tls.len()), (3, 3));
+    for case in cases.iter().chain(&tls) {
         let handshake = Handshake {
             device_key: array(case, "device_key"),
             gateway_key: array(case, "gateway_key"),
@@ -35,6 +36,7 @@ fn messages_and_codes_are_those_of_the_vectors() {
     let leading_zero = cases.iter().any(|case| case["pairing_code"].as_str().unwrap().starts_with('0'));
     assert!(leading_zero, "no vector shows that the code keeps its zeros");
     assert_eq!(array::<32>(&cases[0], "binding"), NO_BINDING);
+    assert!(tls.iter().all(|case| array::<32>(case, "binding") != NO_BINDING));
 }
 
 /// Each input changes what is signed: nothing can be swapped or left out.

@@ -75,6 +75,14 @@ fn the_limits_are_the_constants() {
         format!("| body | {} bytes |", thousands(limits::BODY_BYTES_MAX)),
         format!("| whole envelope with sound | {} bytes |", thousands(limits::AUDIO_FRAME_BYTES_MAX)),
         format!("| sound in one packet | {} ms |", limits::PACKET_DURATION_US_MAX / 1000),
+        format!("| sequences that sound may be ahead | {} |", thousands(limits::AUDIO_AHEAD_MAX as usize)),
+        format!("| speech under way beyond the last `played` | {} s |", limits::SPEECH_HOLD_MS_MAX / 1000),
+        format!("| smallest `frame_bytes_max` | {} bytes |", thousands(limits::DEVICE_FRAME_BYTES_MIN)),
+        format!(
+            "| heartbeats that a device may ask for | {} to {} s |",
+            limits::HEARTBEAT_MS_DEFAULT / 1000,
+            limits::HEARTBEAT_MS_MAX / 1000
+        ),
         format!("| JSON message | {} bytes |", thousands(limits::JSON_BYTES_MAX)),
         format!("| whole photo | {} MiB |", limits::PHOTO_BYTES_MAX >> 20),
         format!("| handshake without pairing | {} s |", limits::HANDSHAKE_MS_MAX / 1000),

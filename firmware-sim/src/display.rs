@@ -9,6 +9,10 @@ use device_protocol::{DisplayAction, Layout, View};
 
 use crate::picture::Picture;
 
+/// Size of a display whose size the gateway is not told.
+const COLUMNS_UNTOLD: usize = 40;
+const ROWS_UNTOLD: usize = 6;
+
 /// Contents that one view remembers underneath the one it shows.
 const CONTENTS_MAX: usize = 16;
 
@@ -19,6 +23,15 @@ struct Item {
     order: u64,
     ends_us: Option<u64>,
     text: Text,
+    countdown: Option<Countdown>,
+}
+
+/// The time that is left of something.
+#[derive(Clone, Copy, Debug)]
+struct Countdown {
+    due_us: u64,
+    /// As it is written.
+    left_s: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,11 +71,12 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty display of this size in characters.
+    /// An empty display of this size in characters; 0: glasses that do not tell theirs, drawn as here.
     pub fn new(columns: u16, rows: u16) -> Self {
+        let or = |told: u16, own: usize| if told == 0 { own } else { usize::from(told) };
         Self {
-            columns: usize::from(columns).max(1),
-            rows: usize::from(rows).max(1),
+            columns: or(columns, COLUMNS_UNTOLD),
+            rows: or(rows, ROWS_UNTOLD),
             arrivals: 0,
             main: ViewState::default(),
             dashboard: ViewState::default(),
@@ -102,17 +116,21 @@ impl Screen {
             view.items.remove(0);
         }
         let ends_us = (frame.duration_ms > 0).then(|| now_us + u64::from(frame.duration_ms) * 1_000);
-        view.items.push(Item { priority: frame.priority, order, ends_us, text: Text::from(frame) });
+        let counts = frame.countdown_ms > 0 && frame.content.layout == Layout::ReferenceCard;
+        let countdown = counts.then(|| Countdown { due_us: now_us + u64::from(frame.countdown_ms) * 1_000, left_s: 0 });
+        let mut item = Item { priority: frame.priority, order, ends_us, text: Text::from(frame), countdown };
+        item.count(now_us);
+        view.items.push(item);
         Outcome::Taken
     }
 
-    /// When a content ends next.
+    /// When a content ends next, or counts.
     pub fn poll_timeout(&self) -> Option<u64> {
         let items = self.main.items.iter().chain(&self.dashboard.items);
-        items.filter_map(|item| item.ends_us).min()
+        items.flat_map(|item| [item.ends_us, item.countdown.map(|countdown| countdown.next_us())]).flatten().min()
     }
 
-    /// Takes away what has ended; true where something has.
+    /// Takes away what has ended, and counts; true where something has ended.
     pub fn handle_timeout(&mut self, now_us: u64) -> bool {
         let main = self.main.expire(now_us);
         self.dashboard.expire(now_us) || main
@@ -193,8 +211,30 @@ impl ViewState {
 
     fn expire(&mut self, now_us: u64) -> bool {
         let before = self.items.len();
+        self.items.iter_mut().for_each(|item| item.count(now_us));
         self.items.retain(|item| item.ends_us.is_none_or(|ends| ends > now_us));
         self.items.len() != before
+    }
+}
+
+impl Item {
+    /// Writes how much time is left, in whole seconds and rounded up.
+    fn count(&mut self, now_us: u64) {
+        let Some(countdown) = &mut self.countdown else {
+            return;
+        };
+        countdown.left_s = countdown.due_us.saturating_sub(now_us).div_ceil(1_000_000);
+        let (hours, minutes, seconds) = (countdown.left_s / 3_600, countdown.left_s / 60 % 60, countdown.left_s % 60);
+        self.text.second =
+            if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") };
+        self.countdown.take_if(|countdown| countdown.left_s == 0);
+    }
+}
+
+impl Countdown {
+    /// When another time is to be written.
+    fn next_us(&self) -> u64 {
+        self.due_us.saturating_sub((self.left_s.max(1) - 1) * 1_000_000)
     }
 }
 
@@ -258,6 +298,7 @@ mod tests {
             revision,
             content: Content::text_wall(text),
             bitmap: None,
+            countdown_ms: 0,
         }
     }
 
@@ -351,6 +392,28 @@ mod tests {
             assert_eq!(lines[0], drawn[0]);
             assert_eq!(lines[1].trim_end(), drawn[1].trim_end());
         }
+    }
+
+    #[test]
+    fn a_card_counts_down_to_zero() {
+        let mut screen = screen();
+        let show = frame(DisplayAction::Show, 1, 0, 1, "");
+        let content = Content::reference_card("Timer", "1:01:01");
+        screen.handle(0, &Display { content, countdown_ms: 3_660_500, ..show });
+        for (at_us, shown) in [
+            (0, "1:01:01"),
+            (500_000, "1:01:00"),
+            (1_499_999, "1:01:00"),
+            (61_500_000, "59:59"),
+            (3_659_499_999, "0:02"),
+            (3_660_499_999, "0:01"),
+            (3_660_500_000, "0:00"),
+        ] {
+            screen.handle_timeout(at_us);
+            assert_eq!(screen.text(View::Main), format!("Timer\n{shown}"), "at {at_us}");
+            assert!(screen.poll_timeout().is_none_or(|next| next > at_us && next <= at_us + 1_000_000), "at {at_us}");
+        }
+        assert_eq!(screen.poll_timeout(), None);
     }
 
     #[test]

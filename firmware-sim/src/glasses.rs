@@ -279,7 +279,7 @@ impl Glasses {
         self.send(Command::Text(text.to_owned())).await
     }
 
-    /// Answers a question.
+    /// Answers a question; one that has just come, as soon as it can have been read.
     ///
     /// # Errors
     /// The session is over.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use device_protocol::auth::{Handshake, pairing_code};
 use device_protocol::down::Challenge;
-use device_protocol::{Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up};
+use device_protocol::{
+    ChannelBinding, Codec, Decoded, Down, Frame, PairingMethod, Stamp, Up, decode_down, encode, limits, up,
+};
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
 use tokio::time::{Instant, sleep_until};
@@ -138,6 +140,7 @@ pub async fn shake(
         language: &profile.language,
         capabilities: profile.capabilities(),
         resume,
+        binding: profile.binding,
     };
     send(link, clock, Up::Hello(hello)).await?;
     let frame = receive(link, deadline).await?;
@@ -150,7 +153,10 @@ pub async fn shake(
         gateway_key: challenge.gateway_key,
         nonce_commitment: commitment,
         gateway_nonce: challenge.nonce,
-        binding: link.binding,
+        binding: match profile.binding {
+            ChannelBinding::Certificate => link.certificate,
+            _ => link.binding,
+        },
     };
     check_gateway(identity, &handshake, &challenge)?;
     let signature = identity.sign(&handshake.device_proof(&nonce));

@@ -4,7 +4,7 @@ use device_protocol::down::{ApprovalRequest, Display, ToolCall};
 use device_protocol::{Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up};
 
 use crate::display::Outcome;
-use crate::driver::{ANSWERS_MAX, Driver};
+use crate::driver::{ANSWERS_MAX, Asked, Driver};
 use crate::names::named;
 use crate::photo;
 use crate::seen::Seen;
@@ -12,6 +12,8 @@ use crate::session::Verdict;
 
 /// Approvals that may be open at once.
 const APPROVALS_MAX: usize = 16;
+/// A press within this time is no answer to a question: nobody has read it (PROTOCOL.md, section 11).
+const READ_US: u64 = 500_000;
 
 impl Driver {
     pub(crate) fn handle_frame(&mut self, bytes: &[u8]) {
@@ -68,6 +70,10 @@ impl Driver {
                     self.violation(GoodbyeReason::BadFormat, what);
                 }
             }
+            Down::Clause(clause) => {
+                let (speech, clause, text) = (clause.speech, clause.clause, clause.text.to_owned());
+                self.see(Seen::Clause { turn, speech, clause, text });
+            }
             Down::SpeechChunk(chunk) => self.speaker.handle_chunk(now_us, stamp.sequence, &chunk),
             Down::SpeechEnd(end) => self.speaker.handle_end(now_us, &end),
             Down::Hush(hush) => {
@@ -82,13 +88,18 @@ impl Driver {
             }),
             Down::ApprovalRequest(request) => self.handle_approval(now_us, &request),
             Down::ApprovalSettled(settled) => {
-                self.approvals.retain(|(open, _)| *open != settled.approval);
+                self.approvals.retain(|open| open.approval != settled.approval);
                 let choice = named(settled.choice.name());
                 self.see(Seen::ApprovalSettled { approval: settled.approval, choice });
             }
             Down::ToolCall(call) => self.handle_tool_call(turn, &call),
             // Each tool here is done before a cancel could come; its result is under way.
             Down::ToolCancel(_) => {}
+            Down::Warning(warning) => self.see(Seen::Warning {
+                code: named(warning.code.name()),
+                name: warning.name.to_owned(),
+                message: warning.message.to_owned(),
+            }),
             Down::Chime(chime) => self.see(Seen::Chime { sound: named(chime.sound.name()) }),
         }
     }
@@ -118,7 +129,12 @@ impl Driver {
         if self.approvals.len() == APPROVALS_MAX {
             self.approvals.remove(0);
         }
-        self.approvals.push((request.approval, now_us + u64::from(request.expires_ms) * 1_000));
+        self.approvals.push(Asked {
+            approval: request.approval,
+            readable_us: now_us + READ_US,
+            expires_us: now_us + u64::from(request.expires_ms) * 1_000,
+            choice: None,
+        });
         self.see(Seen::ApprovalRequest {
             approval: request.approval,
             title: request.title.to_owned(),

@@ -1,7 +1,7 @@
 //! What these glasses are: display, speaker, codecs and names.
 
 use device_protocol::up::{Capabilities, Screen};
-use device_protocol::{Buttons, Codecs, DisplayKind, Sensors};
+use device_protocol::{Buttons, ChannelBinding, Codecs, DisplayKind, Sensors};
 
 use crate::{picture, tools};
 
@@ -20,12 +20,20 @@ pub struct Profile {
     pub microphone_hz: u32,
     /// Rate of the speaker in hertz; 0: none.
     pub speaker_hz: u32,
-    /// Columns and rows of the display; none: no display.
+    /// Columns and rows of the display as the gateway is told, 0: not told; none: no display.
     pub display: Option<(u16, u16)>,
+    /// Whether what is being said is shown while it is said.
+    pub captions: bool,
     /// True where the microphone does not hear the speaker.
     pub echo_cancelled: bool,
     /// Whether device tools are offered.
     pub offer_tools: bool,
+    /// Bytes of the largest frame that these glasses can receive; 0: any.
+    pub frame_bytes_max: u32,
+    /// Milliseconds between two heartbeats that they ask for; 0: none asked for.
+    pub heartbeat_ms: u32,
+    /// What ties the handshake to the TLS connection.
+    pub binding: ChannelBinding,
     /// What the camera sees: media type and file. Absent: a drawing.
     pub sight: Option<(String, Vec<u8>)>,
 }
@@ -40,8 +48,12 @@ impl Default for Profile {
             microphone_hz: 16_000,
             speaker_hz: 24_000,
             display: Some((40, 6)),
+            captions: false,
             echo_cancelled: false,
             offer_tools: true,
+            frame_bytes_max: 0,
+            heartbeat_ms: 0,
+            binding: ChannelBinding::Exporter,
             sight: None,
         }
     }
@@ -63,12 +75,15 @@ impl Profile {
                 columns,
                 rows,
                 colour_bits: u8::from(self.display.is_some()),
+                captions: self.captions,
             },
             speakers: u8::from(self.speaker_hz > 0),
             buttons: Buttons::MAIN | Buttons::VOLUME_UP | Buttons::VOLUME_DOWN | Buttons::MUTE,
             sensors: Sensors::BATTERY | Sensors::CONNECTION | Sensors::CAMERA,
             echo_cancelled: self.echo_cancelled,
             tools: if self.offer_tools { tools::COUNT } else { 0 },
+            frame_bytes_max: self.frame_bytes_max,
+            heartbeat_ms: self.heartbeat_ms,
         }
     }
 }

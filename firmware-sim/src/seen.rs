@@ -97,6 +97,17 @@ pub enum Seen {
         /// Its caption.
         text: String,
     },
+    /// The words of a clause.
+    Clause {
+        /// Turn of the frame.
+        turn: u32,
+        /// Number of the speech.
+        speech: u32,
+        /// Which clause of it.
+        clause: u16,
+        /// What is said in it.
+        text: String,
+    },
     /// The first sample of a speech came out of the speaker.
     FirstSound {
         /// Turn of the speech.
@@ -165,6 +176,15 @@ pub enum Seen {
         approval: u32,
         /// How.
         choice: String,
+    },
+    /// The gateway did not take something as it was sent.
+    Warning {
+        /// Name of the code.
+        code: String,
+        /// The tool that it is about; empty: none.
+        name: String,
+        /// In words.
+        message: String,
     },
     /// A short sound.
     Chime {

@@ -1,12 +1,17 @@
 //! Where every connection comes in: admission, then its device task.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
 use device_protocol::RejectCode;
+use gateway_core::vocab::Scene;
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, memory::Memory, registry::Registry};
 
@@ -16,6 +21,7 @@ use crate::{
     device_task,
     ear::PauseJudge,
     effects::{books::StoredSwitches, compute::Compute, context::Remembered, prepare::Preparer, questions::Questions},
+    health::Health,
     identity::{self, GatewayKey, Pairings},
     mail::Mail,
     mcp::Mcp,
@@ -23,7 +29,7 @@ use crate::{
     roster::{Present, Roster},
     skills::Folders,
     store::Store,
-    telemetry::Turns,
+    telemetry::{Sparse, Turns},
     transport::Link,
     users::Users,
 };
@@ -31,7 +37,8 @@ use crate::{
 /// Limits on connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections, handshakes included.
+    /// Open connections, handshakes and sessions included. Half of them at most may be on their way into a session, so
+    /// that those who are in one keep theirs.
     pub connections_max: usize,
     /// Devices in a session.
     pub sessions_max: usize,
@@ -99,12 +106,29 @@ pub struct Gate {
     pub turns: Turns,
     /// Number of the next session.
     pub sessions: AtomicU32,
+    /// Connections that may be on their way into a session at once.
+    pub joining: Semaphore,
+    /// When the gateway was started, in microseconds of its clock.
+    pub started_us: u64,
+    /// Where it listens: WebSocket and pages.
+    pub web: SocketAddr,
+    /// Where it listens for QUIC.
+    pub quic: Option<SocketAddr>,
+    /// Whether it can keep what it is told.
+    pub health: Health,
+    /// Lines of the log about those who were turned away.
+    pub turned_away: Sparse,
 }
 
 impl Gate {
     /// Limits on connections.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
+    }
+
+    /// What is going on around a user's words at this moment.
+    pub fn scene(&self, user: &str) -> Scene {
+        Scene { apps: self.apps.scene(user) }
     }
 
     /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
@@ -119,13 +143,18 @@ impl Gate {
     pub async fn run(self: &Arc<Self>, mut link: Link) {
         // Whoever stops the gateway waits for this.
         let _open = self.open.token();
-        let admitted = tokio::select! {
-            admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings) => admitted,
-            () = self.stop.cancelled() => Err(identity::turn_away(
-                &mut link,
-                RejectCode::ShuttingDown,
-                "the gateway is stopping",
-            )),
+        let admitted = match self.joining.try_acquire() {
+            Ok(_joining) => tokio::select! {
+                admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings) => admitted,
+                () = self.stop.cancelled() => Err(identity::turn_away(
+                    &mut link,
+                    RejectCode::ShuttingDown,
+                    "the gateway is stopping",
+                )),
+            },
+            Err(_crowded) => {
+                Err(identity::turn_away(&mut link, RejectCode::Busy, "too many others connect at this moment"))
+            }
         };
         match admitted {
             Ok(admitted) => {
@@ -136,7 +165,10 @@ impl Gate {
                 tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
             }
             Err(refusal) => {
-                tracing::info!(peer = %link.peer, code = ?refusal.code, %refusal, "turned away");
+                if let Some(left_out) = self.turned_away.line() {
+                    let (device, code) = (refusal.device.as_deref(), refusal.code);
+                    tracing::info!(peer = %link.peer, device, ?code, %refusal, left_out, "turned away");
+                }
             }
         }
         link.close().await;

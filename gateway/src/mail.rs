@@ -6,10 +6,10 @@ use audio::asr::Report;
 use device_protocol::GoodbyeReason;
 use gateway_core::{
     input::Input,
-    vocab::{ToolResult, Turn},
+    vocab::{ToolCall, ToolResult, Turn},
 };
-use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// Letters that may wait for one device. A model streams at most some hundred events a second, and
 /// the task empties the box between two packets.
@@ -32,6 +32,8 @@ pub enum Mail {
     Scored(Scored),
     /// A tool of the glasses is to run.
     CallDevice(CallDevice),
+    /// Some call of the glasses' tools was cancelled, or is not waited for any more.
+    CancelCalls,
     /// Tools may have changed, and are to count at once.
     ApplyTools,
     /// The session ends.
@@ -88,12 +90,14 @@ pub struct Synthesised {
 
 /// A tool of the glasses is to run.
 pub struct CallDevice {
-    /// Name as the glasses offered it.
-    pub name: String,
-    /// JSON object.
-    pub arguments: Value,
+    /// The turn that it belongs to.
+    pub turn: Turn,
+    /// The call, by the name that the glasses offered.
+    pub call: ToolCall,
     /// After this nobody waits.
     pub deadline: Duration,
+    /// Fires when it is not wanted any more.
+    pub cancel: CancellationToken,
     /// Gets exactly one result, unless the device goes away.
     pub reply: oneshot::Sender<ToolResult>,
 }

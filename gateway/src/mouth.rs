@@ -11,7 +11,7 @@ use std::{
 use audio::{
     codec::Codec,
     frame::samples_to_us,
-    speaker::{self, Packet, Speaker},
+    speaker::{self, Packet, Report, Speaker},
     tts::Voice,
 };
 use gateway_core::input::Input;
@@ -217,9 +217,9 @@ impl Mouth {
         }
     }
 
-    /// The device says how much it played.
-    pub fn played(&mut self, speech: u32, played_us: u64, stopped: bool) -> Option<Input> {
-        let played = self.speaker.played(speech, played_us)?;
+    /// The device says how much it played, and whether it has stopped playing for good.
+    pub fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
+        let played = self.speaker.played(speech, report, clock::mono_us())?;
         let under = self.speech.as_mut().filter(|under| under.id == speech)?;
         under.done = under.done.saturating_add(u16::try_from(played.completed.len()).unwrap_or(u16::MAX));
         let before_us: u64 = under.clauses.iter().take(under.done.into()).map(|clause| clause.duration_us).sum();

@@ -2,13 +2,18 @@
 
 use std::{
     collections::BTreeMap,
+    net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use device_protocol::GoodbyeReason;
 use tools::ports::DeviceStatus;
 
-use crate::mail::{Address, Mail};
+use crate::{
+    clock,
+    mail::{Address, Mail},
+    transport::memory,
+};
 
 /// A connected device.
 #[derive(Clone)]
@@ -23,15 +28,40 @@ pub struct Present {
     pub mail: Address,
     /// What it last said of itself.
     pub status: Arc<Mutex<DeviceStatus>>,
+    /// How it is connected.
+    pub via: Via,
 }
 
-/// All connected devices, by fingerprint.
+/// A connection, for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Via {
+    /// `ws`, `wss`, `quic` or `text`.
+    pub transport: &'static str,
+    /// From where.
+    pub peer: SocketAddr,
+    /// Since when, in microseconds of the gateway's clock.
+    pub since_us: u64,
+}
+
+/// Devices whose last session is remembered: more than a box has.
+const LEFT_MAX: usize = 1_024;
+
+/// All connected devices, by fingerprint, and when others were last here.
 #[derive(Default)]
-pub struct Roster(Mutex<BTreeMap<String, Present>>);
+pub struct Roster {
+    present: Mutex<BTreeMap<String, Present>>,
+    /// When their last session ended, in milliseconds since the Unix epoch.
+    left: Mutex<BTreeMap<String, i64>>,
+}
 
 impl Roster {
     fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<String, Present>) -> R) -> R {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.present.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// When the last session of a device ended, where it had one since the gateway was started.
+    pub fn left_wall_ms(&self, id: &str) -> Option<i64> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
     /// Enters a device; one that was there under the same name is told to leave. `false` when
@@ -50,13 +80,17 @@ impl Roster {
 
     /// Takes a device out; `false` when a newer session has its place.
     pub fn leave(&self, id: &str, session: u32) -> bool {
-        self.with(|devices| {
-            let ours = devices.get(id).is_some_and(|present| present.session == session);
-            if ours {
-                devices.remove(id);
+        let ours = self.with(|devices| match devices.get(id) {
+            Some(present) if present.session == session => devices.remove(id),
+            _ => None,
+        });
+        if ours.as_ref().is_some_and(|present| present.via.transport != memory::TRANSPORT) {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            if left.len() < LEFT_MAX || left.contains_key(id) {
+                left.insert(id.to_owned(), clock::wall_ms());
             }
-            ours
-        })
+        }
+        ours.is_some()
     }
 
     /// A connected device.

@@ -118,7 +118,9 @@ mod tests {
                 now: Timestamp::default(),
                 language: "en".into(),
                 max_tokens: None,
+                scene: Arc::default(),
                 watch: chat_models::Watch::default(),
+                pending: None,
             };
             routed.stream(request, mpsc::channel(1).0, CancellationToken::new()).await;
         }

@@ -17,6 +17,7 @@ use audio::{
 };
 use device_protocol::GoodbyeReason;
 use gateway_core::user::{self, Compaction};
+use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{
     apps::client::Client,
@@ -30,6 +31,7 @@ use tools::{
 use crate::{
     apps::{self, host::Host, installed::Installed, sound::Sounds},
     chooser::BySentences,
+    clock,
     config::{Checked, RouterBy},
     control,
     ear::PauseJudge,
@@ -47,6 +49,7 @@ use crate::{
     },
     erasing,
     gate::Gate,
+    health::Health,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
     models::Choosing,
@@ -54,7 +57,7 @@ use crate::{
     roster::Roster,
     skills::Folders,
     store::Store,
-    telemetry::Turns,
+    telemetry::{Sparse, Turns},
     transport::{
         server::{Bound, Listen},
         tls,
@@ -100,6 +103,7 @@ pub(crate) fn models(config: &Checked, sentences: Option<Arc<BySentences>>) -> R
 /// # Errors
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Checked) -> Result<Running> {
+    let started_us = clock::mono_us();
     // One TLS stack in the house; only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     make_private_dir(&config.data_dir)?;
@@ -230,9 +234,15 @@ pub async fn start(config: Checked) -> Result<Running> {
         preparer,
         turns: Turns::default(),
         sessions: AtomicU32::new(1),
+        joining: Semaphore::new((config.limits.connections_max / 2).max(1)),
+        started_us,
+        web,
+        quic,
+        health: Health::default(),
+        turned_away: Sparse::default(),
         config,
     });
-    users.wake_all()?;
+    users.wake_all();
     apps.restore();
     let mut tasks = vec![
         spawn("apps", apps.run()),

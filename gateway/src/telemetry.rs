@@ -13,7 +13,7 @@ use gateway_core::{
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::{effects::work::Asked, mail::RequestSent};
+use crate::{clock, effects::work::Asked, mail::RequestSent};
 
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;
@@ -197,6 +197,40 @@ impl Turns {
     }
 }
 
+/// Lines of one kind that may be written at once.
+const LINES_AT_ONCE: u64 = 10;
+/// Microseconds for which one more may be written.
+const LINE_US: u64 = 1_000_000;
+
+/// Lines of the log that strangers can cause: some at once, then one a second. Those that are left out are counted.
+#[derive(Default)]
+pub struct Sparse(Mutex<Lines>);
+
+#[derive(Default)]
+struct Lines {
+    /// When all lines that were written are paid for.
+    paid_us: u64,
+    left_out: u64,
+}
+
+impl Sparse {
+    /// Whether a line may be written now, and how many were left out before it.
+    pub fn line(&self) -> Option<u64> {
+        self.line_at(clock::mono_us())
+    }
+
+    fn line_at(&self, now_us: u64) -> Option<u64> {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let paid_us = lines.paid_us.max(now_us);
+        if paid_us >= now_us + LINES_AT_ONCE * LINE_US {
+            lines.left_out += 1;
+            return None;
+        }
+        lines.paid_us = paid_us + LINE_US;
+        Some(std::mem::take(&mut lines.left_out))
+    }
+}
+
 /// Sends the log to standard error, as text or JSON lines; `RUST_LOG` overrides the level.
 pub fn start(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOG_DEFAULT));
@@ -210,6 +244,15 @@ pub fn start(json: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_flood_of_lines_is_thinned_and_counted() {
+        let lines = Sparse::default();
+        let written = |at_us: u64| (0..100).filter_map(|_| lines.line_at(at_us)).collect::<Vec<_>>();
+        assert_eq!(written(5 * LINE_US), vec![0; LINES_AT_ONCE as usize]);
+        assert_eq!(written(7 * LINE_US), [90, 0]);
+        assert_eq!(written(100 * LINE_US)[0], 98);
+    }
 
     #[test]
     fn the_first_request_is_timed_and_the_last_one_counted() {

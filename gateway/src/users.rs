@@ -31,8 +31,22 @@ use crate::{
 
 /// Letters that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
-/// Users that may exist on one box.
-const USERS_MAX: usize = 64;
+/// Users that may have a task at once: those of one household, and more.
+pub const USERS_MAX: usize = 64;
+
+/// Why a user has no task.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// As many have one as may.
+    #[error(
+        "this gateway serves {USERS_MAX} users, and as many are there already; `lorgnette users list` shows them, \
+         `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room"
+    )]
+    Crowded,
+    /// The store cannot be read, or everything of the user is being erased.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
 
 /// Who sums up old turns, and in which language.
 #[derive(Clone)]
@@ -44,6 +58,7 @@ pub struct Summariser {
 }
 
 /// A letter to a user's task.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum UserMail {
     /// Something happened.
     Input(UserInput),
@@ -118,32 +133,60 @@ impl Users {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the tasks of all users that have paired a device, so that what is due is told even
-    /// after a restart.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn wake_all(&self) -> Result<(), store::Error> {
-        for (_, device) in self.store.disk().devices()? {
-            drop(self.address(&device.user)?);
+    /// Starts the tasks of all users that have a device, so that what is due is told even after a restart. One who
+    /// cannot be woken is told of in the log, and keeps nobody else asleep.
+    pub fn wake_all(&self) {
+        match self.with_devices() {
+            Ok(users) => {
+                for user in users {
+                    if let Err(error) = self.address(&user) {
+                        tracing::error!(user, %error, "a user is left out: what is due is not told, glasses are refused");
+                    }
+                }
+            }
+            Err(error) => tracing::error!(%error, "no user could be woken: what is due is not told"),
         }
-        Ok(())
+    }
+
+    /// Users with a device that may connect.
+    fn with_devices(&self) -> Result<BTreeSet<String>, store::Error> {
+        let devices = self.store.disk().devices()?;
+        Ok(devices.into_iter().filter(|(_, device)| !device.revoked).map(|(_, device)| device.user).collect())
+    }
+
+    /// Ends the task of a user who has no device any more and is not here; whether there was one.
+    fn retire(&self, tasks: &mut Tasks) -> Result<bool, store::Error> {
+        let mut needed = self.with_devices()?;
+        needed.extend(self.roster.all().into_iter().map(|(_, present)| present.user));
+        let Some(user) = tasks.running.keys().find(|user| !needed.contains(*user)).cloned() else {
+            return Ok(false);
+        };
+        if let Some(address) = tasks.running.remove(&user) {
+            // Everything of it is on disk, and comes back when it is needed again.
+            drop(address.try_send(UserMail::End));
+        }
+        Ok(true)
+    }
+
+    /// How many have a task.
+    pub fn count(&self) -> usize {
+        self.tasks().running.len()
     }
 
     /// A user's letter box.
     ///
     /// # Errors
     /// The store cannot be read, there are too many users, or this one is being erased.
-    pub fn address(&self, user: &str) -> Result<mpsc::Sender<UserMail>, store::Error> {
+    pub fn address(&self, user: &str) -> Result<mpsc::Sender<UserMail>, Error> {
         let mut tasks = self.tasks();
         if tasks.barred.contains(user) {
-            return Err(store::Error::Erasing);
+            return Err(store::Error::Erasing.into());
         }
         if let Some(address) = tasks.running.get(user).filter(|address| !address.is_closed()) {
             return Ok(address.clone());
         }
-        if tasks.running.len() >= USERS_MAX {
-            return Err(store::Error::Busy);
+        if tasks.running.len() >= USERS_MAX && !self.retire(&mut tasks)? {
+            return Err(Error::Crowded);
         }
         let restored = restore(&self.store, user)?;
         let (address, mail) = mpsc::channel(WAITING_MAX);
@@ -265,6 +308,7 @@ impl Task {
             UserOutput::Grant { device, turn, history, means } => {
                 self.tell(&device, Input::Granted { turn, history, means });
             }
+            UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
             UserOutput::Scheduled { request, entry } => {
                 if let Some(reply) = self.added.remove(&request) {

@@ -14,14 +14,10 @@ use std::thread;
 use anyhow::{Context as _, Result, anyhow};
 use audio::asr::Options;
 use audio::asr::normalise::for_commands;
-use audio::codec::{Codec, Decoder, Encoder};
 use common::clips::CLIP_HZ;
-use common::voices::Speaker;
+use common::voices::{Speaker, coded};
 
 const SENTENCES: &str = include_str!("../data/intents/sentences.tsv");
-const BITRATE: u32 = 24_000;
-/// 20 ms at 16 kHz.
-const PACKET_SAMPLES: usize = CLIP_HZ as usize / 50;
 /// Silence in front and behind, as the listener's pre-roll and pause leave it: half a second.
 const AROUND: usize = CLIP_HZ as usize / 2;
 /// The wake word ends at a mark of punctuation within so many letters, or was not heard.
@@ -49,7 +45,7 @@ fn main() -> Result<()> {
                 let mut lines = Vec::new();
                 for sentence in commands {
                     let clean = speaker.say(&format!("Hey Mentra, {sentence}"), folder)?;
-                    let heard = decoder.transcribe(coded(&clean)?.as_slice(), &options)?.text;
+                    let heard = decoder.transcribe(coded(&clean, AROUND, AROUND)?.as_slice(), &options)?.text;
                     let behind = behind_wake(&heard);
                     if behind.is_none_or(|text| for_commands(text) != for_commands(sentence)) {
                         lines.push(format!("{}\t{sentence}\t{}", speaker.name(), behind.unwrap_or("-")));
@@ -66,20 +62,6 @@ fn main() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// As it comes out of a device's microphone path, with silence around it.
-fn coded(clean: &[i16]) -> Result<Vec<i16>> {
-    let mut pcm = vec![0; AROUND];
-    pcm.extend_from_slice(clean);
-    pcm.resize((pcm.len() + AROUND).next_multiple_of(PACKET_SAMPLES), 0);
-    let (mut encoder, mut decoder) =
-        (Encoder::new(Codec::Opus, CLIP_HZ, BITRATE)?, Decoder::new(Codec::Opus, CLIP_HZ)?);
-    let mut out = Vec::new();
-    for packet in pcm.chunks_exact(PACKET_SAMPLES) {
-        decoder.decode(&encoder.encode(packet)?, &mut out)?;
-    }
-    Ok(out)
 }
 
 fn behind_wake(heard: &str) -> Option<&str> {

@@ -23,7 +23,7 @@ use gateway::effects::{
 };
 use gateway::store::Store;
 use gateway_core::vocab::{ApprovalOutcome, ClientClass, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
     RateLimits,
@@ -73,11 +73,14 @@ impl Notes for Nobody {
     async fn delete(&self, _: &str, _: u64) -> Result<Option<Note>, PortError> {
         Ok(None)
     }
+    async fn clear(&self, _: &str) -> Result<usize, PortError> {
+        Ok(0)
+    }
 }
 
 #[async_trait]
 impl DeviceCall for Nobody {
-    async fn call(&self, _: &str, _: &str, _: Value, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::default()
     }
     fn status(&self, _: &str) -> Option<DeviceStatus> {

@@ -1,10 +1,11 @@
 //! `lorgnette ask`: text in, the streamed answer out, on the same path as glasses.
 
-use std::{process::Stdio, sync::Arc};
+use std::{process::Stdio, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use device_protocol::{Up, up};
 use gateway::control::{Answer, Request};
-use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, ToolSpec};
+use gateway_core::vocab::{ErrorCode, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -16,18 +17,26 @@ use tools::{
 };
 
 use crate::{
-    process::{binary, configure, fails, succeeds},
+    peer::{Peer, Said, frame},
+    process::{binary, configure, fails, lorgnette, succeeds},
     world::{USER, WAIT, World},
 };
 
-/// Opens doors, and never comes back from a cellar.
+/// Between two heartbeats where a test lets many of them pass.
+const HEARTBEAT_MS: u32 = 500;
+
+/// Opens doors, is long on the stairs, falls off a ladder, and never comes back from a cellar.
 struct Doors;
 
 #[async_trait]
 impl Runner for Doors {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
-        if call.name == "cellar.enter" {
-            context.cancel.cancelled().await;
+        match call.name.as_str() {
+            "cellar.enter" => context.cancel.cancelled().await,
+            // Ten heartbeats, which is more than three times as long as a silent device is waited for.
+            "stairs.climb" => tokio::time::sleep(Duration::from_millis(10 * u64::from(HEARTBEAT_MS))).await,
+            "ladder.climb" => return ToolResult::failed(ErrorCode::ExecutionError, "The third rung broke.", false),
+            _ => {}
         }
         ToolResult::said("The door is open.")
     }
@@ -43,7 +52,12 @@ fn doors(world: &World) {
         flags: ToolFlags { requires_approval, read_only: !requires_approval, ..ToolFlags::default() },
         ..ToolSpec::default()
     };
-    let specs = vec![tool("door.open", "open the door", true), tool("cellar.enter", "enter the cellar", false)];
+    let specs = vec![
+        tool("door.open", "open the door", true),
+        tool("cellar.enter", "enter the cellar", false),
+        tool("stairs.climb", "climb the stairs", false),
+        tool("ladder.climb", "climb the ladder", false),
+    ];
     let registry = &world.gateway().gate().registry;
     registry.register(Source::App("doors".into()), Scope::Global, specs, Arc::new(Doors)).expect("registered");
 }
@@ -73,7 +87,7 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     let world = World::start().await;
     let events = asked(&world, &["take", "a", "note:", "buy", "milk"]).await;
     assert!(text_of(&events).contains("buy milk"), "{events:?}");
-    assert!(events.iter().any(|event| event["event"] == "tool" && event["label"] == "note.add"), "{events:?}");
+    assert!(events.iter().any(|event| event["event"] == "tool" && event["label"] == "Take a note"), "{events:?}");
     assert_eq!(events.last().expect("events")["event"], "done");
     assert_eq!(world.notes(), ["buy milk"]);
     // The card of a tool is shown, and the turn is in the books as any other.
@@ -107,10 +121,94 @@ async fn a_question_is_asked_in_text() {
     for (answer, yes) in [("--yes", true), ("--no", false)] {
         let events = asked(&world, &[answer, "open the door"]).await;
         let question = events.iter().find(|event| event["event"] == "question").expect("a question");
-        assert_eq!(question["tool"], "door.open");
+        assert_eq!(question["title"], "Doors: door open");
         let settled = events.iter().find(|event| event["event"] == "settled").expect("settled");
         assert_eq!((&settled["yes"], &settled["id"]), (&json!(yes), &question["id"]));
         assert_eq!(text_of(&events).contains("The door is open."), yes, "{events:?}");
+    }
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_may_take_longer_than_many_heartbeats() {
+    let world = World::tuned("", |checked| {
+        checked.conversation.heartbeat_ms = HEARTBEAT_MS;
+        checked.conversation.silent_ms_max = 3 * HEARTBEAT_MS;
+    })
+    .await;
+    doors(&world);
+    let events = asked(&world, &["climb the stairs"]).await;
+    assert!(text_of(&events).contains("The door is open."), "{events:?}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_heartbeat_answers_a_heartbeat() {
+    const BEATS: usize = 200;
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "wss", "peer").await;
+    for _ in 0..BEATS {
+        peer.raw(frame(0, Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 }))).await;
+    }
+    peer.control(Up::TextInput(up::TextInput { text: "what is two plus two" })).await;
+    let mut answers = 0;
+    loop {
+        match peer.next().await {
+            Said::Other("heartbeat") => answers += 1,
+            // Behind everything that was sent before it.
+            Said::Other("speech_start") => break,
+            Said::Other(_) => {}
+            said => panic!("{said:?}"),
+        }
+    }
+    // Some may be due meanwhile, by the gateway's own clock.
+    assert!(answers < BEATS / 4, "{answers} heartbeats");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_fails_says_why() {
+    let world = World::start().await;
+    doors(&world);
+    let events = asked(&world, &["climb the ladder"]).await;
+    let failed = events.iter().find(|event| event["state"] == "failed").expect("a failure");
+    assert_eq!((&failed["label"], &failed["why"]), (&json!("Doors: ladder climb"), &json!("The third rung broke.")));
+    let file = configure(&world.data(), "").display().to_string();
+    let output = lorgnette(&["ask", "climb the ladder", "--config", &file]).await;
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(told.contains("[Doors: ladder climb failed: The third rung broke.]"), "{told}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_a_question_waits_for_an_answer_from_elsewhere() {
+    let world = World::start().await;
+    doors(&world);
+    let file = configure(&world.data(), "").display().to_string();
+    for yes in [true, false] {
+        let arguments = ["ask", "open the door", "--config", &file];
+        let asking = lorgnette(&arguments);
+        let answering = async {
+            let open = async {
+                loop {
+                    if let Ok(Answer::Approvals { approvals }) = world.ask(Request::Approvals).await
+                        && let Some(question) = approvals.first()
+                    {
+                        return question.id;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            };
+            let id = tokio::time::timeout(WAIT, open).await.expect("a question");
+            world.ask(Request::AnswerApproval { id, yes }).await.expect("the answer counts");
+            id
+        };
+        let (output, id) = tokio::join!(asking, answering);
+        let (out, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains(&format!("lorgnette approvals approve {id}")), "{told}");
+        assert_eq!(output.status.success(), yes, "{out}{told}");
+        assert_eq!(out.contains("The door is open."), yes, "{out}");
+        assert_eq!(told.contains("a yes was needed"), !yes, "{told}");
     }
     world.stop().await;
 }
@@ -130,7 +228,7 @@ async fn who_goes_away_cancels_the_turn() {
         .expect("the command");
     let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
     let started = tokio::time::timeout(WAIT, async {
-        while !lines.next_line().await.expect("its output").expect("a line").contains("cellar.enter") {}
+        while !lines.next_line().await.expect("its output").expect("a line").contains("cellar enter") {}
     });
     started.await.expect("the tool runs");
     let id = child.id().expect("it runs").to_string();

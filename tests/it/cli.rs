@@ -9,7 +9,7 @@ use gateway_core::input::Spending;
 
 use crate::{
     process::{Process, configure, fails, succeeds},
-    world::{self, World, until},
+    world::{self, WAIT, World, until},
 };
 
 fn shown(path: &Path) -> String {
@@ -27,7 +27,7 @@ async fn check_names_the_line_and_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("gateway.toml");
     for (text, place, words) in [
-        ("[limits]\n\nsessions = \"many\"\n", ":3:", "invalid type"),
+        ("[limits]\n\nsessions = \"many\"\n", ":3:", "`limits.sessions`: invalid type"),
         ("name = \"x\"\n[listen]\nwebb = \"127.0.0.1:1\"\n", ":3:", "check --example"),
         ("[hearing]\nsilence_ms = 1\n", ":2:", "between 250 and 3000"),
         ("[hearing]\n\nsilence_complete_ms = 900\n", ":3:", "it must be at most `hearing.silence_ms`, which is 600"),
@@ -51,12 +51,99 @@ async fn check_names_the_line_and_the_remedy() {
     fs::write(&file, succeeds(&["check", "--example"]).await).unwrap();
     assert!(succeeds(&["check", &shown(&file)]).await.contains("is valid"));
     let (here, absent) = (folder.path().display(), folder.path().join("absent"));
-    let skills_and_ears =
-        format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n[hearing]\nmodel = \"/no/such.bin\"\n");
-    fs::write(&file, skills_and_ears).unwrap();
+    fs::write(&file, format!("[skills]\nfolders = [\"{here}\", {absent:?}]\n")).unwrap();
     let told = succeeds(&["check", &shown(&file)]).await;
-    assert!(told.contains("/no/such.bin (not there)"), "{told}");
     assert!(told.contains(&format!("{here}\n")) && told.contains("absent (not there)"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_finds_what_would_show_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let (taken, empty) = (folder.path().join("file"), folder.path().join("models"));
+    fs::write(&taken, "").unwrap();
+    fs::create_dir(&empty).unwrap();
+    let below = taken.join("data");
+    for (text, words) in [
+        (format!("data_dir = {taken:?}"), "is no folder"),
+        (format!("data_dir = {below:?}"), "is no folder"),
+        (format!("models_dir = {empty:?}"), "missing: whisper-tiny.en, silero"),
+        ("[hearing]\nmodel = \"/no/such.bin\"".to_owned(), "there is no model /no/such.bin"),
+        ("listen.web = \"192.0.2.1:8460\"".to_owned(), "this machine has no such address"),
+        ("listen.quic = \"192.0.2.1:8460\"".to_owned(), "(UDP): this machine has no such address"),
+        ("mcp.servers.a = { command = \"no-such-program\" }".to_owned(), "no program `no-such-program` in PATH"),
+        ("mcp.servers.a = { command = \"/no/such\" }".to_owned(), "`a.command`: /no/such is not there"),
+    ] {
+        let base =
+            if text.starts_with("data_dir") { String::new() } else { format!("data_dir = {:?}\n", folder.path()) };
+        fs::write(&file, base + &text + "\n").unwrap();
+        let told = fails(&["check", &shown(&file)]).await;
+        assert!(told.contains(words), "{text}: {told}");
+    }
+    // Everything at once, and nothing where all is well; a gateway that runs is no trouble.
+    fs::write(&file, format!("data_dir = {taken:?}\nmcp.servers.a = {{ command = \"/no/such\" }}\n")).unwrap();
+    let told = fails(&["check", &shown(&file)]).await;
+    assert!(told.contains("is no folder") && told.contains("/no/such is not there"), "{told}");
+    let gateway = Process::start(&folder.path().join("data"), "", &[]).await;
+    let same = format!("data_dir = {:?}\nlisten.web = \"{}\"\n", folder.path().join("data"), gateway.web);
+    fs::write(&file, same).unwrap();
+    assert!(succeeds(&["check", &shown(&file)]).await.contains("is valid"));
+    gateway.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commands_say_whose_they_are() {
+    assert!(succeeds(&["--version"]).await.starts_with("lorgnette "), "its name");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_tells_what_there_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let gateway = Process::start(&data, "[mcp]\nservers.gone = { command = \"/no/such\" }\n", &[]).await;
+    let glasses = world::connect(&data, gateway.options()).await;
+    let config = shown(&data.with_extension("toml"));
+    let status: serde_json::Value = loop {
+        let told = succeeds(&["status", "--json", "--config", &config]).await;
+        let status: serde_json::Value = serde_json::from_str(&told).unwrap();
+        if status["mcp"][0]["state"] == "down" {
+            break status;
+        }
+    };
+    assert_eq!((&status["problems"], &status["users"]), (&serde_json::json!([]), &1.into()), "{status}");
+    assert_eq!(status["web"], gateway.web.to_string());
+    assert_eq!((&status["sessions"][0][0], &status["sessions"][0][2]["transport"]), (&"wearer".into(), &"wss".into()));
+    assert!(status["disk"][0].as_u64() > Some(0) && status["store"][0].as_u64() > Some(0), "{status}");
+    assert!(status["recogniser"]["workers"].as_u64() > Some(0), "{status}");
+    let told = succeeds(&["status", "--config", &config]).await;
+    for words in ["up for ", "sessions    1 of 128", "wss from 127.0.0.1", "gone  down for ", "answers     "] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let list = succeeds(&["devices", "list", "--config", &config]).await;
+    assert!(list.contains("connected") && list.contains("wss from 127.0.0.1"), "{list}");
+    glasses.goodbye().await;
+    let away = async {
+        while !succeeds(&["devices", "list", "--config", &config]).await.contains("away       ") {}
+        succeeds(&["devices", "list", "--config", &config]).await
+    };
+    let list = tokio::time::timeout(WAIT, away).await.expect("it leaves");
+    assert!(list.contains("last seen 20"), "{list}");
+    // What was done is in the log, and about whom.
+    let device = list.split_whitespace().next().unwrap().to_owned();
+    succeeds(&["devices", "revoke", &device, "--config", &config]).await;
+    let mut again = Glasses::start(gateway.options()).unwrap();
+    assert!(again.welcomed().await.is_err());
+    let (_, log) = gateway.terminate().await;
+    let lines: Vec<serde_json::Value> = log.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let with = |message: &str, key: &str, value: &str| {
+        lines.iter().any(|line| {
+            let fields = &line["fields"];
+            fields["message"] == message && fields[key].as_str().is_some_and(|told| told.starts_with(value))
+        })
+    };
+    assert!(with("session opened", "peer", "127.0.0.1:"), "{log:#?}");
+    assert!(with("control", "about", &device) && with("revoked", "device", &device), "{log:#?}");
+    assert!(with("turned away", "device", &device), "{log:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +160,11 @@ async fn one_gateway_for_one_port_and_one_folder() {
         format!("data_dir = {:?}\n[listen]\nweb = \"{}\"\nquic = \"\"\n", shown(&folder.path().join("o")), gateway.web);
     fs::write(&other, taken).unwrap();
     let error = fails(&["serve", "--config", &shown(&other)]).await;
-    assert!(error.contains("cannot listen on") && error.contains("listen.web"), "{error}");
+    assert!(error.contains("cannot listen on") && error.contains("another program listens there"), "{error}");
+    let text = fs::read_to_string(&other).unwrap().replace(&gateway.web.to_string(), "192.0.2.1:8460");
+    fs::write(&other, text).unwrap();
+    let error = fails(&["serve", "--config", &shown(&other)]).await;
+    assert!(error.contains("this machine has no such address") && !error.contains("another"), "{error}");
     // The first one is none the worse.
     let glasses = world::connect(&data, gateway.options()).await;
     let config = shown(&data.with_extension("toml"));
@@ -178,7 +269,7 @@ async fn a_model_with_a_wrong_checksum_is_named() {
     for bytes in [None, Some(half)] {
         if let Some(bytes) = bytes {
             fs::write(&path, vec![0; bytes]).unwrap();
-            let told = succeeds(&["check", &shown(&file)]).await;
+            let told = fails(&["check", &shown(&file)]).await;
             assert!(told.contains("damaged: silero-v6-16k; run `lorgnette models fetch`"), "{told}");
         }
         let list = succeeds(&["models", "list", "--config", &shown(&file)]).await;

@@ -5,11 +5,14 @@ mod power;
 use std::path::Path;
 
 use firmware_sim::{Glasses, Seen};
-use gateway::store::{Error, NoteRecord, Store, Write};
+use gateway::{
+    erasing::Erasure,
+    store::{Error, NoteRecord, Store, Write},
+};
 
 use crate::{
     process::Process,
-    world::{self, USER, World, answered, text, until},
+    world::{self, USER, WAIT, World, answered, text, until},
 };
 
 /// Asks by text and waits for the first sign that the answer reaches the wearer: shown or spoken.
@@ -124,6 +127,19 @@ async fn a_full_store_is_told_and_loses_nothing() {
     text(&mut glasses, "read my notes").await;
     assert!(answered(&mut glasses).await.contains("milk"));
     glasses.goodbye().await;
+    // Whoever supervises it is told.
+    let health = reqwest::get(format!("http://{}/healthz", world.web())).await.unwrap();
+    assert_eq!(health.status(), 503);
+    let told: serde_json::Value = health.json().await.unwrap();
+    assert_eq!((&told["status"], &told["problems"][0]["part"]), (&"failing".into(), &"store".into()), "{told}");
+    let filler = Erasure { user: "filler".into(), devices: false };
+    gateway::erasing::everything(world.gateway().gate(), &filler).await.unwrap();
+    let healthy = async {
+        while reqwest::get(format!("http://{}/healthz", world.web())).await.unwrap().status() != 200 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, healthy).await.expect("it is healthy again");
     // What is on the disk, seen by another opener: LMDB opens a store once per process, so this is a copy.
     let copy = world.folder().join("copy/store");
     std::fs::create_dir_all(&copy).unwrap();

@@ -1,6 +1,6 @@
 //! Who is let in: keys, proofs, pairing, revocation, and nobody in the middle.
 
-mod relay;
+pub mod relay;
 
 use firmware_sim::{
     Glasses, Seen,
@@ -8,17 +8,27 @@ use firmware_sim::{
     handshake,
     identity::{Identity, random_bytes},
 };
-use gateway::control::{Answer, Paired, Request};
+use gateway::{
+    control::{Answer, Paired, Request, memory::Wish},
+    store::{DeviceRecord, Write},
+    users::{self, USERS_MAX},
+};
 
 use crate::{
     peer::{Peer, Said},
+    process::{configure, succeeds},
     world::{USER, WAIT, World, pairing_code, until},
 };
 
 /// The code of a refusal.
 fn refused(outcome: Result<(), Error>) -> String {
+    refused_until(outcome).0
+}
+
+/// The code of a refusal, and in how many milliseconds the glasses may come again.
+fn refused_until(outcome: Result<(), Error>) -> (String, u32) {
     match outcome {
-        Err(Error::Handshake(handshake::Error::Rejected { code, .. })) => code,
+        Err(Error::Handshake(handshake::Error::Rejected { code, retry_after_ms, .. })) => (code, retry_after_ms),
         other => panic!("{other:?}"),
     }
 }
@@ -61,15 +71,27 @@ async fn five_wrong_codes_turn_everybody_away() {
     for left in (1..5).rev() {
         let error = world.ask(pair(wrong)).await.unwrap_err();
         assert!(error.contains(&format!("{left} tries")), "{error}");
+        // The glasses learn of it.
+        until(
+            &mut glasses,
+            "what is left",
+            |event| matches!(event.seen, Seen::PairingCode { tries_left, .. } if tries_left == left),
+        )
+        .await;
     }
     let error = world.ask(pair(wrong)).await.unwrap_err();
     assert!(error.contains("too many wrong codes"), "{error}");
-    assert_eq!(refused(glasses.welcomed().await), "pairing_failed");
+    let (code, retry_after_ms) = refused_until(glasses.welcomed().await);
+    assert_eq!(code, "pairing_failed");
+    // Pairing is closed for two minutes.
+    assert!((100_000..=120_000).contains(&retry_after_ms), "{retry_after_ms}");
     // Not even the right code helps now.
     let error = world.ask(pair(&right)).await.unwrap_err();
     assert!(error.contains("too many wrong codes"), "{error}");
     let mut again = Glasses::start(world.options("wss", "glasses")).unwrap();
-    assert_eq!(refused(again.welcomed().await), "rate_limited");
+    let (code, later_ms) = refused_until(again.welcomed().await);
+    assert_eq!(code, "rate_limited");
+    assert!(later_ms % 1_000 == 0 && later_ms <= 120_000 && later_ms > 0, "{later_ms}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,10 +101,11 @@ async fn glasses_without_a_display_are_paired_by_their_fingerprint() {
         let mut options = world.options("quic", if opened_before { "first" } else { "second" });
         options.profile.display = None;
         let fingerprint = Identity::load_or_make(&options.state).unwrap().fingerprint();
+        let name = if opened_before { "ring" } else { "other ring" };
         let request = || Request::PairFingerprint {
             fingerprint: fingerprint.to_uppercase(),
             user: USER.to_owned(),
-            name: "ring".to_owned(),
+            name: name.to_owned(),
         };
         if opened_before {
             world.ask(request()).await.unwrap();
@@ -94,7 +117,9 @@ async fn glasses_without_a_display_are_paired_by_their_fingerprint() {
         }
         glasses.welcomed().await.unwrap();
         let known = paired(&world).await;
-        assert!(known.iter().any(|device| device.device == fingerprint && device.name == "ring" && device.connected));
+        assert!(
+            known.iter().any(|device| device.device == fingerprint && device.name == name && device.session.is_some())
+        );
         glasses.goodbye().await;
     }
 }
@@ -106,7 +131,9 @@ async fn devices_are_listed_and_renamed() {
     let fingerprint = glasses.fingerprint().to_owned();
     world.ask(Request::Rename { device: fingerprint[..8].to_owned(), name: "blue".to_owned() }).await.unwrap();
     let list = paired(&world).await;
-    assert_eq!((list[0].device.as_str(), list[0].name.as_str(), list[0].connected), (&*fingerprint, "blue", true));
+    assert_eq!((list[0].device.as_str(), list[0].name.as_str()), (&*fingerprint, "blue"));
+    let session = list[0].session.as_ref().expect("it is connected");
+    assert_eq!((session.transport.as_str(), session.peer.starts_with("127.0.0.1:")), ("wss", true), "{session:?}");
     let error = world.ask(Request::Rename { device: "red".to_owned(), name: "x".to_owned() }).await.unwrap_err();
     assert!(error.contains("no device is called `red`"), "{error}");
     glasses.goodbye().await;
@@ -244,4 +271,109 @@ async fn one_code_pairs_only_the_glasses_that_show_it() {
     assert_eq!((known.len(), known[0].device.as_str(), known[0].user.as_str()), (1, second.fingerprint(), "ann"));
     first.goodbye().await;
     second.goodbye().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_stranger_says_of_itself_cannot_act_on_a_terminal() {
+    let world = World::start().await;
+    for model in ["Good\u{1b}[2J\u{1b}]0;pwned\u{7}", "two\nlines", "\u{202e}desrever", "\u{9b}31mred"] {
+        let mut peer = Peer::connect(&world, "wss", "peer").await;
+        peer.model = model.to_owned();
+        peer.say_hello().await;
+        let said = peer.next().await;
+        assert!(
+            matches!(&said, Said::Reject(code, words) if code == "malformed" && words.contains("`model`")),
+            "{said:?}"
+        );
+    }
+    let Ok(Answer::Devices { waiting, .. }) = world.ask(Request::Devices).await else { panic!() };
+    assert!(waiting.is_empty(), "{waiting:?}");
+    // What was stored by an older gateway is written out.
+    let record = DeviceRecord {
+        key: [7; 32],
+        name: "Good\u{1b}[2J\nfake line".to_owned(),
+        user: USER.to_owned(),
+        model: "\u{202e}G1".to_owned(),
+        paired_wall_ms: 0,
+        revoked: false,
+    };
+    world.gateway().gate().store.write(Write::PutDevice { id: "ab".repeat(16), device: record }).await.unwrap();
+    let config = configure(&world.data(), "").display().to_string();
+    let list = succeeds(&["devices", "list", "--config", &config]).await;
+    assert!(list.contains(r"Good\u001b[2J\u000afake line") && list.contains(r"\u202eG1"), "{list}");
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(!list.contains(['\u{1b}', '\u{202e}']), "{list}");
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_devices_have_one_name() {
+    let world = World::start().await;
+    for name in ["first", "second", "third"] {
+        world.glasses("wss", name).await.goodbye().await;
+    }
+    let names = |list: &[Paired]| {
+        let mut names: Vec<String> = list.iter().map(|device| device.name.clone()).collect();
+        names.sort();
+        names
+    };
+    let list = paired(&world).await;
+    let model = list[0].model.clone();
+    assert_eq!(names(&list), [model.clone(), format!("{model} 2"), format!("{model} 3")]);
+    let rename = |device: &str, name: &str| Request::Rename { device: device.to_owned(), name: name.to_owned() };
+    world.ask(rename(&list[0].device, "Anna's glasses")).await.unwrap();
+    world.ask(rename(&list[0].device, "Anna's glasses")).await.expect("its own name");
+    let error = world.ask(rename(&list[1].device, "Anna's glasses")).await.unwrap_err();
+    assert!(error.contains("another device is called `Anna's glasses`"), "{error}");
+    let request = Request::PairFingerprint {
+        fingerprint: "ab".repeat(16),
+        user: USER.to_owned(),
+        name: "Anna's glasses".to_owned(),
+    };
+    let error = world.ask(request).await.unwrap_err();
+    assert!(error.contains("another device is called"), "{error}");
+    // One that was revoked keeps no name from others, and is not meant by it.
+    world.ask(Request::Revoke { device: "Anna's glasses".to_owned() }).await.unwrap();
+    world.ask(rename(&list[1].device, "Anna's glasses")).await.unwrap();
+    world.ask(rename("Anna's glasses", "Anna's")).await.unwrap();
+    assert!(names(&paired(&world).await).contains(&"Anna's".to_owned()));
+    world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
+    let user = |number: usize| format!("user{number:02}");
+    let record = |number: usize| DeviceRecord {
+        key: [7; 32],
+        name: format!("glasses {number}"),
+        user: user(number),
+        model: "G1".to_owned(),
+        paired_wall_ms: 0,
+        revoked: false,
+    };
+    let world = World::start().await;
+    // As an older gateway has left them: more than it serves, and each with a device.
+    for number in 0..USERS_MAX + 2 {
+        let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
+        world.gateway().gate().store.write(write).await.unwrap();
+    }
+    let world = world.again().await;
+    let mut glasses = Glasses::start(world.options("wss", "late")).unwrap();
+    let code = waiting(&mut glasses).await.expect("a code");
+    let pair = || Request::PairCode { code: code.clone(), user: "one-more".to_owned(), name: String::new() };
+    let error = world.ask(pair()).await.unwrap_err();
+    assert!(error.contains("serves 64 users") && error.contains("lorgnette users erase"), "{error}");
+    // The code is still good, and there is a way out, by either command.
+    let request = Request::Memory { wish: Wish::EraseUser { user: user(0), devices: true } };
+    world.ask(request).await.unwrap();
+    world.ask(pair()).await.expect("there is room");
+    glasses.welcomed().await.unwrap();
+    glasses.goodbye().await;
+    // Two are left without a place: one who is refused is told why, and has it when another one goes.
+    let left_out = user(USERS_MAX + 1);
+    let address = || world.gateway().gate().users.address(&left_out);
+    assert!(matches!(address(), Err(users::Error::Crowded)));
+    world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
+    assert!(address().is_ok(), "whoever has no device makes room");
+    world.stop().await;
 }

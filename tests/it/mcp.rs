@@ -5,6 +5,7 @@ mod client_judge;
 mod doors;
 mod faults;
 pub mod fixture;
+mod operator;
 mod peers;
 mod server_judge;
 mod sessions;

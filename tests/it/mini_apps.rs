@@ -61,7 +61,8 @@ async fn an_app_from_its_manifest_to_its_removal() {
     let again = operator.does(&["add", &format!("http://{address}/app_config.json")]).await;
     assert!(again.contains("the same as before") && !again.contains(&key), "{again}");
     let list = operator.does(&["list"]).await;
-    assert!(list.contains("com.example.reminders.show") && list.contains("0 fault(s)"), "{list}");
+    assert!(list.contains("com.example.reminders.show") && list.contains("  standard  "), "{list}");
+    assert!(!list.contains("fault(s)") && !list.contains("runs for"), "{list}");
 
     // What a sentence would do is told without doing it.
     let sentence = "keep in mind the dentist at noon";
@@ -70,6 +71,17 @@ async fn an_app_from_its_manifest_to_its_removal() {
     let told = operator.does(&["try", "paint the town"]).await;
     assert!(told.starts_with("no tool"), "{told}");
     assert!(told.contains("\"keep in mind [that|to] {text}\" would call com.example.reminders.keep"), "{told}");
+    // What is most like the sentence comes first.
+    let told = operator.does(&["try", "what do you keep"]).await;
+    let first = told.lines().nth(1).unwrap_or_default();
+    assert!(first.contains("would call com.example.reminders.show"), "{told}");
+    // What is switched off is not called, and said to be off.
+    let config = operator.0.as_str();
+    succeeds(&["tools", "deny", "com.example.reminders.show", "--config", config]).await;
+    let told = operator.does(&["try", "what should I keep in mind"]).await;
+    assert!(told.contains("com.example.reminders.show is switched off; `lorgnette tools allow"), "{told}");
+    assert!(!told.contains("would call com.example.reminders.show"), "{told}");
+    succeeds(&["tools", "allow", "com.example.reminders.show", "--config", config]).await;
 
     // Done, it is drawn and kept.
     let glasses = world::connect(&data, gateway.options()).await;
@@ -80,6 +92,12 @@ async fn an_app_from_its_manifest_to_its_removal() {
     assert!(told.contains("milk"), "{told}");
     shown(&glasses, mark, "milk").await;
     operator.does(&["restart", "com.example.reminders"]).await;
+    let list = operator.does(&["list"]).await;
+    assert!(list.contains("runs for wearer"), "{list}");
+    let logs = operator.does(&["logs", "com.example.reminders"]).await;
+    for words in ["start  it runs", "stop  it has stopped", "drawing  ", "ms  {\"text\":\"milk\"}  ->  "] {
+        assert!(logs.contains(words), "{words}: {logs}");
+    }
     let told = operator.does(&["try", "what should I keep in mind", "--run"]).await;
     assert!(told.contains("said: the dentist at noon, milk"), "{told}");
     glasses.goodbye().await;
@@ -97,6 +115,8 @@ async fn an_app_from_its_manifest_to_its_removal() {
     operator.does(&["stop", "com.example.reminders"]).await;
     let told = operator.does(&["try", sentence, "--run"]).await;
     assert!(told.contains("APP_NOT_AVAILABLE") && told.contains("said: I couldn't start"), "{told}");
+    let list = operator.does(&["list"]).await;
+    assert!(list.contains("the last: ") && list.contains("its server does not answer"), "{list}");
     let logs = operator.does(&["logs", "com.example.reminders"]).await;
     assert!(logs.contains("request: POST http://127.0.0.1") && logs.contains("session_request"), "{logs}");
     assert!(!logs.contains(&key), "{logs}");
@@ -129,6 +149,26 @@ async fn a_wrong_manifest_is_told_key_by_key() {
     let given = ["add", &path, "--package", "com.example.todo", "--url", "http://127.0.0.1:9", "--api-key", "secret"];
     let told = operator.does(&given).await;
     assert!(told.contains("com.example.todo.add") && !told.contains("secret"), "{told}");
+    assert!(told.contains("warning: nothing answers at http://127.0.0.1:9 ("), "{told}");
+    // Without a manifest the address, the package and the name are enough.
+    let (address, _server) = serve("key").await;
+    let (url, own) = (format!("http://{address}"), "com.example.reminders");
+    let given = ["add", "--url", &url, "--package", own, "--name", "Plain", "--permission", "MICROPHONE"];
+    let told = operator.does(&given).await;
+    assert!(told.contains("installed Plain (com.example.reminders)") && !told.contains("warning"), "{told}");
+    let error = operator.fails(&["add", "--url", &url]).await;
+    assert!(error.contains("give --package") && error.contains("give --name"), "{error}");
+    // The server says under which name it will come.
+    let given = ["add", "--url", &url, "--package", "com.example.other", "--name", "Other"];
+    let told = operator.does(&given).await;
+    assert!(told.contains("warning: ") && told.contains("says that it is `com.example.reminders`"), "{told}");
+    // The address of a server that has its manifest there is enough.
+    let told = operator.does(&["add", &url]).await;
+    assert!(told.contains("installed Reminders") && told.contains("com.example.reminders.keep"), "{told}");
+    for words in [["add", "http://127.0.0.1:9/webhook"].as_slice(), &["add", "--url", "http://127.0.0.1:9/webhook/"]] {
+        let error = operator.fails(words).await;
+        assert!(error.contains("address: http://127.0.0.1:9"), "{error}");
+    }
     let error = operator.fails(&["add", "/nowhere/app.toml"]).await;
     assert!(error.contains("reading /nowhere/app.toml"), "{error}");
     let error = operator.fails(&["add", "http://127.0.0.1:9/app_config.json"]).await;

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use device_protocol::{
-    Buttons, Codecs, Decoded, DisplayKind, Down, Frame, Sensors, Stamp, Up, auth::Handshake, decode_down, encode,
-    limits, up,
+    Buttons, ChannelBinding, Codecs, Decoded, DisplayKind, Down, Frame, Sensors, Stamp, Up, auth::Handshake,
+    decode_down, encode, limits, up,
 };
 use firmware_sim::{
     identity::{Identity, random_bytes},
@@ -28,10 +28,16 @@ pub enum Said {
 
 /// A device by hand.
 pub struct Peer {
+    /// What it says that it can do.
+    pub capabilities: up::Capabilities,
+    /// What it says that ties the handshake to TLS.
+    pub binding: ChannelBinding,
     pub link: Link,
     pub identity: Identity,
     pub nonce: [u8; 32],
-    control: u32,
+    /// What it says of its model.
+    pub model: String,
+    pub control: u32,
 }
 
 /// An encoded message.
@@ -53,13 +59,21 @@ impl Peer {
     pub async fn connect_to(address: &str, state: &std::path::Path) -> Self {
         let link = transport::open(&address.parse().expect("an address")).await.expect("a link");
         let identity = Identity::load_or_make(state).expect("an identity");
-        Self { link, identity, nonce: random_bytes().expect("random"), control: 0 }
+        let nonce = random_bytes().expect("random");
+        let (capabilities, binding) = (capabilities(), ChannelBinding::Exporter);
+        Self { capabilities, binding, link, identity, nonce, model: "By hand".to_owned(), control: 0 }
     }
 
     /// A device in a session; simulated glasses with the same name were paired first.
     pub async fn welcomed(world: &World, scheme: &str, name: &str) -> Self {
+        Self::welcomed_with(world, scheme, name, capabilities()).await
+    }
+
+    /// Likewise, one that can do just this.
+    pub async fn welcomed_with(world: &World, scheme: &str, name: &str, capabilities: up::Capabilities) -> Self {
         world.glasses(scheme, name).await.goodbye().await;
         let mut peer = Self::connect(world, scheme, name).await;
+        peer.capabilities = capabilities;
         peer.shake().await;
         peer
     }
@@ -73,18 +87,7 @@ impl Peer {
 
     /// Sends a hello; what both sides know after the challenge.
     pub async fn hello(&mut self) -> Handshake {
-        let nonce_commitment = Sha256::digest(self.nonce).into();
-        let hello = up::Hello {
-            device_key: self.identity.public_key(),
-            nonce_commitment,
-            device_id: "by-hand",
-            model: "By hand",
-            firmware: "1",
-            language: "en",
-            capabilities: capabilities(),
-            resume: None,
-        };
-        self.raw(frame(0, Up::Hello(hello))).await;
+        let nonce_commitment = self.say_hello().await;
         let bytes = self.receive().await.expect("a challenge");
         let Ok(Decoded::Frame(Frame { message: Down::Challenge(challenge), .. })) = decode_down(&bytes) else {
             panic!("no challenge: {:?}", named(&bytes));
@@ -96,6 +99,24 @@ impl Peer {
             gateway_nonce: challenge.nonce,
             binding: self.link.binding,
         }
+    }
+
+    /// Sends a hello and no more; its commitment.
+    pub async fn say_hello(&mut self) -> [u8; 32] {
+        let nonce_commitment = Sha256::digest(self.nonce).into();
+        let hello = up::Hello {
+            device_key: self.identity.public_key(),
+            nonce_commitment,
+            device_id: "by-hand",
+            model: &self.model,
+            firmware: "1",
+            language: "en",
+            capabilities: self.capabilities,
+            resume: None,
+            binding: self.binding,
+        };
+        self.raw(frame(0, Up::Hello(hello))).await;
+        nonce_commitment
     }
 
     /// Signs and sends the proof.
@@ -131,6 +152,18 @@ impl Peer {
         }
     }
 
+    /// The code that the gateway closes with; everything that it says before is passed over.
+    pub async fn closed(&mut self) -> u16 {
+        loop {
+            let inbound = tokio::time::timeout(WAIT, self.link.down.recv());
+            match inbound.await.expect("something in time") {
+                Some(Inbound::Frame(_)) => {}
+                Some(Inbound::Closed { code, .. }) => return code,
+                None => panic!("the link ended without a close"),
+            }
+        }
+    }
+
     /// What the gateway says next.
     pub async fn next(&mut self) -> Said {
         match self.receive().await {
@@ -151,7 +184,7 @@ impl Peer {
 }
 
 /// A microphone, a speaker, a small display.
-fn capabilities() -> up::Capabilities {
+pub fn capabilities() -> up::Capabilities {
     up::Capabilities {
         codecs_up: Codecs::PCM16,
         codecs_down: Codecs::PCM16,
@@ -164,12 +197,15 @@ fn capabilities() -> up::Capabilities {
             columns: 40,
             rows: 6,
             colour_bits: 1,
+            captions: false,
         },
         speakers: 1,
         buttons: Buttons::MAIN,
         sensors: Sensors::BATTERY,
         echo_cancelled: true,
         tools: 0,
+        frame_bytes_max: 0,
+        heartbeat_ms: 0,
     }
 }
 

@@ -52,7 +52,9 @@ fn request(messages: Vec<Message>) -> Request {
         now: Timestamp::default(),
         language: "en".into(),
         max_tokens: Some(500),
+        scene: Arc::default(),
         watch: chat_models::Watch::default(),
+        pending: None,
     }
 }
 

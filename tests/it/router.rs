@@ -186,6 +186,6 @@ async fn a_missing_model_is_told_with_the_command_that_fetches_it() {
     let file = folder.path().join("lorgnette.toml");
     let settings = format!("models_dir = {:?}\n[router]\nby = \"sentences\"\n", folder.path().display().to_string());
     fs::write(&file, settings).unwrap();
-    let told = process::succeeds(&["check", &file.display().to_string()]).await;
+    let told = process::fails(&["check", &file.display().to_string()]).await;
     assert!(told.contains("all-minilm-l6-v2") && told.contains("lorgnette models fetch"), "{told}");
 }

@@ -61,7 +61,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
         panic!("no list");
     };
     let off: Vec<&str> = tools.iter().filter(|tool| tool.off).map(|tool| tool.spec.name.as_str()).collect();
-    assert_eq!(off, ["note.add", "note.delete", "note.list", "note.search"]);
+    assert_eq!(off, ["note.add", "note.clear", "note.delete", "note.list", "note.search"]);
     world.ask(switch("note.*", true)).await.expect("switched on");
 
     // There is an end to it, however slow the machine is.
@@ -178,7 +178,9 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
             now: clock::now(),
             language: "en".into(),
             max_tokens: None,
+            scene: Arc::default(),
             watch: chat_models::Watch::default(),
+            pending: None,
         };
         let body = ChatCompletions::new(Options::new("m")).render(&request).body;
         let prompt = String::from_utf8(body.bytes().to_vec()).expect("UTF-8");

@@ -9,13 +9,12 @@ use std::path::Path;
 use audio::tts::Voice;
 use browser::Browser;
 use gateway::serve::{self, Running};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
-
 /// What Chromium's fake microphone takes without resampling.
 const MICROPHONE_HZ: u32 = 48_000;
 /// The page needs that long to be ready; it says nothing while it is not.
@@ -28,6 +27,12 @@ struct House {
     running: Running,
     port: u16,
     _data: TempDir,
+}
+
+impl House {
+    fn page(&self) -> String {
+        format!("http://127.0.0.1:{}/try", self.port)
+    }
 }
 
 async fn house(more: &str) -> House {
@@ -76,68 +81,192 @@ fn record(text: &str, path: &Path) {
     audio::wav::write(path, &pcm, MICROPHONE_HZ).unwrap();
 }
 
+/// The words in the lens.
+const LENS: &str = "[...document.querySelectorAll('#rows text')].map((row) => row.textContent).join(' ').trim()";
+/// What the glasses said last.
+const ANSWER: &str = "([...document.querySelectorAll('#transcript .assistant .bubble')].at(-1)?.textContent ?? '')";
+
+async fn open(browser: &mut Browser, house: &House) {
+    browser.open(&format!("{}?auto=1", house.page())).await;
+    browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newcomer_talks_to_the_page() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("timer.wav");
     record("Hey Mentra, set a timer for ten minutes.", &wav);
     let house = house("").await;
-    let mut browser = Browser::start(&wav).await;
-    let page = format!("http://127.0.0.1:{}/try", house.port);
+    let mut browser = Browser::start(Some(&wav)).await;
 
-    browser.look(1000, 900, "light").await;
-    browser.open(&page).await;
-    browser.until("document.querySelectorAll('#rows text').length === 5").await;
-    browser.shot("1-idle-light").await;
-    browser.look(1000, 900, "dark").await;
-    browser.shot("1-idle-dark").await;
+    // At first sight: what it is, what to say, that sound stays here; and nothing that cannot be pressed.
+    browser.look(1100, 860, "light").await;
+    browser.open(&house.page()).await;
+    browser.until("document.querySelector('#wake').textContent === 'Hey Mentra, '").await;
+    let first = browser.value("document.querySelector('#first').innerText").await;
+    for words in ["smart glasses", "Hey Mentra, set a timer", "Sound stays on this machine"] {
+        assert!(first.as_str().unwrap().contains(words), "{words} is not in {first}");
+    }
+    let greyed = browser.value("document.querySelectorAll('button:disabled:not([hidden])').length").await;
+    assert_eq!(greyed, 0);
+    let hint = browser.value("document.querySelector('#no-model').innerText").await;
+    assert!(hint.as_str().unwrap().contains("[model]"), "{hint}");
+    browser.shot("1-first-light").await;
+    browser.look(1100, 860, "dark").await;
+    browser.shot("1-first-dark").await;
 
-    // Spoken: heard, understood, done, shown, said.
-    browser.open(&format!("{page}?auto=1")).await;
-    browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
-    browser
-        .until(
-            "document.querySelector('#caption').dataset.final === 'false' || glasses.dataset.listening === 'listening'",
-        )
-        .await;
+    // Spoken: heard, understood, done, shown, said, written down on both sides.
+    browser.click("#talk").await;
+    browser.until("document.querySelector('#status').dataset.state === 'open'").await;
+    browser.until("!document.querySelector('#caption').hidden || glasses.dataset.listening === 'listening'").await;
     browser.shot("2-listening").await;
-    let confirmed = "document.querySelector('#display-text').textContent";
-    browser.until(&format!("/timer/i.test({confirmed}) && /10|ten/.test({confirmed})")).await;
+    browser.until(&format!("/timer/i.test({LENS}) && /(10:00|9:5)/.test({LENS})")).await;
     browser.until("+glasses.dataset.playedMs > 0").await;
     browser.shot("3-answer").await;
     browser.until("glasses.dataset.playState === 'finished'").await;
     let played_ms = browser.value("+glasses.dataset.playedMs").await;
     assert!(played_ms.as_u64().unwrap() > 500, "{played_ms}");
-    let drawn =
-        browser.value("[...document.querySelectorAll('#rows text')].map((row) => row.textContent).join(' ')").await;
-    assert!(drawn.as_str().unwrap().contains("imer"), "{drawn}");
-    let heard = browser.value("document.querySelector('#caption').textContent").await;
-    assert!(heard.as_str().unwrap().to_lowercase().contains("timer"), "{heard}");
-    let waits = browser.value("document.querySelector('#latency').textContent").await;
-    for stage in ["understood", "display", "first sound played"] {
-        assert!(waits.as_str().unwrap().contains(stage), "{waits}");
-    }
+    browser.until(&format!("/timer set for ten minutes/i.test({ANSWER})")).await;
+    let asked = browser.value("document.querySelector('#transcript .wearer .bubble').textContent").await;
+    assert!(asked.as_str().unwrap().to_lowercase().contains("timer"), "{asked}");
 
-    // Typed: a device tool acts on the drawn display.
+    // The countdown counts, with nothing more from the gateway, and goes on when the answer has left the lens.
+    let mut seen: Vec<String> = Vec::new();
+    for _ in 0..3 {
+        let lens = browser.value(LENS).await;
+        seen.push(lens.as_str().unwrap().to_owned());
+        browser.until(&format!("{LENS} !== {lens}")).await;
+    }
+    assert!(seen.windows(2).all(|two| two[1] < two[0]), "{seen:?}");
+
+    // One number for people, the others on demand, in the order in which things happened.
+    let waits = waits(&mut browser).await;
+    assert!(waits.contains_key("understood") && waits.contains_key("first sound played"), "{waits:?}");
+    let about = browser.value("document.querySelector('#transcript .assistant summary').textContent").await;
+    assert!(about.as_str().unwrap().contains("answered in "), "{about}");
+
+    // Typed: a device tool acts on the drawn display; what was typed comes back with the arrow.
     let before: f64 = opacity(&mut browser).await;
-    type_in(&mut browser, "set the display brightness to thirty percent").await;
+    browser.value("document.querySelector('#words').focus()").await;
+    browser.type_keys("set the display brightness to thirty percent").await;
+    browser.key("down", "Enter").await;
     browser.until("document.querySelector('#brightness').textContent === '30'").await;
     assert!(opacity(&mut browser).await < before);
-    browser.until("/30/.test(document.querySelector('#display-text').textContent)").await;
-    browser.look(360, 800, "light").await;
-    browser.shot("4-small").await;
-    let overflow = browser.value("document.documentElement.scrollWidth - innerWidth").await;
-    assert!(overflow.as_i64().unwrap() <= 0, "the page is wider than a small screen: {overflow}");
+    browser.until(&format!("/30/.test({LENS})")).await;
+    browser.key("down", "ArrowUp").await;
+    let again = browser.value("document.querySelector('#words').value").await;
+    assert_eq!(again, "set the display brightness to thirty percent");
+    for (width, scheme) in [(390, "light"), (390, "dark"), (1100, "light"), (1100, "dark")] {
+        browser.look(width, 860, scheme).await;
+        browser.shot(&format!("4-conversation-{width}-{scheme}")).await;
+        let overflow = browser.value("document.documentElement.scrollWidth - innerWidth").await;
+        assert!(overflow.as_i64().unwrap() <= 0, "the page is wider than {width} px: {overflow}");
+    }
     browser.value("document.querySelector('#look').click()").await;
-    browser.look(1000, 900, "dark").await;
     browser.shot("5-dashboard").await;
 
-    // Loaded anew, the browser is known: the key stayed, and no window is opened again.
-    let devices = house.running.gate().store.disk().devices().unwrap().len();
-    assert_eq!(devices, 1);
-    browser.open(&format!("{page}?auto=1")).await;
-    browser.until("document.querySelector('#status')?.dataset.state === 'open'").await;
-    assert_eq!(house.running.gate().store.disk().devices().unwrap().len(), 1);
+    // Loaded anew, the conversation is there, and the browser is known: the key stayed, and no window is opened again.
+    let devices = || house.running.gate().store.disk().devices().unwrap().len();
+    assert_eq!(devices(), 1);
+    let texts = "[...document.querySelectorAll('#transcript .bubble')].map((bubble) => bubble.textContent).join('|')";
+    browser.until(&format!("/30 percent/.test({ANSWER})")).await;
+    let said = browser.value(texts).await;
+    open(&mut browser, &house).await;
+    assert_eq!((browser.value(texts).await, devices()), (said, 1));
+    // Another tab knows nothing of it.
+    let kept = browser.value("Object.keys(localStorage).join()").await;
+    assert!(!kept.as_str().unwrap().contains("conversation"), "{kept}");
+    browser.click("#clear").await;
+    browser.until("document.querySelectorAll('#transcript li').length === 0").await;
+    assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
+    browser.close().await;
+    house.running.stop().await;
+}
+
+/// The waits of the first answer, in milliseconds; they are told in their order.
+async fn waits(browser: &mut Browser) -> std::collections::BTreeMap<String, u64> {
+    let lines = "[...document.querySelector('#transcript .assistant').querySelectorAll('.meta li')].map((lap) => lap.textContent)";
+    let lines = browser.value(lines).await;
+    let laps: Vec<(String, u64)> = lines
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|line| {
+            let (name, ms) = line.as_str()?.strip_suffix(" ms")?.rsplit_once(' ')?;
+            Some((name.to_owned(), ms.parse().ok()?))
+        })
+        .collect();
+    assert!(laps.len() > 2 && laps.is_sorted_by_key(|(_, ms)| *ms), "{laps:?}");
+    laps.into_iter().collect()
+}
+
+/// Held, the space bar is the talk button: no wake word, and letting go ends the request. In the field it is a space.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
+    let sound = tempfile::tempdir().unwrap();
+    let wav = sound.path().join("held.wav");
+    record("What is seventeen times twenty three?", &wav);
+    let house = house("").await;
+    let mut browser = Browser::start(Some(&wav)).await;
+    browser.look(1100, 860, "light").await;
+    open(&mut browser, &house).await;
+    browser.value("document.querySelector('#words').focus()").await;
+    browser.type_keys("a b").await;
+    assert_eq!(browser.value("document.querySelector('#words').value").await, "a b");
+    assert_eq!(browser.value("document.querySelector('#talk').dataset.state").await, "idle");
+    browser.value("document.querySelector('#words').blur()").await;
+    browser.key("down", " ").await;
+    browser.until("document.querySelector('#talk').dataset.state === 'held'").await;
+    browser.shot("8-held").await;
+    browser.until("/twenty|23/i.test(document.querySelector('#caption').textContent)").await;
+    browser.key("up", " ").await;
+    browser.until(&format!("/391/.test({ANSWER})")).await;
+    browser.until("glasses.dataset.playState === 'finished'").await;
+
+    // Muted: the label says what the button does now, and the meter stands.
+    browser.click("#mute").await;
+    let mute = browser.value("[mute.textContent, mute.getAttribute('aria-pressed')].join()").await;
+    assert_eq!(mute, "Unmute,true");
+    browser.until("glasses.dataset.listening === 'muted' && talk.disabled").await;
+    assert_eq!(browser.value("talk.style.getPropertyValue('--level')").await, "0.000");
+    assert!(browser.value("document.querySelector('#talk-label').textContent").await == "Microphone off");
+    browser.shot("9-muted").await;
+    browser.click("#mute").await;
+    browser.until("glasses.dataset.listening !== 'muted' && !talk.disabled && mute.textContent === 'Mute'").await;
+
+    // A long answer, stopped in its middle: what was not heard is told apart.
+    type_in(&mut browser, "what can I say").await;
+    browser.until("glasses.dataset.playState === 'playing'").await;
+    browser.key("down", "Escape").await;
+    browser.until("glasses.dataset.playState === 'stopped'").await;
+    assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
+    browser.close().await;
+    house.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_microphone_it_is_for_typing_and_says_so() {
+    let house = house("").await;
+    let mut browser = Browser::start(None).await;
+    browser.look(1100, 860, "light").await;
+    browser.open(&house.page()).await;
+    browser.until("document.querySelector('#wake').textContent !== ''").await;
+    // Who types is not asked for a microphone, nor told that there is none.
+    type_in(&mut browser, "what is two plus two").await;
+    browser.until(&format!("/4|four/.test({ANSWER})")).await;
+    browser.until("glasses.dataset.playState === 'finished'").await;
+    assert_eq!(browser.value("document.querySelector('#problem').hidden").await, true);
+    browser.until("document.querySelector('#sign-text').textContent === 'type below'").await;
+    // Who asks for it is told, and typing goes on.
+    browser.click("#talk").await;
+    browser.until("/No microphone/.test(document.querySelector('#problem-text').textContent)").await;
+    browser.until("document.querySelector('#status').dataset.state === 'open'").await;
+    type_in(&mut browser, "what is two plus three").await;
+    browser.until(&format!("/5|five/.test({ANSWER})")).await;
+    browser.until("glasses.dataset.playState === 'finished'").await;
+    let sign = browser.value("document.querySelector('#sign-text').textContent").await;
+    assert!(["type below", "speaking"].contains(&sign.as_str().unwrap()), "{sign}");
+    browser.shot("10-typing").await;
     assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
     browser.close().await;
     house.running.stop().await;
@@ -148,8 +277,8 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
     let sound = tempfile::tempdir().unwrap();
     let wav = sound.path().join("silence.wav");
     audio::wav::write(&wav, &vec![0; MICROPHONE_HZ as usize], MICROPHONE_HZ).unwrap();
-    let mut browser = Browser::start(&wav).await;
-    browser.look(1000, 900, "light").await;
+    let mut browser = Browser::start(Some(&wav)).await;
+    browser.look(1100, 860, "light").await;
     for (settings, caption, sign) in [
         ("", "Hey Mentra, set a timer", "say “Hey Mentra”"),
         ("wake_phrases = [\"okay lantern\", \"lantern\"]", "Okay Lantern, set a timer", "say “Okay Lantern”"),
@@ -159,13 +288,12 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
             "<b>listen</b> My Most Esteemed Glasses, set a timer",
             "say “<b>listen</b> My Most E…”",
         ),
-        // The quotation marks are the style's.
-        ("always_listening = true", "say set a timer", "just talk"),
+        ("always_listening = true", "set a timer", "just talk"),
     ] {
         let house = house(&format!("[hearing]\n{settings}")).await;
-        browser.open(&format!("http://127.0.0.1:{}/try?auto=1", house.port)).await;
+        open(&mut browser, &house).await;
         let text = Value::from(caption);
-        browser.until(&format!("document.querySelector('#caption').innerText.includes({text})")).await;
+        browser.until(&format!("document.querySelector('#first').innerText.includes({text})")).await;
         let text = Value::from(sign);
         browser.until(&format!("document.querySelector('#sign-text').textContent === {text}")).await;
         browser
@@ -174,6 +302,26 @@ async fn the_page_says_the_words_that_wake_this_gateway() {
         house.running.stop().await;
     }
     browser.close().await;
+}
+
+/// What the page tells of who answers: where the words go is no secret to the wearer.
+#[tokio::test]
+async fn the_page_knows_which_model_answers() {
+    let model = |settings: &str| format!("[model]\nkind = \"chat_completions\"\nmodel = \"qwen3\"\n{settings}");
+    for (settings, expected) in [
+        (String::new(), Value::Null),
+        (model("base_url = \"http://127.0.0.1:9/v1\""), json!({"name": "qwen3", "host": "127.0.0.1", "here": true})),
+        (
+            model("base_url = \"https://models.example/v1\""),
+            json!({"name": "qwen3", "host": "models.example", "here": false}),
+        ),
+    ] {
+        let house = house(&settings).await;
+        let answer = get(house.port, "/try/about.json", &format!("127.0.0.1:{}", house.port)).await;
+        let about: Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+        assert_eq!(about["model"], expected);
+        house.running.stop().await;
+    }
 }
 
 async fn opacity(browser: &mut Browser) -> f64 {
@@ -210,12 +358,13 @@ async fn the_doors_of_the_page() {
     for (path, host, expected) in [
         ("/try", "localhost", 200),
         ("/try/app.js", &host, 200),
-        ("/try/wake.json", &host, 200),
+        ("/try/about.json", &host, 200),
+        ("/", &host, 303),
         ("/try/nothing.js", &host, 404),
         ("/try/../try/pair", &host, 404),
         ("/try", "evil.example", 403),
         ("/try/app.js", "127.0.0.1.evil.example", 403),
-        ("/try/wake.json", "evil.example", 403),
+        ("/try/about.json", "evil.example", 403),
         ("/try/pair", &host, 405),
     ] {
         let answer = get(port, path, host).await;
@@ -252,7 +401,7 @@ async fn the_doors_of_the_page() {
 async fn switched_off_it_does_not_exist() {
     let house = house("try_page = false").await;
     let host = format!("127.0.0.1:{}", house.port);
-    for path in ["/try", "/try/", "/try/app.js", "/try/wake.json"] {
+    for path in ["/", "/try", "/try/", "/try/app.js", "/try/about.json"] {
         assert_eq!(status(&get(house.port, path, &host).await), 404, "{path}");
     }
     let headers = format!("Origin: http://{host}\r\nX-Lorgnette-Try: 1\r\n");

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use firmware_sim::{Event, Glasses, Options, Seen};
 use gateway::{
-    config,
+    config::{self, Checked},
     control::{Answer, Request, client},
     serve::{self, Running},
 };
@@ -41,9 +41,16 @@ impl World {
 
     /// A gateway with these settings besides.
     pub async fn with(settings: &str) -> Self {
+        Self::tuned(settings, |_| ()).await
+    }
+
+    /// As [`Self::with`], with figures that no settings file has.
+    pub async fn tuned(settings: &str, tune: impl FnOnce(&mut Checked)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!("{}{settings}", basics(&folder.path().join("data")));
-        let running = run(&settings).await;
+        let mut checked = config::check(&settings, "world").expect("the settings");
+        tune(&mut checked);
+        let running = serve::start(checked).await.expect("the gateway starts");
         Self { folder, running }
     }
 
@@ -118,6 +125,14 @@ impl World {
         let notes = self.gateway().gate().store.disk().notes(USER, 100, |_| true);
         notes.expect("the notes").into_iter().map(|(_, note)| note.text).collect()
     }
+}
+
+/// An address of this machine that is not loopback's, where it has one: what comes from there is like from outside.
+pub fn outside() -> Option<std::net::IpAddr> {
+    // Nothing is sent: the system only chooses the way. The address is one for documents.
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_loopback())
 }
 
 /// The lines that every gateway of the tests has; sections may follow.

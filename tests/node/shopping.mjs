@@ -11,22 +11,32 @@ const { AppServer } = await import(pathToFileURL(`${folder}/node_modules/@mentra
 const tell = (...what) => process.stdout.write(JSON.stringify(what) + "\n");
 
 class Shopping extends AppServer {
+  // What there is of a session. It goes with the socket, as in most published apps.
+  lists = new Map();
+
   async onSession(session, sessionId, userId) {
     tell("session", sessionId, userId, session.capabilities?.modelName ?? null, session.settings.get("greeting"));
-    session.events.onDisconnected((info) => tell("disconnected", info.code ?? null));
+    this.lists.set(sessionId, []);
+    session.events.onDisconnected((info) => {
+      this.lists.delete(sessionId);
+      tell("disconnected", info.code ?? null);
+    });
     session.events.onConnected(() => tell("connected"));
     session.events.onError((error) => tell("error", String(error.message ?? error)));
     session.events.onTranscription((data) => {
       if (data.isFinal) tell("heard", data.text);
       else tell("hearing", data.text);
     });
-    session.events.onButtonPress((data) => tell("button", data.buttonId, data.pressType));
+    session.events.onButtonPress((data) => {
+      if (this.lists.has(sessionId)) tell("button", data.buttonId, data.pressType);
+    });
     session.layouts.showTextWall("Shopping is ready");
     await session.simpleStorage.set("opened", "yes");
     await session.simpleStorage.flush?.();
     tell("stored", await session.simpleStorage.get("opened"));
   }
 
+  // Without `super.onStop`, as in most published apps: the SDK leaves the socket open then.
   async onStop(sessionId, userId, reason) {
     tell("stop", sessionId, userId, reason);
   }

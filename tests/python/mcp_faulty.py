@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import time
+import traceback
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 NOTES = sys.argv[2] if len(sys.argv) > 2 else None
@@ -34,6 +35,8 @@ def tool(name, **hints):
 def tools():
     names = ["after" if renamed else "before", "rename", "die", "flood", "huge", "confirm", "environment"]
     more = [tool("slow", readOnlyHint=True), tool("erase", destructiveHint=True), tool("stall"), tool("touch")]
+    more += [tool("complain"), tool("process", readOnlyHint=True)]
+    more += [tool("oversized"), tool("oversized_read", readOnlyHint=True)]
     return [tool(name) for name in names] + more + ([leaky()] if KEY else [])
 
 
@@ -52,7 +55,19 @@ def text(words):
 def call(identity, name, token):
     global renamed
     if name == "die":
+        print("dying", file=sys.stderr, flush=True)
         os._exit(1)
+    if name == "complain":
+        try:
+            raise ValueError("no pantry")
+        except ValueError as error:
+            print(f"looked with {KEY}", file=sys.stderr)
+            traceback.print_exc()
+            return {**text(f"it failed: {error}"), "isError": True}
+    if name == "process":
+        return text(str(os.getpid()))
+    if name in ("oversized", "oversized_read"):
+        return text("y" * 17_000_000)
     if name == "slow":
         # Answers only by noting that it was told to stop.
         for line in sys.stdin:

@@ -1,6 +1,8 @@
 """The wire form, written from PROTOCOL.md alone: the tables are read from it, the coding is by its sections 2 to 5."""
 
 import base64
+import hashlib
+import hmac
 import pathlib
 import re
 import struct
@@ -22,16 +24,26 @@ def _tables(text):
         yield heading, [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
+class Field(tuple):
+    """Name, type and maximum; `appended` where older senders do not have it, and what it then is."""
+
+    def __new__(cls, row):
+        field = super().__new__(cls, (row[0].strip("`"), row[1], int(row[2].replace(",", "") or 0)))
+        found = re.search(r"Appended; default: (.+)\.$", row[-1])
+        field.appended = found is not None
+        said = found[1].strip("`") if found else "nothing"
+        words = {"nothing": None, "false": False, "true": True}
+        field.default = words[said] if said in words else int(said) if said.isdigit() else said
+        return field
+
+
 KINDS, NUMBERS, RECORDS, VALUES = {}, {}, {}, {}
-APPENDED = set()  # fields that older senders do not have; all of them are nothing by default
 for _heading, _rows in _tables(DOCUMENT.read_text(encoding="utf-8")):
-    _field = lambda row: (row[0].strip("`"), row[1], int(row[2].replace(",", "") or 0))
-    APPENDED |= {_field(row) for row in _rows if "Appended; default: nothing." in row[-1]}
     if found := re.fullmatch(r"0x([0-9a-f]{4}) `(\w+)`", _heading):
-        KINDS[int(found[1], 16)] = (found[2], [_field(row) for row in _rows])
+        KINDS[int(found[1], 16)] = (found[2], [Field(row) for row in _rows])
         NUMBERS[found[2], int(found[1], 16) >= 0x8000] = int(found[1], 16)
     elif found := re.fullmatch(r"record (\w+)", _heading):
-        RECORDS[found[1]] = [_field(row) for row in _rows]
+        RECORDS[found[1]] = [Field(row) for row in _rows]
     elif found := re.fullmatch(r"(enumeration|set) (\w+) \((\w+)\)", _heading):
         VALUES[found[2]] = (found[1], found[3], {int(row[0]): row[1].strip("`") for row in _rows})
 
@@ -147,15 +159,17 @@ def _get(wire, maximum, reader):
 
 
 def put_fields(fields, values):
-    says = any(values.get(field[0]) is not None for field in fields if field in APPENDED)
-    sent = [field for field in fields if says or field not in APPENDED]
-    return b"".join(_put(wire, maximum, values[name]) for name, wire, maximum in sent)
+    said = {field[0]: values.get(field[0], field.default) if field.appended else values[field[0]] for field in fields}
+    sent = list(fields)
+    while sent and sent[-1].appended and said[sent[-1][0]] == sent[-1].default:
+        sent.pop()
+    return b"".join(_put(wire, maximum, said[name]) for name, wire, maximum in sent)
 
 
 def get_fields(fields, reader):
     values = {}
     for field in fields:
-        if field in APPENDED and reader.at == len(reader.data):
+        if field.appended and reader.at == len(reader.data):
             break
         name, wire, maximum = field
         values[name] = _get(wire, maximum, reader)
@@ -164,7 +178,7 @@ def get_fields(fields, reader):
 
 # --- sections 2, 4 and 5: envelope, stamp, versions --------------------------------------------------------------------
 
-STAMP = [("sequence", "u32", 0), ("turn", "u32", 0), ("time_us", "u64", 0)]
+STAMP = [Field((name, wire, "")) for name, wire in (("sequence", "u32"), ("turn", "u32"), ("time_us", "u64"))]
 
 
 def encode(frame):
@@ -189,6 +203,25 @@ def decode(data):
     name, fields = KINDS.get(kind, (None, []))
     frame = {"kind_number": kind} | ({"kind": name} if name else {})
     return frame | get_fields(STAMP + fields, reader)
+
+
+# --- section 6: binding ------------------------------------------------------------------------------------------------
+
+EXPORTER_LABEL = b"EXPORTER-lorgnette-auth-1"
+
+
+def exporter(master_secret, digest):
+    """The derived secret and the binding of a TLS connection; `digest` is the hash of its cipher suite."""
+    empty = hashlib.new(digest, b"").digest()
+    derived = _expand_label(master_secret, digest, EXPORTER_LABEL, empty, len(empty))
+    return derived, _expand_label(derived, digest, b"exporter", empty, 32)
+
+
+def _expand_label(secret, digest, label, context, length):
+    """RFC 8446, section 7.1; 32 or 48 bytes are one block of HKDF."""
+    label = b"tls13 " + label
+    info = struct.pack(">HB", length, len(label)) + label + bytes([len(context)]) + context
+    return hmac.new(secret, info + b"\1", digest).digest()[:length]
 
 
 # --- section 12: JSON form ---------------------------------------------------------------------------------------------

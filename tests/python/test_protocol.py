@@ -19,6 +19,10 @@ def hex_of(path):
     return bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
 
 
+def cases_of(name):
+    return json.loads((VECTORS / name).read_text(encoding="utf-8"))
+
+
 def frame_of(path):
     return json.loads(path.read_text(encoding="utf-8"))["frame"]
 
@@ -65,9 +69,11 @@ class Vectors(unittest.TestCase):
 
 class Handshakes(unittest.TestCase):
     def test_messages_signatures_and_codes(self):
-        cases = json.loads((VECTORS / "handshake.json").read_text(encoding="utf-8"))
+        cases = [case for name in ("handshake.json", "handshake.tls.json") for case in cases_of(name)]
+        self.assertGreater(len(cases), 5)
         for case in cases:
-            raw = {name: bytes.fromhex(case[name]) for name in case if name not in ("note", "pairing_code")}
+            words = ("note", "pairing_code", "cipher_suite")
+            raw = {name: bytes.fromhex(case[name]) for name in case if name not in words}
             device = Ed25519PrivateKey.from_private_bytes(raw["device_seed"])
             gateway = Ed25519PrivateKey.from_private_bytes(raw["gateway_seed"])
             shared = client.Handshake(
@@ -82,6 +88,20 @@ class Handshakes(unittest.TestCase):
             self.assertEqual(device.sign(raw["device_message"]), raw["device_signature"])
             key = Ed25519PublicKey.from_public_bytes(raw["gateway_key"])
             key.verify(raw["gateway_signature"], raw["gateway_message"])
+
+    def test_bindings(self):
+        seen = set()
+        for case in cases_of("handshake.tls.json"):
+            if suite := case.get("cipher_suite"):
+                digest = {"TLS_AES_128_GCM_SHA256": "sha256", "TLS_AES_256_GCM_SHA384": "sha384"}[suite]
+                derived, binding = protocol.exporter(bytes.fromhex(case["exporter_master_secret"]), digest)
+                self.assertEqual(derived.hex(), case["derived_secret"])
+                seen.add(suite)
+            else:
+                binding = hashlib.sha256(bytes.fromhex(case["certificate"])).digest()
+                seen.add("certificate")
+            self.assertEqual(binding.hex(), case["binding"])
+        self.assertEqual(len(seen), 3)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-//! Names of tools that exist, for a model that has asked for one that does not.
+//! What is like something that does not exist: names of tools for a model that has asked for one, sentences for a person.
 
 use std::collections::BTreeSet;
 
 use gateway_core::vocab::{ToolResult, ToolSpec};
 
-use crate::registry::Specs;
+use crate::{matching::words, registry::Specs};
 
 /// Names that are told.
 const NAMES_MAX: usize = 5;
@@ -30,6 +30,13 @@ fn alike<'a>(wanted: &str, offered: &'a Specs) -> Vec<&'a str> {
     ranked.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
     let any = ranked.first().is_some_and(|(shared, _)| *shared > 0);
     ranked.into_iter().filter(|(shared, _)| !any || *shared > 0).take(NAMES_MAX).map(|(_, name)| name).collect()
+}
+
+/// How much of two texts is the same, per mille of what is in either of them.
+pub fn likeness(text: &str, other: &str) -> usize {
+    let (text, other) = (pieces(&words(text).join(" ")), pieces(&words(other).join(" ")));
+    let shared = text.intersection(&other).count();
+    shared * 1_000 / (text.len() + other.len() - shared).max(1)
 }
 
 /// The words of a name, and the groups of three letters in them: `light` is like `lights.on`.
@@ -72,6 +79,16 @@ mod tests {
         let many: Vec<String> = (0..100).map(|number| format!("note.n{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(alike("note", &offered(&many)).len(), NAMES_MAX);
+    }
+
+    #[test]
+    fn sentences_are_as_alike_as_what_they_share() {
+        let sentence = "put milk on my shopping list";
+        let ranked = ["put on the shopping list", "what is on the list", "start the", ""];
+        let found = ranked.map(|other| likeness(sentence, other));
+        assert!(found.is_sorted_by(|a, b| a > b || *b == 0) && found[3] == 0, "{found:?}");
+        assert_eq!(likeness("Shopping list!", "the shopping list"), 1_000);
+        assert!(likeness("shoping", "shopping") > 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::{
     consent::cancelled,
     limits::{CANCEL_MS_MAX, RETRIES_MAX, RETRY_MS_MIN},
     registry::{Registered, Source},
+    reply::seconds,
     runner::RunContext,
 };
 
@@ -25,7 +26,7 @@ pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, 
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let attempt = RunContext { deadline: left.min(context.deadline), ..context.clone() };
-        let result = once(tool, attempt, call.clone(), until).await;
+        let result = once(tool, attempt, call.clone(), until, context.deadline).await;
         if !proves_nothing_done(tool, &result) || context.cancel.is_cancelled() {
             return truthful(tool, result);
         }
@@ -57,7 +58,13 @@ fn proves_nothing_done(tool: &Registered, result: &ToolResult) -> bool {
     }
 }
 
-async fn once(tool: &Registered, mut context: RunContext, call: ToolCall, until: Instant) -> ToolResult {
+async fn once(
+    tool: &Registered,
+    mut context: RunContext,
+    call: ToolCall,
+    until: Instant,
+    given: Duration,
+) -> ToolResult {
     let read_only = tool.spec.flags.read_only;
     let interrupted = context.cancel.clone();
     let cancel: CancellationToken = interrupted.child_token();
@@ -75,7 +82,7 @@ async fn once(tool: &Registered, mut context: RunContext, call: ToolCall, until:
     match last {
         // What was done after all is told, late or not.
         Ok(Ok(result)) if late && !result.is_error() => result,
-        _ if late => too_late(tool),
+        _ if late => too_late(tool, given),
         _ => cancelled(),
     }
 }
@@ -86,11 +93,12 @@ fn crashed(tool: &Registered) -> ToolResult {
     ToolResult::failed(ErrorCode::ExecutionError, message, false)
 }
 
-fn too_late(tool: &Registered) -> ToolResult {
+fn too_late(tool: &Registered, given: Duration) -> ToolResult {
+    let given = seconds(given);
     if tool.spec.flags.read_only {
-        return ToolResult::failed(ErrorCode::Timeout, "No answer in time.", true);
+        return ToolResult::failed(ErrorCode::Timeout, format!("No answer within {given}."), true);
     }
-    let message = "No answer in time; whether it was done is unknown. Do not repeat it.";
+    let message = format!("No answer within {given}; whether it was done is unknown. Do not repeat it.");
     let mut result = ToolResult::failed(ErrorCode::Timeout, message, false);
     result.say = Some("That took too long. I don't know whether it was done.".into());
     result

@@ -1,57 +1,160 @@
 //! The question before a call, and what its outcome means.
 
-use gateway_core::vocab::{ApprovalOutcome, ErrorCode, ToolResult};
+use std::collections::BTreeSet;
+
+use gateway_core::vocab::{ApprovalOutcome, ErrorCode, Question, ToolResult};
 use serde_json::Value;
 
 use crate::{
-    arguments::clean,
-    limits::{MESSAGE_BYTES_MAX, QUESTION_VALUE_BYTES_MAX},
+    limits::{
+        MESSAGE_BYTES_MAX, QUESTION_BYTES_MAX, QUESTION_SAID_MAX, QUESTION_VALUE_CHARS_MAX, QUESTION_WHAT_CHARS_MAX,
+    },
     registry::Registered,
     reply::cut,
+    spoken,
+    wording::{self, plain, quoted},
 };
 
-/// The question in one sentence: the definition's own with the arguments in their places, else
-/// what the tool does.
-pub(crate) fn question(tool: &Registered, arguments: &Value) -> String {
+/// The question in words: the definition's own with the arguments in their places, else what would be done by whom,
+/// with which arguments. Every argument that is not wholly in the words is shown below them.
+pub(crate) fn question(tool: &Registered, arguments: &Value) -> Question {
     if let Some(template) = &tool.spec.approval {
-        return cut(&fill(template, arguments), MESSAGE_BYTES_MAX);
+        let (asked, told) = fill(template, arguments);
+        let rest = ordered(tool, arguments).into_iter().filter(|(name, _)| !told.contains(*name));
+        return Question {
+            title: tool.headline(),
+            said: cut(&asked, MESSAGE_BYTES_MAX),
+            shown: with_lines(asked, rest.collect()),
+        };
     }
-    let description = tool.spec.description.trim();
-    let first = description.split_once(". ").map_or(description, |(first, _)| first);
-    let first = cut(first.trim_end_matches('.'), MESSAGE_BYTES_MAX);
-    format!("May I use {}? {first}.", tool.spec.name)
+    let arguments = ordered(tool, arguments);
+    let title = match tool.owner() {
+        Some(owner) => format!("{} with {owner}?", tool.title()),
+        None => format!("{}?", tool.title()),
+    };
+    let what = described(tool);
+    let mut said: Vec<String> =
+        arguments.iter().take(QUESTION_SAID_MAX).map(|(k, v)| wording::argument(k, v)).collect();
+    if arguments.len() > QUESTION_SAID_MAX {
+        said.push(format!("{} more", arguments.len() - QUESTION_SAID_MAX));
+    }
+    let said = (!said.is_empty()).then(|| spoken::sentence(&spoken::capitalised(&said.join(", "))));
+    let said: Vec<String> = [Some(title.clone()), what.clone(), said].into_iter().flatten().collect();
+    Question {
+        title,
+        said: cut(&said.join(" "), MESSAGE_BYTES_MAX),
+        shown: with_lines(what.unwrap_or_default(), arguments),
+    }
 }
 
 /// What the wearer is told before a question about a call that belongs to no turn: it was somebody else's wish.
-pub(crate) fn from_outside(question: &str, by_client: bool) -> String {
+pub(crate) fn from_outside(question: Question, by_client: bool) -> Question {
     let whose = if by_client { "A connected program asks" } else { "Somebody at the gateway asks" };
-    cut(&format!("{whose}: {question}"), MESSAGE_BYTES_MAX)
+    Question {
+        title: whose.to_owned(),
+        said: cut(&format!("{whose}: {}", question.said), MESSAGE_BYTES_MAX),
+        shown: cut(&format!("{}\n{}", question.title, question.shown), QUESTION_BYTES_MAX),
+    }
 }
 
-/// Fills `{property}`. A value is one short line in quotation marks, so that what an argument says
-/// cannot be taken for what the house says.
-fn fill(template: &str, arguments: &Value) -> String {
+/// What a server asks in the middle of a call. Whose words these are is told: they are not the assistant's.
+pub(crate) fn from_server(server: &str, message: &str) -> Question {
+    let title = format!("{} asks", spoken::capitalised(&plain(server)));
+    Question {
+        said: cut(&format!("{title}: {}", plain(message)), MESSAGE_BYTES_MAX),
+        shown: cut(&wording::visible(message), QUESTION_BYTES_MAX),
+        title,
+    }
+}
+
+/// The first sentence of what the tool says of itself, where that is more than its title.
+fn described(tool: &Registered) -> Option<String> {
+    let description = plain(&tool.spec.description);
+    let first = description.split_once(". ").map_or(description.as_str(), |(first, _)| first);
+    let first = first.trim_end_matches('.');
+    let bare = |text: &str| {
+        let words = wording::words(text).to_lowercase();
+        let words: Vec<&str> = words.split(' ').filter(|word| !["a", "an", "the"].contains(word)).collect();
+        words.join(" ")
+    };
+    let is_more = !first.is_empty() && bare(first) != bare(&tool.title()) && bare(first) != bare(&tool.local_name);
+    is_more.then(|| spoken::sentence(&wording::shortened(first, QUESTION_WHAT_CHARS_MAX)))
+}
+
+/// The arguments, those that must be there first.
+fn ordered<'a>(tool: &Registered, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> {
+    let required: Vec<&str> = tool
+        .spec
+        .input_schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let mut all: Vec<(&str, &Value)> =
+        arguments.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect();
+    all.sort_by_key(|(name, _)| required.iter().position(|other| other == name).unwrap_or(usize::MAX));
+    all
+}
+
+/// A text with a line for each argument below it; how many have no room is told.
+fn with_lines(text: String, arguments: Vec<(&str, &Value)>) -> String {
+    const ROOM_FOR_THE_REST: usize = 64;
+    let mut shown = cut(&text, QUESTION_BYTES_MAX / 2);
+    for (at, (name, value)) in arguments.iter().enumerate() {
+        let line = wording::line(name, value);
+        if shown.len() + 1 + line.len() + ROOM_FOR_THE_REST > QUESTION_BYTES_MAX {
+            shown.push_str(&format!("\n({} more arguments, which have no room here)", arguments.len() - at));
+            break;
+        }
+        if !shown.is_empty() {
+            shown.push('\n');
+        }
+        shown.push_str(&line);
+    }
+    shown
+}
+
+/// Fills `{property}`. A value is one short line in quotation marks, so that what an argument says cannot be taken for
+/// what the house says. Also the properties that are told as they are, whole.
+fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
     let mut out = String::new();
+    let mut told = BTreeSet::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         let Some((property, after)) = after.split_once('}') else {
             break;
         };
         out.push_str(before);
-        match arguments.get(property) {
+        let is_whole = match arguments.get(property) {
             Some(Value::String(text)) => {
-                let text = clean(text).replace(['"', '“', '”'], "'");
-                out.push_str(&format!("\"{}\"", cut(&text, QUESTION_VALUE_BYTES_MAX)));
+                let value = plain(text);
+                out.push_str(&quoted(&value, QUESTION_VALUE_CHARS_MAX));
+                value == *text && value.chars().count() <= QUESTION_VALUE_CHARS_MAX
             }
-            Some(Value::Number(number)) => out.push_str(&number.to_string()),
-            Some(Value::Bool(flag)) => out.push_str(if *flag { "yes" } else { "no" }),
-            Some(Value::Null) | None => out.push_str("nothing"),
-            Some(list) => out.push_str(&cut(&clean(&list.to_string()), QUESTION_VALUE_BYTES_MAX)),
+            Some(Value::Number(number)) => {
+                out.push_str(&number.to_string());
+                true
+            }
+            Some(Value::Bool(flag)) => {
+                out.push_str(if *flag { "yes" } else { "no" });
+                true
+            }
+            Some(Value::Null) | None => {
+                out.push_str("nothing");
+                true
+            }
+            Some(nested) => {
+                out.push_str(&wording::said(nested));
+                false
+            }
+        };
+        if is_whole {
+            told.insert(property.to_owned());
         }
         rest = after;
     }
     out.push_str(rest);
-    clean(&out)
+    (plain(&out), told)
 }
 
 /// Nothing where the wearer agreed, else why the call is not made.
@@ -60,8 +163,13 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
         ApprovalOutcome::Approved => return None,
         ApprovalOutcome::Denied => (ErrorCode::ApprovalDenied, "The wearer said no."),
         ApprovalOutcome::Expired => {
-            (ErrorCode::ApprovalExpired, "The wearer was not there or did not answer in time; nothing was done.")
+            (ErrorCode::ApprovalExpired, "The wearer went away or did not answer in time; nothing was done.")
         }
+        ApprovalOutcome::Unasked => (
+            ErrorCode::ApprovalExpired,
+            "It needs the wearer's consent, and nobody could be asked: no glasses of this user are connected, and no \
+             operator watches (`lorgnette approvals watch`). Nothing was done.",
+        ),
         ApprovalOutcome::Cancelled => return Some(cancelled()),
     };
     Some(ToolResult::failed(code, message, false))
@@ -71,3 +179,7 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
 pub(crate) fn cancelled() -> ToolResult {
     ToolResult::failed(ErrorCode::Cancelled, "The wearer interrupted; nothing was done.", false)
 }
+
+#[cfg(test)]
+#[path = "consent_tests.rs"]
+mod tests;

@@ -1,22 +1,14 @@
 //! Tools that the glasses offer: their word is checked before it is believed.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Phrases, ToolCall, ToolFlags, ToolResult, ToolSpec};
-use serde::Deserialize;
-use serde_json::Value;
-use thiserror::Error;
-use tokio_util::sync::CancellationToken;
+use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, ToolSpec};
+use serde_json::{Value, json};
 
 use crate::{
-    limits::{
-        DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX, REPLY_BYTES_MAX, SCHEMA_BYTES_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX,
-        TOOLS_PER_DEVICE_MAX,
-    },
+    definition::{self, Hints, Naming, Report},
+    limits::{DEFINITION_BYTES_MAX, NAME_BYTES_MAX, TOOLS_PER_DEVICE_MAX},
     registry::{self, RegisterError, Registry, Scope, Source},
     reply::cut,
     runner::{RunContext, Runner},
@@ -35,18 +27,20 @@ pub struct Offer {
     pub phrases_json: String,
     /// How to say the result; may be empty.
     pub reply: String,
-    /// What it may do and needs. `always` and `persistent` are the gateway's to decide and ignored.
-    pub flags: ToolFlags,
+    /// What it says that it does to the world.
+    pub hints: Hints,
     /// Longest time that a call may take; 0: the gateway's default.
     pub timeout_ms: u32,
 }
 
-/// Why an offered tool was left out. The others are taken.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("device tool '{tool}' was left out: {reason}")]
-pub struct LeftOut {
+/// What is to be said of an offered tool: that it was left out, or what of it could not be carried over. The others
+/// are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
     /// Its name, cut to the limit.
     pub tool: String,
+    /// Whether it cannot be called.
+    pub left_out: bool,
     /// In words.
     pub reason: String,
 }
@@ -56,8 +50,8 @@ const DEVICE_MS_MAX: u32 = 30_000;
 
 /// Offers the device's tools to its own sessions, in place of what it offered before. What is
 /// wrong with single tools is told and does not keep the others out.
-pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result<(u64, Vec<LeftOut>), RegisterError> {
-    let mut left_out = Vec::new();
+pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result<(u64, Vec<Remark>), RegisterError> {
+    let mut remarks = Vec::new();
     let mut specs = Vec::new();
     let mut names = BTreeSet::new();
     // A name that everybody knows is not for a device to redefine.
@@ -74,17 +68,23 @@ pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result
             spec(offer)
         };
         match checked {
-            Ok(spec) => specs.push(spec),
-            Err(reason) => left_out.push(LeftOut { tool, reason }),
+            Ok((spec, report)) => {
+                specs.push(spec);
+                let lost = (!report.is_empty()).then(|| report.to_string());
+                remarks.extend(lost.map(|reason| Remark { tool, left_out: false, reason }));
+            }
+            Err(reason) => remarks.push(Remark { tool, left_out: true, reason }),
         }
     }
-    let revision = registry.register(
-        Source::Device(device.to_owned()),
-        Scope::Device(device.to_owned()),
-        specs,
-        Arc::new(DeviceRunner { device: device.to_owned() }),
-    )?;
-    Ok((revision, left_out))
+    let source = Source::Device(device.to_owned());
+    let runner = Arc::new(DeviceRunner { device: device.to_owned() });
+    let revision = registry.register(source.clone(), Scope::Device(device.to_owned()), specs, runner)?;
+    let told = |remark: &Remark| {
+        let what = if remark.left_out { "was left out" } else { "was taken, but" };
+        format!("tool '{}' {what}: {}", remark.tool, remark.reason)
+    };
+    registry.report(&source, remarks.iter().map(told).collect());
+    Ok((revision, remarks))
 }
 
 /// Takes back the device's tools, as when its session ends.
@@ -92,57 +92,45 @@ pub fn unregister(registry: &Registry, device: &str) -> Option<u64> {
     registry.unregister(&Source::Device(device.to_owned()), &Scope::Device(device.to_owned()))
 }
 
-/// Turns an offer into a definition.
-pub fn spec(offer: Offer) -> Result<ToolSpec, String> {
-    for (what, text, max) in [
-        ("description", &offer.description, DESCRIPTION_BYTES_MAX),
-        ("schema", &offer.schema_json, SCHEMA_BYTES_MAX),
-        ("phrases", &offer.phrases_json, TEMPLATES_MAX * TEMPLATE_BYTES_MAX),
-        ("reply", &offer.reply, REPLY_BYTES_MAX),
-    ] {
-        if text.len() > max {
-            let bytes = text.len();
-            return Err(format!("{what}: {bytes} bytes; at most {max} are accepted"));
-        }
+/// Reads an offer as any other definition is read; the tool, and what could not be carried over.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn spec(offer: Offer) -> Result<(ToolSpec, Report), String> {
+    let Offer { name, description, schema_json, phrases_json, reply, hints, timeout_ms } = offer;
+    let definition = json!({
+        "name": name,
+        "description": description,
+        "inputSchema": parsed("schema", &schema_json)?,
+        "sentenceTemplates": parsed("phrases", &phrases_json)?,
+        "replyTemplate": crate::arguments::clean(&reply),
+        "timeoutMs": (timeout_ms > 0).then_some(timeout_ms.min(DEVICE_MS_MAX)),
+        // The glasses' own tools are near at hand.
+        "always": true,
+    });
+    let (mut spec, _, report) = definition::read(&definition, Naming::AsIs)
+        .map_err(|error| format!("at '{}': {}", error.pointer, error.reason))?;
+    if spec.name != name {
+        return Err("at '/name': only letters, digits, '.', '_', '-' and '/' are accepted".to_owned());
     }
-    let printable = |text: &str| crate::arguments::clean(text);
-    let reply = printable(&offer.reply);
-    let spec = ToolSpec {
-        description: printable(&offer.description),
-        input_schema: schema(&offer.schema_json)?,
-        phrases: phrases(&offer.phrases_json)?,
-        reply: (!reply.is_empty()).then_some(reply),
-        guidance: None,
-        flags: ToolFlags { always: true, persistent: false, ..offer.flags },
-        timeout_ms: (offer.timeout_ms > 0).then_some(offer.timeout_ms.min(DEVICE_MS_MAX)),
-        name: offer.name,
-        ..ToolSpec::default()
-    };
+    spec.flags = ToolFlags { always: true, ..hints.flags() };
     match registry::check(&spec) {
-        Ok(_) => Ok(spec),
+        Ok(_) => Ok((spec, report)),
         Err(RegisterError::Invalid { pointer, reason, .. }) => Err(format!("at '{pointer}': {reason}")),
         Err(other) => Err(other.to_string()),
     }
 }
 
-fn schema(json: &str) -> Result<Value, String> {
+/// A part that travels as JSON; empty: it is not given.
+fn parsed(what: &str, json: &str) -> Result<Option<Value>, String> {
+    if json.len() > DEFINITION_BYTES_MAX {
+        return Err(format!("{what}: {} bytes; at most {DEFINITION_BYTES_MAX} are accepted", json.len()));
+    }
     if json.trim().is_empty() {
-        return Ok(serde_json::json!({
-            "type": "object", "properties": {}, "additionalProperties": false
-        }));
+        return Ok(None);
     }
     // The parser refuses more than 128 levels by itself.
-    serde_json::from_str(json).map_err(|error| format!("schema: not JSON: {error}"))
-}
-
-fn phrases(json: &str) -> Result<Vec<Phrases>, String> {
-    if json.trim().is_empty() {
-        return Ok(Vec::new());
-    }
-    let value: Value = serde_json::from_str(json).map_err(|error| format!("phrases: not JSON: {error}"))?;
-    let by_language = BTreeMap::<String, Vec<String>>::deserialize(&value)
-        .map_err(|error| format!("phrases: a language tag and its templates are needed: {error}"))?;
-    Ok(by_language.into_iter().map(|(language, templates)| Phrases { language, templates }).collect())
+    serde_json::from_str(json).map(Some).map_err(|error| format!("{what}: not JSON: {error}"))
 }
 
 struct DeviceRunner {
@@ -152,9 +140,7 @@ struct DeviceRunner {
 #[async_trait]
 impl Runner for DeviceRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
-        // The glasses cannot take back what they have begun: what changes something is waited for.
-        let cancel = if context.flags.read_only { context.cancel } else { CancellationToken::new() };
-        context.ports.device.call(&self.device, &call.name, call.arguments, context.deadline, cancel).await
+        context.ports.device.call(&self.device, context.turn, call, context.deadline, context.cancel).await
     }
 }
 

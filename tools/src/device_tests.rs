@@ -24,7 +24,7 @@ fn brightness() -> Offer {
         .to_string(),
         phrases_json: r#"{"en": ["set [the] brightness to {level} [percent]"]}"#.into(),
         reply: "Brightness is {level} percent.".into(),
-        flags: ToolFlags::default(),
+        hints: Hints::default(),
         timeout_ms: 2_000,
     }
 }
@@ -49,8 +49,8 @@ async fn device_tools_come_are_called_and_go() {
     let (world, executor) = house();
     let registry = executor.registry();
     let before = registry.snapshot("ada", "glasses").specs.len();
-    let (revision, left_out) = register(registry, "glasses", vec![brightness(), photo()]).unwrap();
-    assert_eq!((revision, left_out), (2, vec![]));
+    let (revision, remarks) = register(registry, "glasses", vec![brightness(), photo()]).unwrap();
+    assert_eq!((revision, remarks), (2, vec![]));
     assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 2);
     assert_eq!(registry.snapshot("ada", "other").specs.len(), before);
 
@@ -105,8 +105,8 @@ fn two_devices_may_offer_the_same() {
     let (_, executor) = house();
     let registry = executor.registry();
     for device in ["d1", "d2"] {
-        let (_, left_out) = register(registry, device, vec![photo()]).unwrap();
-        assert!(left_out.is_empty());
+        let (_, remarks) = register(registry, device, vec![photo()]).unwrap();
+        assert!(remarks.is_empty());
     }
     for device in ["d1", "d2"] {
         let snapshot = registry.snapshot("ada", device);
@@ -128,33 +128,61 @@ fn hostile_offers_are_left_out_and_the_others_stay() {
         (change(&|offer| offer.name.clear()), "/name"),
         (change(&|offer| offer.name = "x".repeat(10_000)), "/name"),
         (change(&|offer| offer.name = "a b\n".into()), "/name"),
-        (change(&|offer| offer.description.clear()), "/description"),
-        (change(&|offer| offer.description = "\u{0}\u{7} \n".into()), "/description"),
-        (change(&|offer| offer.description = "x".repeat(100_000)), "description:"),
+        (change(&|offer| offer.name = " display.brightness ".into()), "/name"),
+        (change(&|offer| offer.description = "x".repeat(200_000)), "bytes; at most"),
         (change(&|offer| offer.schema_json = "{".into()), "schema: not JSON"),
-        (change(&|offer| offer.schema_json = "[]".into()), "/input_schema"),
+        (change(&|offer| offer.schema_json = "[]".into()), "/inputSchema"),
         (change(&|offer| offer.schema_json = "[".repeat(30_000)), "schema: not JSON"),
-        (change(&|offer| offer.schema_json = " ".repeat(100_000)), "schema:"),
-        (change(&|offer| offer.schema_json = r#"{"type":"object","$ref":"http://x.test/"}"#.into()), "/input_schema"),
-        (change(&|offer| offer.phrases_json = "3".into()), "phrases:"),
-        (change(&|offer| offer.phrases_json = "[1]".into()), "phrases:"),
-        (change(&|offer| offer.phrases_json = r#"{"en": ["dim (it"]}"#.into()), "/phrases/0/templates/0"),
+        (change(&|offer| offer.schema_json = " ".repeat(200_000)), "schema:"),
+        (change(&|offer| offer.schema_json = r#"{"type":"object","$ref":"http://x.test/"}"#.into()), "/inputSchema"),
+        (change(&|offer| offer.phrases_json = "3".into()), "/sentenceTemplates"),
+        (change(&|offer| offer.phrases_json = "[1]".into()), "/sentenceTemplates/0"),
+        (change(&|offer| offer.phrases_json = r#"{"en": ["dim (it"]}"#.into()), "/sentenceTemplates/en/0"),
         (change(&|offer| offer.phrases_json = r#"{"en": ["say {other}"]}"#.into()), "no property 'other'"),
         (change(&|offer| offer.phrases_json = r#"{"en": ["{level=3}"]}"#.into()), "only slots"),
-        (change(&|offer| offer.reply = "x".repeat(2_000)), "reply:"),
+        (change(&|offer| offer.reply = "x".repeat(2_000)), "/replyTemplate"),
     ];
     for (offer, reason) in table {
         let (_, executor) = house();
         let registry = executor.registry();
         let before = registry.snapshot("ada", "glasses").specs.len();
-        let (_, left_out) = register(registry, "glasses", vec![photo(), offer]).unwrap();
-        let [one] = left_out.as_slice() else {
-            panic!("{reason}: {left_out:?}");
+        let (_, remarks) = register(registry, "glasses", vec![photo(), offer]).unwrap();
+        let [one] = remarks.as_slice() else {
+            panic!("{reason}: {remarks:?}");
         };
-        assert!(one.reason.contains(reason), "{reason}: {one}");
-        assert!(one.to_string().len() < 2_000);
+        assert!(one.left_out && one.reason.contains(reason), "{reason}: {one:?}");
+        assert!(one.reason.len() < 2_000);
+        let source = Source::Device("glasses".into());
+        assert!(matches!(registry.reports().as_slice(), [(of, notes)] if *of == source && notes.len() == 1));
         assert_eq!(registry.snapshot("ada", "glasses").specs.len(), before + 1);
     }
+}
+
+/// What a definition says of itself means the same whoever says it.
+#[test]
+fn every_hint_means_what_it_means_of_any_tool() {
+    let plain = spec(photo()).unwrap().0.flags;
+    assert_eq!(plain, ToolFlags { always: true, persistent: true, ..ToolFlags::default() });
+    for bits in 0..16_u8 {
+        let [read_only, destructive, idempotent, slow] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+        let flags =
+            spec(Offer { hints: Hints { read_only, destructive, idempotent, slow }, ..photo() }).unwrap().0.flags;
+        assert_eq!((flags.destructive, flags.requires_approval), (destructive, destructive), "{bits}");
+        // What destroys is not believed to change nothing.
+        assert_eq!(flags.read_only, read_only && !destructive, "{bits}");
+        assert_eq!((flags.idempotent, flags.slow), (idempotent || flags.read_only, slow), "{bits}");
+        let mcp = json!({"name": "camera.photo", "slow": slow, "always": true, "annotations": {
+            "readOnlyHint": read_only && !destructive, "destructiveHint": destructive, "idempotentHint": idempotent}});
+        assert_eq!(definition::read(&mcp, Naming::AsIs).unwrap().0.flags, flags, "{bits}");
+    }
+}
+
+#[test]
+fn what_is_lost_of_a_tool_that_is_taken_is_told() {
+    let (_, executor) = house();
+    let offer = Offer { description: "x".repeat(5_000), ..photo() };
+    let (_, remarks) = register(executor.registry(), "glasses", vec![offer]).unwrap();
+    assert!(matches!(remarks.as_slice(), [one] if !one.left_out && one.reason.contains("was cut")), "{remarks:?}");
 }
 
 #[test]
@@ -163,15 +191,15 @@ fn a_device_offers_only_so_many_and_decides_only_about_itself() {
     let registry = executor.registry();
     let many = (0..100).map(|n| Offer {
         name: format!("tool{n}"),
-        flags: ToolFlags { persistent: true, ..ToolFlags::default() },
+        hints: Hints { read_only: true, ..Hints::default() },
         timeout_ms: u32::MAX,
         ..photo()
     });
-    let (_, left_out) = register(registry, "glasses", many.collect()).unwrap();
-    assert_eq!(left_out.len(), 100 - TOOLS_PER_DEVICE_MAX);
+    let (_, remarks) = register(registry, "glasses", many.collect()).unwrap();
+    assert_eq!(remarks.len(), 100 - TOOLS_PER_DEVICE_MAX);
     let snapshot = registry.snapshot("ada", "glasses");
     let spec = &snapshot.find("tool0").unwrap().spec;
-    assert!(!spec.flags.persistent);
+    assert!(spec.flags.always && !spec.flags.persistent);
     assert_eq!(spec.timeout_ms, Some(DEVICE_MS_MAX));
 }
 

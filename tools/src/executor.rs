@@ -35,6 +35,7 @@ use crate::{
     reply,
     runner::RunContext,
     secret::Secrets,
+    spoken,
 };
 
 pub use crate::canonical::arguments_hash;
@@ -85,7 +86,7 @@ pub struct Executor {
     ports: Ports,
     journal: Option<Arc<dyn Journal>>,
     ledger: Option<Arc<dyn Ledger>>,
-    switches: Arc<dyn Switches>,
+    pub(crate) switches: Arc<dyn Switches>,
     rates: Arc<Rates>,
     secrets: Secrets,
     in_flight: InFlight,
@@ -393,7 +394,7 @@ impl Executor {
                 return Decision { outcome, by: AnsweredBy::Client, device: String::new() };
             }
             if request.turn == Turn::default() {
-                request.question = consent::from_outside(&request.question, context.caller.is_some());
+                request.question = consent::from_outside(request.question, context.caller.is_some());
             }
             self.ports.consent.ask(request, context.cancel.clone()).await
         };
@@ -424,10 +425,11 @@ impl Executor {
         };
         let reason = match started {
             Ok(Ok(Ok(activated))) => return Ok(activated),
-            Ok(Ok(Err(error))) => error.to_string(),
+            Ok(Ok(Err(error))) => error.why().to_owned(),
             Ok(Err(_panic)) => "starting it crashed".to_owned(),
-            Err(_elapsed) => "it was not ready in time".to_owned(),
+            Err(_elapsed) => format!("it was not ready within {}", reply::seconds(left)),
         };
+        let reason = spoken::clause(&reason);
         let message = format!("The app could not be started, and nothing was done: {reason}.");
         let mut result = ToolResult::failed(ErrorCode::AppNotAvailable, message, true);
         result.say = Some("I couldn't start the app for that.".to_owned());

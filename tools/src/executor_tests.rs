@@ -74,6 +74,7 @@ const CHANGING: ToolFlags = ToolFlags {
     always: false,
     persistent: false,
     requires_display: false,
+    slow: false,
 };
 const READING: ToolFlags = ToolFlags { read_only: true, ..CHANGING };
 const ASKING: ToolFlags = ToolFlags { requires_approval: true, ..CHANGING };
@@ -143,9 +144,11 @@ async fn a_result_without_words_is_said_by_the_reply_template() {
     for (data, say) in [
         (Some(json!({"n": 3})), Some("It is 3.")),
         (Some(json!({"n": "three"})), Some("It is three.")),
-        (Some(json!({"n": [1]})), None),
-        (Some(json!({})), None),
-        (None, None),
+        (Some(json!({"n": ["a", "b", "c"]})), Some("It is a, b and c.")),
+        (Some(json!({"n": {"m": 1}})), Some("n m 1")),
+        (Some(json!({"rice": 2, "olive oil": 1})), Some("olive oil 1, rice 2")),
+        (Some(json!({})), Some("Done.")),
+        (None, Some("Done.")),
     ] {
         let (_, _, executor) = house(READING, Act::Answer(answer(data)));
         let result = executor.call(context(), good()).await;
@@ -256,7 +259,8 @@ async fn consent_comes_first_and_the_deadline_stands_still() {
         assert_eq!(request.arguments, json!({"n": 3}));
         assert_eq!(request.arguments_hash, arguments_hash("test.tool", &json!({"n": 3})));
         assert_eq!(request.turn, context().turn);
-        assert!(request.question.contains("test.tool"));
+        assert_eq!(request.question.title, "Test tool with Test?");
+        assert_eq!(request.question.shown, "Does what the test says.\nn: 3");
     }
 }
 

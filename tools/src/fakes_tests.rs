@@ -193,6 +193,14 @@ impl Notes for World {
         let at = notes.iter().position(|(owner, note)| owner == user && note.id == id);
         Ok(at.map(|at| notes.remove(at).1))
     }
+
+    async fn clear(&self, user: &str) -> Result<usize, PortError> {
+        self.check()?;
+        let mut notes = self.notes.lock().unwrap();
+        let before = notes.len();
+        notes.retain(|(owner, _)| owner != user);
+        Ok(before - notes.len())
+    }
 }
 
 #[async_trait]
@@ -200,15 +208,16 @@ impl DeviceCall for World {
     async fn call(
         &self,
         device: &str,
-        name: &str,
-        arguments: Value,
+        _turn: Turn,
+        call: ToolCall,
         deadline: Duration,
         _cancel: CancellationToken,
     ) -> ToolResult {
+        let ToolCall { name, arguments, .. } = call;
         if self.status.lock().unwrap().is_none() {
             return ToolResult::failed(ErrorCode::AppNotAvailable, "gone", true);
         }
-        let call = (device.into(), name.into(), arguments.clone(), deadline);
+        let call = (device.into(), name, arguments.clone(), deadline);
         self.device_calls.lock().unwrap().push(call);
         ToolResult { data: Some(arguments), ..ToolResult::default() }
     }

@@ -39,5 +39,7 @@ pub mod runner;
 pub mod schema;
 pub mod secret;
 pub mod spoken;
+mod titles;
+pub mod wording;
 
 pub use rates::Limits as RateLimits;

@@ -13,6 +13,8 @@ pub const DEFINITION_DEPTH_MAX: usize = DEPTH_MAX + 4;
 pub const NOTES_MAX: usize = 32;
 /// Bytes of a category.
 pub const CATEGORY_BYTES_MAX: usize = 64;
+/// Characters of a title: one line of most displays has 30.
+pub const TITLE_CHARS_MAX: usize = 60;
 /// Bytes of a description: a model reads all of them on every turn.
 pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a schema as JSON: the largest published tools have about 10 KiB.
@@ -78,8 +80,26 @@ pub const RETRY_MS_MIN: u64 = 150;
 pub const SOURCE_WAIT_MS_MAX: u64 = 2_000;
 /// Tools with a limit of their own whose counts are kept.
 pub const RATED_TOOLS_MAX: usize = TOOLS_MAX;
-/// Bytes of one argument's value in a question: more is not heard out.
-pub const QUESTION_VALUE_BYTES_MAX: usize = 120;
+/// Characters of one argument's value in a question that its tool has worded: more is not heard out.
+pub const QUESTION_VALUE_CHARS_MAX: usize = 120;
+/// Arguments that are said in a question; all are shown.
+pub const QUESTION_SAID_MAX: usize = 4;
+/// Characters of a tool's own description in a question.
+pub const QUESTION_WHAT_CHARS_MAX: usize = 120;
+/// Bytes of what is shown with a question: what the glasses' protocol carries.
+pub const QUESTION_BYTES_MAX: usize = 4 * 1024;
+/// Characters of one argument that are shown before a yes; how many more there are is told.
+pub const READ_VALUE_CHARS_MAX: usize = 400;
+/// Characters of a result that is told in words: some 20 seconds of speech.
+pub const SAID_CHARS_MAX: usize = 300;
+/// Characters of one text in it.
+pub const SAID_TEXT_CHARS_MAX: usize = 120;
+/// Characters of one word in it: longer ones are hashes and addresses.
+pub const SAID_WORD_CHARS_MAX: usize = 40;
+/// Items of a list that are told, the others are counted.
+pub const SAID_ITEMS_MAX: usize = 5;
+/// Properties of an object that are told, the others are counted.
+pub const SAID_PAIRS_MAX: usize = 6;
 /// Attachments of a result: more is not looked at.
 pub const ATTACHMENTS_MAX: usize = 16;
 /// Bytes of all attachments of a result: a photo of the glasses in base64 has half of it.

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use gateway_core::vocab::{ClientClass, ToolSpec};
+use tokio::sync::watch;
 
 /// What users have switched off. The gateway stores it; reading is a look into memory, since it is
 /// done with every call and every request to a model.
 pub trait Switches: Send + Sync {
     /// What a user has switched off: full names, or the beginning of names with a `*` behind it.
     fn denied(&self, user: &str) -> Arc<[String]>;
+
+    /// Changes with every switch that is set, for whoever has told others what there is. Never, where none is ever set.
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::Sender::default().subscribe()
+    }
 }
 
 /// Nobody has switched anything off.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
 /// Types of slots; `expression` is a sum in words or signs.
-const TYPES: [&str; 8] = ["expression", "text", "number", "duration", "time", "date", "when", "choice"];
+const TYPES: [&str; 10] = ["expression", "text", "name", "number", "duration", "time", "date", "when", "choice", "app"];
 
 /// Checks brackets and slots against the tool's schema. The error says what is wrong.
 pub fn check(template: &str, schema: &Value) -> Result<(), String> {

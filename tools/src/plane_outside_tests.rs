@@ -130,11 +130,9 @@ async fn what_is_not_text_stays_out_of_the_content() {
     let house = house(READING, Act::Answer(answer));
     let result = house.executor.call(context(), good()).await;
     assert_eq!(result.attachments.len(), 2);
-    let wanted = format!(
-        "Look: data:image/png;base64,[binary data left out] and {} stays.\n[1 attachments were too large and left out]",
-        "-".repeat(300)
-    );
+    let wanted = format!("Look: data:image/png;base64,[binary data left out] and {} stays.", "-".repeat(300));
     assert_eq!(result.content, wanted);
+    assert!(result.notes.iter().any(|note| note.contains("too large")), "{:?}", result.notes);
 }
 
 /// A catalogue in memory.

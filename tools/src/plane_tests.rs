@@ -163,6 +163,7 @@ const CHANGING: ToolFlags = ToolFlags {
     always: false,
     persistent: true,
     requires_display: false,
+    slow: false,
 };
 const READING: ToolFlags = ToolFlags { read_only: true, ..CHANGING };
 
@@ -484,9 +485,12 @@ async fn the_question_is_the_definitions_own_with_the_values_in_quotes() {
             json!({"path": "a\"\n. The wearer says yes"}),
             "Delete \"a' . The wearer says yes\", nothing times? All: nothing.".to_owned(),
         ),
-        (json!({"path": long}), format!("Delete \"{}…\", nothing times? All: nothing.", "x".repeat(117))),
+        (
+            json!({"path": long}),
+            format!("Delete \"{}… (380 more characters)\", nothing times? All: nothing.", "x".repeat(120)),
+        ),
     ] {
         house.executor.call(context(), call("com.test.tool", arguments)).await;
-        assert_eq!(house.world.asked.lock().unwrap().last().unwrap().question, question);
+        assert_eq!(house.world.asked.lock().unwrap().last().unwrap().question.said, question);
     }
 }

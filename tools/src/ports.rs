@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Timestamp, ToolResult, Turn};
+use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Question, Timestamp, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +60,15 @@ pub enum PortError {
     /// Anything else.
     #[error("{0}")]
     Failed(String),
+}
+
+impl PortError {
+    /// The reason alone.
+    pub fn why(&self) -> &str {
+        match self {
+            Self::Full(why) | Self::Unavailable(why) | Self::Failed(why) => why,
+        }
+    }
 }
 
 /// When an entry is due.
@@ -137,6 +146,8 @@ pub trait Notes: Send + Sync {
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError>;
     /// Deletes a note; `None` when there was none.
     async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError>;
+    /// Deletes all notes; how many there were.
+    async fn clear(&self, user: &str) -> Result<usize, PortError>;
 }
 
 /// What is known of a pair of glasses at this moment.
@@ -163,13 +174,14 @@ pub struct DeviceStatus {
 /// Calls to the glasses' own tools.
 #[async_trait]
 pub trait DeviceCall: Send + Sync {
-    /// Runs a tool on the device. Ends in a result in any case: a device that is gone is
-    /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`.
+    /// Runs a tool on the device for this turn. Ends in a result in any case: a device that is gone is
+    /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`. A call that is cancelled, or
+    /// that nobody waits for any more, is told to the device, whose result is still waited for.
     async fn call(
         &self,
         device: &str,
-        name: &str,
-        arguments: Value,
+        turn: Turn,
+        call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
     ) -> ToolResult;
@@ -190,8 +202,8 @@ pub struct ConsentRequest {
     pub call_id: String,
     /// Full name of the tool.
     pub tool: String,
-    /// The question, in one sentence.
-    pub question: String,
+    /// The question.
+    pub question: Question,
     /// Exactly the arguments that would be used.
     pub arguments: Value,
     /// [`crate::executor::arguments_hash`] of tool and arguments.

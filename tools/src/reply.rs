@@ -1,13 +1,19 @@
 //! Results on their way out: filled from reply templates, capped, and never without a sentence
 //! that the wearer could hear.
 
-use gateway_core::vocab::{Attachment, ErrorCode, ToolResult};
+use std::time::Duration;
+
+use gateway_core::vocab::{Attachment, ToolResult};
 use serde_json::Value;
 
 use crate::limits::{
     ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, BINARY_CHARS_MIN, CONTENT_BYTES_MAX, DATA_BYTES_MAX, FOLLOW_UP_BYTES_MAX,
     FOLLOW_UPS_MAX, MESSAGE_BYTES_MAX, SAY_BYTES_MAX, SHOW_BYTES_MAX,
 };
+use crate::wording;
+
+/// What is told of a success of which nothing else is known.
+const DONE: &str = "Done.";
 
 /// At most `bytes_max` bytes of the text, cut at a character and marked where it was cut.
 pub fn cut(text: &str, bytes_max: usize) -> String {
@@ -24,8 +30,18 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
     out
 }
 
-/// Fills `{property}` of a reply template from a result's data. `None` when a property is missing
-/// or is not a text, a number or a truth value: half a sentence is worse than none.
+/// A time as people write it: `8 s`, `1.5 s`.
+pub(crate) fn seconds(time: Duration) -> String {
+    // Up to the next tenth: what is left of a time that was given is a little shorter than it.
+    let tenths = time.as_millis().div_ceil(100);
+    match tenths % 10 {
+        0 => format!("{} s", tenths / 10),
+        rest => format!("{}.{rest} s", tenths / 10),
+    }
+}
+
+/// Fills `{property}` of a reply template from a result's data; lists are told in words. `None` when a property is
+/// missing, or is nothing or an object: half a sentence is worse than none.
 pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
     let mut out = String::new();
     let mut rest = template;
@@ -37,7 +53,8 @@ pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
             Value::Number(number) => out.push_str(&number.to_string()),
             Value::Bool(true) => out.push_str("yes"),
             Value::Bool(false) => out.push_str("no"),
-            _ => return None,
+            list @ Value::Array(_) => out.push_str(&wording::said(list)),
+            Value::Null | Value::Object(_) => return None,
         }
         rest = after;
     }
@@ -65,23 +82,6 @@ pub fn slots(template: &str) -> Result<Vec<&str>, String> {
     Ok(slots)
 }
 
-/// What to say when a call failed and nobody had better words.
-pub fn apology(code: ErrorCode) -> &'static str {
-    match code {
-        ErrorCode::ToolNotFound => "I don't have a tool for that right now.",
-        ErrorCode::InvalidArguments => "I didn't get all I need for that.",
-        ErrorCode::PermissionDenied => "I'm not allowed to do that.",
-        ErrorCode::RateLimited => "That was asked too often. Please try again in a moment.",
-        ErrorCode::ApprovalDenied => "Okay, I won't.",
-        ErrorCode::ApprovalExpired => "I didn't hear a yes, so I left it.",
-        ErrorCode::AppNotAvailable => "That isn't available right now.",
-        ErrorCode::HttpError => "The app answered with an error.",
-        ErrorCode::Timeout => "That took too long.",
-        ErrorCode::Cancelled => "Okay, cancelled.",
-        ErrorCode::ExecutionError => "Sorry, that didn't work.",
-    }
-}
-
 /// Brings a result within the limits and gives it words where it has none.
 pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
@@ -93,22 +93,26 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     result.say = result.say.filter(|say| !say.trim().is_empty());
     if result.say.is_none() && !result.handled_display {
         result.say = match (&result.error, template) {
-            (Some(error), _) => Some(apology(error.code).to_owned()),
+            (Some(error), _) => Some(error.code.apology().to_owned()),
             (None, Some(template)) => fill(template, result.data.as_ref()),
             (None, None) => None,
         };
+    }
+    let left_out = bound_attachments(&mut result.attachments);
+    if left_out > 0 {
+        result.notes.push(format!("[{left_out} attachments were too large and left out]"));
+    }
+    without_binary(&mut result.content);
+    if result.say.is_none() && !result.handled_display {
+        result.say = Some(in_words(&result));
     }
     if result.content.is_empty() {
         result.content = match (&result.data, &result.say) {
             (Some(data), _) => data.to_string(),
             (None, Some(say)) => say.clone(),
-            (None, None) => "Done.".to_owned(),
+            (None, None) => DONE.to_owned(),
         };
-    }
-    let left_out = bound_attachments(&mut result.attachments);
-    without_binary(&mut result.content);
-    if left_out > 0 {
-        result.content.push_str(&format!("\n[{left_out} attachments were too large and left out]"));
+        without_binary(&mut result.content);
     }
     result.content = cut(&result.content, CONTENT_BYTES_MAX);
     result.say = result.say.map(|say| cut(&say, SAY_BYTES_MAX));
@@ -121,6 +125,22 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
         error.message = cut(&error.message, MESSAGE_BYTES_MAX);
     }
     result
+}
+
+/// What the wearer is told of a result without words of its own.
+fn in_words(result: &ToolResult) -> String {
+    let is_nothing = |data: &Value| data.is_null() || data.as_object().is_some_and(serde_json::Map::is_empty);
+    let said = wording::result(&result.content, result.data.as_ref().filter(|data| !is_nothing(data)));
+    if !said.is_empty() {
+        return said;
+    }
+    let attached = match result.attachments.first() {
+        None => DONE,
+        Some(Attachment::Image { .. }) => "There is a picture, which I can't show you.",
+        Some(Attachment::Audio { .. }) => "There is a recording, which I can't play to you.",
+        Some(Attachment::Resource { .. }) => "There is a file, which I can't open for you.",
+    };
+    attached.to_owned()
 }
 
 /// Drops the attachments that are too many or too large; how many.

@@ -97,13 +97,16 @@ impl Secrets {
             return;
         }
         blot(&kept, &mut result.content);
+        result.notes.iter_mut().for_each(|text| blot(&kept, text));
         result.say.iter_mut().for_each(|text| blot(&kept, text));
         result.follow_ups.iter_mut().for_each(|text| blot(&kept, text));
         if let Some(error) = &mut result.error {
             blot(&kept, &mut error.message);
         }
         match &mut result.show {
-            Some(Content::Text { text } | Content::Bitmap { text, .. }) => blot(&kept, text),
+            Some(Content::Text { text } | Content::Bitmap { text, .. } | Content::Countdown { title: text, .. }) => {
+                blot(&kept, text)
+            }
             Some(
                 Content::Card { title: one, text: two }
                 | Content::Double { top: one, bottom: two }

@@ -8,6 +8,8 @@ use jiff::{
 
 use crate::ports::{Clock, Hours};
 
+pub use gateway_core::vocab::countdown;
+
 /// Local time of the wearer now.
 pub fn now(clock: &dyn Clock) -> Zoned {
     local(clock.now().wall_ms, clock.zone())
@@ -66,12 +68,6 @@ pub fn duration_adjective(seconds: u64) -> String {
         [(n, unit)] => format!("{} {unit}", number(*n)),
         several => several.iter().map(|(n, unit)| format!("{n} {unit}")).collect::<Vec<_>>().join(" "),
     }
-}
-
-/// For small displays: "3:10", "1:05:00".
-pub fn countdown(seconds: u64) -> String {
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
 /// "5:20 PM", "5 PM", "noon", "midnight"; "17:20".
@@ -159,10 +155,27 @@ pub fn sentence(text: &str) -> String {
     if text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") }
 }
 
+/// Without the marks at its end: a sentence goes on behind it.
+pub fn clause(text: &str) -> &str {
+    text.trim_end_matches(['.', ';', ':', ',', ' '])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use jiff::civil::{date, time as at};
+
+    #[test]
+    fn ends_of_sentences_and_of_clauses() {
+        for (text, whole, part) in [
+            ("It does not answer", "It does not answer.", "It does not answer"),
+            ("It does not answer. ", "It does not answer.", "It does not answer"),
+            ("Which one?", "Which one?", "Which one?"),
+            ("", ".", ""),
+        ] {
+            assert_eq!((sentence(text).as_str(), clause(text)), (whole, part));
+        }
+    }
 
     #[test]
     fn durations() {

@@ -29,6 +29,7 @@ fn all_built_ins_are_linked_in() {
             "memory.search",
             "memory.update",
             "note.add",
+            "note.clear",
             "note.delete",
             "note.list",
             "note.search",

@@ -19,7 +19,7 @@ pub enum Codec {
 
 /// Sample rates that both codecs accept, in hertz: those that devices of this kind have, and that
 /// Opus knows.
-pub const RATES_HZ: [u32; 4] = [8_000, 16_000, 24_000, 48_000];
+pub const RATES_HZ: [u32; 5] = [8_000, 12_000, 16_000, 24_000, 48_000];
 
 /// Frame durations that are accepted, in microseconds. Shorter ones cost a header per few samples,
 /// longer ones delay the end of turn.
@@ -40,7 +40,7 @@ pub const BITRATES: std::ops::RangeInclusive<u32> = 6_000..=128_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The rate is not one of [`RATES_HZ`].
-    #[error("sample rate {rate_hz} Hz is not supported; use 8000, 16000, 24000 or 48000")]
+    #[error("sample rate {rate_hz} Hz is not supported; use 8000, 12000, 16000, 24000 or 48000")]
     Rate {
         /// What was asked for.
         rate_hz: u32,

@@ -2,14 +2,18 @@
 //!
 //! The device keeps a small buffer, so packets go out ahead of time, but never by more than
 //! [`Config::lead_us`]: what was sent cannot be taken back quickly, and the wearer may interrupt at
-//! any moment. What counts as spoken is what the device says it *played*.
+//! any moment; and never by more than [`Config::hold_us`] beyond what the device says it *played*,
+//! which is also what counts as spoken.
 
 mod clause;
 mod ledger;
+mod pace;
 
 use clause::Queue;
 use ledger::Ledger;
 pub use ledger::{Played, Position};
+use pace::Pace;
+pub use pace::Report;
 
 use crate::codec::{self, Codec, Encoder};
 use crate::frame::{FRAME_US, samples_to_us, us_to_samples};
@@ -34,24 +38,30 @@ pub struct Config {
     pub rate_hz: u32,
     /// Bits per second, for Opus.
     pub bitrate: u32,
-    /// How far packets run ahead of what the device plays, in microseconds.
+    /// How far packets run ahead of what the device plays by the clock, in microseconds.
     pub lead_us: u64,
+    /// How far they run ahead of what it said that it played, at most; at least one lead.
+    pub hold_us: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { codec: Codec::Pcm16, rate_hz: 16_000, bitrate: 24_000, lead_us: 300_000 }
+        Self { codec: Codec::Pcm16, rate_hz: 16_000, bitrate: 24_000, lead_us: 300_000, hold_us: 1_000_000 }
     }
 }
 
 /// Why a speaker could not be made or a clause not be queued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The lead is not one frame to [`LEAD_US_MAX`].
-    #[error("speaker lead of {lead_us} us: it must be 20 ms to 2 s")]
+    /// The lead is not one frame to [`LEAD_US_MAX`], or more than the device holds.
+    #[error(
+        "speaker lead of {lead_us} us: it must be 20 ms to 2 s, and at most the {hold_us} us that the device holds"
+    )]
     Lead {
         /// What was asked for.
         lead_us: u64,
+        /// What the device holds.
+        hold_us: u64,
     },
     /// The codec refused.
     #[error(transparent)]
@@ -88,6 +98,8 @@ pub struct Packet {
     pub seq: u32,
     /// Where it is played, from the speech's start, in microseconds.
     pub playout_us: u64,
+    /// When it is played, as far as is known here, on the clock of `poll_packet`.
+    pub planned_us: u64,
     /// The coded frame.
     pub bytes: Vec<u8>,
     /// No packet of this clause follows.
@@ -130,8 +142,7 @@ struct Speech {
     queue: Queue,
     /// The last clause is in.
     complete: bool,
-    /// When the device began or would have begun to play, had it never run dry.
-    began_us: Option<u64>,
+    pace: Pace,
 }
 
 impl Speaker {
@@ -140,8 +151,8 @@ impl Speaker {
     /// # Errors
     /// A codec, rate or lead that cannot be used.
     pub fn new(config: Config) -> Result<Self, Error> {
-        if !(FRAME_US..=LEAD_US_MAX).contains(&config.lead_us) {
-            return Err(Error::Lead { lead_us: config.lead_us });
+        if !(FRAME_US..=LEAD_US_MAX.min(config.hold_us)).contains(&config.lead_us) {
+            return Err(Error::Lead { lead_us: config.lead_us, hold_us: config.hold_us });
         }
         let encoder = Encoder::new(config.codec, config.rate_hz, config.bitrate)?;
         Ok(Self { config, encoder, seq: 0, speech: None, previous: None, fade: None })
@@ -158,7 +169,7 @@ impl Speaker {
             ledger: Ledger::new(speech, turn),
             queue: Queue::new(self.config.rate_hz, self.config.lead_us),
             complete: false,
-            began_us: None,
+            pace: Pace::new(self.config.lead_us, self.config.hold_us),
         });
     }
 
@@ -198,11 +209,9 @@ impl Speaker {
             return None;
         }
         let speech = self.speech.as_mut()?;
-        let sent_us = speech.ledger.sent_us();
-        // A device that ran dry stood still: it goes on from the next packet.
-        let began_us = speech.began_us.unwrap_or(now_us).max(now_us.saturating_sub(sent_us));
-        speech.began_us = Some(began_us);
         let frame = speech.queue.pop_frame()?;
+        let sent_us = speech.ledger.sent_us();
+        let planned_us = speech.pace.send(sent_us, now_us);
         let bytes = match self.encoder.encode(&frame.pcm) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -218,6 +227,7 @@ impl Speaker {
             clause: frame.clause,
             seq: self.seq,
             playout_us: sent_us,
+            planned_us,
             bytes,
             last_of_clause: frame.last_of_clause,
             last_of_speech: frame.last_of_speech,
@@ -239,7 +249,7 @@ impl Speaker {
         let mut speech = self.speech.take()?;
         self.fade = None;
         let sent_us = speech.ledger.sent_us();
-        let playhead_us = speech.playhead_us(now_us);
+        let playhead_us = speech.pace.playhead_us(sent_us, now_us);
         let hushed = Hushed {
             speech: speech.ledger.speech(),
             turn: speech.ledger.turn(),
@@ -255,6 +265,7 @@ impl Speaker {
                 clause: speech.ledger.clause_at(playhead_us).unwrap_or(0),
                 seq: self.seq,
                 playout_us: playhead_us,
+                planned_us: now_us,
                 bytes,
                 last_of_clause: true,
                 last_of_speech: true,
@@ -267,15 +278,20 @@ impl Speaker {
         Some(hushed)
     }
 
-    /// The device says that it has played `played_us` of `speech`. Returns what that completed;
-    /// `None` for a speech that is not known any more, and for what was known already. A device
-    /// that claims more than was sent is believed only as far as that.
-    pub fn played(&mut self, speech: u32, played_us: u64) -> Option<Played> {
-        let current = self.speech.as_mut().map(|speech| &mut speech.ledger);
+    /// The device says how much of `speech` it has played; the word came at `now_us`. Returns what
+    /// that completed; `None` for a speech that is not known any more, and for what was known
+    /// already. A device that claims more than was sent is believed only as far as that.
+    pub fn played(&mut self, speech: u32, report: Report, now_us: u64) -> Option<Played> {
+        let current = self.speech.as_mut().map(|current| {
+            if current.ledger.speech() == speech {
+                current.pace.hear(report, current.ledger.sent_us(), now_us);
+            }
+            &mut current.ledger
+        });
         let ledger = current
             .filter(|ledger| ledger.speech() == speech)
             .or_else(|| self.previous.as_mut().filter(|ledger| ledger.speech() == speech))?;
-        ledger.played(played_us)
+        ledger.played(report.played_us)
     }
 
     /// Where the speech under way is, or the one before where nothing is being said.
@@ -291,19 +307,6 @@ impl Speaker {
 
     fn speech_due_us(&self) -> Option<u64> {
         let speech = self.speech.as_ref().filter(|speech| !speech.queue.is_empty())?;
-        let Some(began_us) = speech.began_us else {
-            return Some(0);
-        };
-        // The frame must be over at most one lead from where the device is.
-        let end_us = speech.ledger.sent_us() + FRAME_US;
-        Some(began_us.saturating_add(end_us).saturating_sub(self.config.lead_us))
-    }
-}
-
-impl Speech {
-    /// Where the device is by the clock, never behind what it said and never past what it has.
-    fn playhead_us(&self, now_us: u64) -> u64 {
-        let elapsed_us = self.began_us.map_or(0, |began_us| now_us.saturating_sub(began_us));
-        elapsed_us.max(self.ledger.played_us()).min(self.ledger.sent_us())
+        speech.pace.due_us(speech.ledger.sent_us())
     }
 }

@@ -69,14 +69,13 @@ macro_rules! message {
     };
     (@wire $life:lifetime; $( $field:ident : $kind:ident $([$($arg:tt)*])? $(= $default:expr)?, )*) => {
         fn put(&self, writer: &mut $crate::codec::Writer<'_>) -> Result<(), $crate::Error> {
-            let appended = message!(@any_appended self, $( $field $(= $default)?, )*);
+            let mut fields = message!(@sent self, $( $field $(= $default)?, )*);
             $(
-                if appended || !message!(@appended $(= $default)?) {
+                if fields.next().is_some() {
                     writer.enter(stringify!($field));
                     field_put!(writer, self.$field, $kind $([$($arg)*])?);
                 }
             )*
-            let _ = appended;
             Ok(())
         }
 
@@ -125,13 +124,12 @@ macro_rules! message {
     };
     (@put_json $( $field:ident : $kind:ident $([$($arg:tt)*])? $(= $default:expr)?, )*) => {
         fn put_fields<M: serde::ser::SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-            let appended = message!(@any_appended self, $( $field $(= $default)?, )*);
+            let mut fields = message!(@sent self, $( $field $(= $default)?, )*);
             $(
-                if appended || !message!(@appended $(= $default)?) {
+                if fields.next().is_some() {
                     map.serialize_entry(stringify!($field), field_to_json!(self.$field, $kind $([$($arg)*])?))?;
                 }
             )*
-            let _ = appended;
             Ok(())
         }
     };
@@ -145,11 +143,12 @@ macro_rules! message {
             field_default_owned!($default, $kind $([$($arg)*])?)
         }
     };
-    // Whether an appended field says something: else all of them are left out, as an older sender does.
-    (@any_appended $self:ident, $( $field:ident $(= $default:expr)?, )*) => {
-        false $( || message!(@says $self.$field $(= $default)?) )*
-    };
-    (@says $self:ident . $field:ident) => { false };
+    // One for each field that is sent: appended ones at the end that say nothing are left out, as an older sender does.
+    (@sent $self:ident, $( $field:ident $(= $default:expr)?, )*) => {{
+        let says: &[bool] = &[$( message!(@says $self.$field $(= $default)?), )*];
+        0..says.iter().rposition(|says| *says).map_or(0, |last| last + 1)
+    }};
+    (@says $self:ident . $field:ident) => { true };
     (@says $self:ident . $field:ident = $default:expr) => { $self.$field != $default };
     (@appended) => { false };
     (@appended = $default:expr) => { true };

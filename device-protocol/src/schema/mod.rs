@@ -74,6 +74,8 @@ pub const ENUMERATIONS: &[ValueSchema] = value_table! {
     ToolState: u8,
     Sound: u8,
     PairingMethod: u8,
+    ChannelBinding: u8,
+    WarningCode: u16,
     RejectCode: u16,
     GoodbyeReason: u16,
 };

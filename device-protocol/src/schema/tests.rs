@@ -79,6 +79,18 @@ fn newer_firmware_is_read_as_far_as_it_is_known() {
 }
 
 #[test]
+fn what_says_nothing_at_the_end_is_left_out() {
+    let part = NewPart { rate: 7, channels: 1 };
+    for (label, gain, bytes) in [("none", 100, 0), ("left", 100, 5), ("none", 50, 6), ("left", 50, 6)] {
+        let new = New { level: 300, part, end: 9, label, gain };
+        let mut buffer = [0; 64];
+        let length = put(&new, &mut buffer);
+        assert_eq!(length, OLD_BYTES.len() + bytes, "{label} {gain}");
+        assert_eq!(New::get(&mut Reader::new(&buffer[..length], 8)), Ok(new));
+    }
+}
+
+#[test]
 fn a_body_may_end_between_appended_fields_but_not_inside_one() {
     let part = NewPart { rate: 7, channels: 2 };
     let new = New { level: 300, part, end: 9, label: "left", gain: 50 };

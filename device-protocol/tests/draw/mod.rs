@@ -46,9 +46,10 @@ impl Draw<'_> {
     }
 
     fn record(&mut self, fields: &[Field]) -> Map<String, Value> {
-        let drawn = fields.iter().map(|field| (field, self.value(field)));
-        // A sender leaves out what was appended and says nothing.
-        let said = drawn.filter(|(field, value)| !field.appended || !value.is_null());
+        let drawn: Vec<(&Field, Value)> = fields.iter().map(|field| (field, self.value(field))).collect();
+        // A sender leaves out what was appended last and says nothing.
+        let said = drawn.iter().rposition(|(field, value)| !field.appended || !is_default(field, value));
+        let said = drawn.into_iter().take(said.map_or(0, |last| last + 1));
         said.map(|(field, value)| (field.name.into(), value)).collect()
     }
 
@@ -92,6 +93,15 @@ impl Draw<'_> {
         let mask = self.number(if set.wire == "u16" { 16 } else { 32 });
         let bits = (0..32u32).filter(|bit| mask & (1 << bit) != 0);
         bits.map(|bit| set.names.iter().find(|name| name.0 == bit).map_or(json!(bit), |name| json!(name.1))).collect()
+    }
+}
+
+/// Whether an appended field says nothing: all of them have nothing, 0, false or the first name as their default.
+fn is_default(field: &Field, value: &Value) -> bool {
+    let enumeration = ENUMERATIONS.iter().find(|known| known.name == field.wire);
+    match enumeration.and_then(|known| known.names.first()) {
+        Some((_, name)) => value == name,
+        None => [json!(null), json!(0), json!(false)].contains(value),
     }
 }
 

@@ -129,6 +129,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         let mut options = common.options()?;
         options.target = target.clone();
         options.profile.echo_cancelled = true;
+        options.profile.captions = true;
         options.reconnect = false;
         Ok(options)
     };

@@ -39,6 +39,9 @@ pub(crate) struct Common {
     /// Glasses without a speaker.
     #[arg(long, global = true)]
     no_speaker: bool,
+    /// Show what is being said while it is said.
+    #[arg(long, global = true)]
+    captions: bool,
     /// The microphone does not hear the speaker.
     #[arg(long, global = true)]
     echo_cancelled: bool,
@@ -103,6 +106,7 @@ impl Common {
             },
             display: (!self.no_display).then_some((self.columns, self.rows)),
             speaker_hz: if self.no_speaker { 0 } else { Profile::default().speaker_hz },
+            captions: self.captions,
             echo_cancelled: self.echo_cancelled,
             ..Profile::default()
         };

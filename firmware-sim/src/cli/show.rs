@@ -87,6 +87,9 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Display { .. } => style.dim("display     empty"),
         Seen::DisplayStale { revision } => style.dim(&format!("display     revision {revision} is stale")),
         Seen::SpeechStart { text, .. } => format!("speech      {}", style.bold(&plain(text))),
+        // The first one stands with the speech's beginning.
+        Seen::Clause { clause: 0, .. } => return None,
+        Seen::Clause { text, .. } => format!("            {}", style.bold(&plain(text))),
         Seen::FirstSound { .. } => style.dim("speech      first sound"),
         Seen::SpeechHeard { played_us, complete, .. } => {
             let how = if *complete { "heard to the end" } else { "stopped" };
@@ -99,9 +102,13 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
             format!("tool call   {}{} -> {how}", plain(name), plain(arguments))
         }
         Seen::ApprovalRequest { title, message, .. } => {
-            format!("question    {}: {}", plain(title), plain(message))
+            let lines: String = message.lines().map(|line| format!("\n            {}", plain(line))).collect();
+            format!("question    {}{lines}", plain(title))
         }
         Seen::ApprovalSettled { choice, .. } => format!("question    settled: {choice}"),
+        Seen::Warning { code, name, message } => {
+            style.red(&format!("warning     {code} {}: {}", plain(name), plain(message)))
+        }
         Seen::Chime { sound } => style.dim(&format!("chime       {sound}")),
         Seen::Rejected { code, message } => style.red(&format!("rejected    {code}: {}", plain(message))),
         Seen::Goodbye { reason, message } => format!("goodbye     {reason}: {}", plain(message)),

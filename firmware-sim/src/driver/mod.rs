@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use device_protocol::{Class, Frame, GoodbyeReason, LinkKind, Message as _, MicEnd, Stamp, Up, encode, limits, up};
+use device_protocol::{
+    Choice, Class, Frame, GoodbyeReason, LinkKind, Message as _, MicEnd, Stamp, Up, encode, limits, up,
+};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep_until, timeout};
@@ -42,6 +44,23 @@ const CATCH_UP_PACKETS_MAX: u32 = 100;
 /// Answers of device tools that are kept for a repeated call.
 pub(crate) const ANSWERS_MAX: usize = 64;
 
+/// A question that is open.
+pub(crate) struct Asked {
+    pub(crate) approval: u32,
+    /// From when on the wearer can have read it.
+    pub(crate) readable_us: u64,
+    pub(crate) expires_us: u64,
+    /// An answer that came too early for that, and waits.
+    pub(crate) choice: Option<Choice>,
+}
+
+impl Asked {
+    /// When something is to be done about it.
+    fn due_us(&self) -> u64 {
+        if self.choice.is_some() { self.readable_us } else { self.expires_us }
+    }
+}
+
 type Connected = (Identity, Result<(Link, Welcome), Error>);
 
 /// Everything that one pair of glasses is.
@@ -55,7 +74,7 @@ pub(crate) struct Driver {
     pub(crate) screen: Screen,
     pub(crate) controls: Controls,
     pub(crate) answers: VecDeque<(u32, Answer)>,
-    pub(crate) approvals: Vec<(u32, u64)>,
+    pub(crate) approvals: Vec<Asked>,
     pub(crate) echo: Option<(u64, u64)>,
     heard: Arc<Mutex<Vec<Heard>>>,
     commands: mpsc::Receiver<Command>,
@@ -194,8 +213,7 @@ impl Driver {
                 self.control(up::TextInput { text: &text });
             }
             Command::Approve(approval, choice) => {
-                self.approvals.retain(|(open, _)| *open != approval);
-                self.control(up::ApprovalAnswer { approval, choice });
+                self.approve(approval, choice);
             }
             Command::Battery(percent) => {
                 self.control(up::Battery { percent, charging: false });
@@ -274,7 +292,7 @@ impl Driver {
             self.microphone.as_ref().map(|microphone| self.capture_us + microphone.frame_us()),
             self.speaker.poll_timeout(),
             self.screen.poll_timeout(),
-            self.approvals.iter().map(|(_, expires)| *expires).min(),
+            self.approvals.iter().map(Asked::due_us).min(),
             (online && !self.replay.is_empty()).then_some(self.replay_us),
         ]
         .into_iter()
@@ -299,7 +317,25 @@ impl Driver {
             self.draw();
         }
         // The gateway counts a question without an answer as no; the glasses only take it off.
-        self.approvals.retain(|(_, expires)| *expires > now_us);
+        self.approvals.retain(|asked| asked.expires_us > now_us);
+        let answered = self.approvals.iter().filter(|asked| asked.due_us() <= now_us);
+        for (approval, choice) in answered.filter_map(|asked| Some((asked.approval, asked.choice?))).collect::<Vec<_>>()
+        {
+            self.approve(approval, choice);
+        }
+    }
+
+    /// Answers a question; one that has just come, as soon as the wearer can have read it.
+    fn approve(&mut self, approval: u32, choice: Choice) {
+        let now_us = self.clock.now_us();
+        if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.approval == approval)
+            && asked.readable_us > now_us
+        {
+            asked.choice = Some(choice);
+            return;
+        }
+        self.approvals.retain(|asked| asked.approval != approval);
+        self.control(up::ApprovalAnswer { approval, choice });
     }
 
     fn run_link(&mut self, now_us: u64) {

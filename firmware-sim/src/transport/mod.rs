@@ -145,6 +145,8 @@ pub struct Link {
     pub down: mpsc::Receiver<Inbound>,
     /// TLS exporter of this connection, or zeros without TLS.
     pub binding: [u8; 32],
+    /// SHA-256 of the gateway's certificate, or zeros without TLS.
+    pub certificate: [u8; 32],
     /// What carries it.
     pub name: &'static str,
     /// True where sound may be lost or overtaken.

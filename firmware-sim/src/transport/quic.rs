@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use device_protocol::{ALPN, Class, auth, limits, peek};
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, Endpoint, RecvStream, SendStream, TransportConfig, VarInt};
+use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -18,6 +19,9 @@ const SERVER_NAME: &str = "lorgnette";
 
 /// How long the last frames may take to arrive before the connection is closed over them.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// How long the connection may stand idle: more than three of the slowest heartbeats.
+const IDLE_MS: u32 = 200_000;
 
 /// Bytes of sound that may wait in either direction: two seconds of PCM at 16 kHz.
 const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
@@ -39,6 +43,9 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     connection
         .export_keying_material(&mut binding, auth::EXPORTER_LABEL, &[])
         .map_err(|_| unreachable("TLS has no exporter".to_owned()))?;
+    let chain =
+        connection.peer_identity().and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let certificate = tls::fingerprint(chain.as_deref().map(Vec::as_slice));
     let (control_up, control_down) = connection.open_bi().await.map_err(|error| unreachable(error.to_string()))?;
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
@@ -52,7 +59,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         // The endpoint sends the close; it must outlive it.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
-    Ok(Link { up, down, binding, name: Scheme::Quic.name(), loses_sound: true })
+    Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true })
 }
 
 fn config() -> Result<quinn::ClientConfig, String> {
@@ -62,6 +69,7 @@ fn config() -> Result<quinn::ClientConfig, String> {
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(0))
         .max_concurrent_uni_streams(VarInt::from_u32(limits::AUDIO_STREAMS_MAX))
+        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS).into()))
         .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER_BYTES))
         .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES);
     let mut config = quinn::ClientConfig::new(Arc::new(tls));
@@ -73,16 +81,16 @@ fn config() -> Result<quinn::ClientConfig, String> {
 async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
     while let Some(frame) = frames.recv().await {
         let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
-        if !sound {
-            if control.write_chunk(frame).await.is_err() {
-                return;
-            }
+        let sent = if !sound {
+            control.write_chunk(frame).await.is_ok()
         } else if connection.max_datagram_size().is_some_and(|max| frame.len() <= max) {
-            if connection.send_datagram(frame).is_err() {
-                return;
-            }
-        } else if !write_alone(connection, frame).await {
-            return;
+            connection.send_datagram(frame).is_ok()
+        } else {
+            write_alone(connection, frame).await
+        };
+        if !sent {
+            // The gateway takes nothing more; what it said last is still to be read.
+            return std::future::pending().await;
         }
     }
     if control.finish().is_ok() {
@@ -105,9 +113,14 @@ async fn write_alone(connection: &Connection, frame: Bytes) -> bool {
 }
 
 async fn read_all(connection: &Connection, control: RecvStream, down: &mpsc::Sender<Inbound>) {
+    let sound = async {
+        read_sound(connection, down).await;
+        // What came on the control stream before the connection ended is still to be read.
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         () = read_control(control, down) => {}
-        () = read_sound(connection, down) => {}
+        () = sound => {}
     }
     let (code, reason) = match connection.close_reason() {
         Some(quinn::ConnectionError::ApplicationClosed(close)) => (

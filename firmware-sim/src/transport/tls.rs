@@ -12,6 +12,7 @@ use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use sha2::{Digest as _, Sha256};
 
 /// A client configuration for this application protocol.
 pub(super) fn config(alpn: &[u8]) -> Result<ClientConfig, Error> {
@@ -24,6 +25,11 @@ pub(super) fn config(alpn: &[u8]) -> Result<ClientConfig, Error> {
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.to_vec()];
     Ok(config)
+}
+
+/// SHA-256 of a peer's own certificate; zeros without one.
+pub(super) fn fingerprint(chain: Option<&[CertificateDer<'_>]>) -> [u8; 32] {
+    chain.and_then(<[_]>::first).map_or([0; 32], |own| Sha256::digest(own).into())
 }
 
 /// Takes any name and issuer; see the head of this module for why that is safe here.

@@ -22,7 +22,7 @@ use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
 pub(super) async fn open(target: &Target) -> Result<Link, Error> {
     let stream = connect(target).await?;
     if target.scheme == Scheme::Ws {
-        return upgrade(target, stream, auth::NO_BINDING).await;
+        return upgrade(target, stream, auth::NO_BINDING, auth::NO_BINDING).await;
     }
     let config = tls::config(b"http/1.1").map_err(|error| target.unreachable(error))?;
     let name = ServerName::try_from(target.host.clone()).map_err(|error| target.unreachable(error))?;
@@ -33,7 +33,8 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
         .1
         .export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[]))
         .map_err(|error| target.unreachable(error))?;
-    upgrade(target, stream, binding).await
+    let certificate = tls::fingerprint(stream.get_ref().1.peer_certificates());
+    upgrade(target, stream, binding, certificate).await
 }
 
 async fn connect(target: &Target) -> Result<TcpStream, Error> {
@@ -44,7 +45,7 @@ async fn connect(target: &Target) -> Result<TcpStream, Error> {
     Ok(stream)
 }
 
-async fn upgrade<S>(target: &Target, stream: S, binding: [u8; 32]) -> Result<Link, Error>
+async fn upgrade<S>(target: &Target, stream: S, binding: [u8; 32], certificate: [u8; 32]) -> Result<Link, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -58,7 +59,7 @@ where
     let (up, up_queue) = mpsc::channel(QUEUE_FRAMES_MAX);
     let (down_queue, down) = mpsc::channel(QUEUE_FRAMES_MAX);
     tokio::spawn(carry(socket, up_queue, down_queue));
-    Ok(Link { up, down, binding, name: target.scheme.name(), loses_sound: false })
+    Ok(Link { up, down, binding, certificate, name: target.scheme.name(), loses_sound: false })
 }
 
 /// Reads and writes until one side ends.
@@ -70,7 +71,8 @@ where
     let write = async {
         while let Some(frame) = up.recv().await {
             if sink.send(Message::Binary(frame)).await.is_err() {
-                return;
+                // The gateway takes nothing more; what it said last is still to be read.
+                return std::future::pending().await;
             }
         }
         let close = CloseFrame { code: CloseCode::Normal, reason: "".into() };

@@ -69,7 +69,9 @@ fn main() {
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: None,
+            scene: Arc::default(),
             watch: Watch::default(),
+            pending: None,
         };
         // The same tools in another order; a list comes back only when it is no longer kept.
         let others: Vec<Request> = (0..ROUNDS)

@@ -8,7 +8,7 @@ use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Request, Tools, intents};
+use crate::{ChatModel, Considered, Request, Tools, intents};
 
 /// The offline engine in front of another model.
 pub struct CommandsFirst {
@@ -31,6 +31,10 @@ impl ChatModel for CommandsFirst {
 
     fn answer_on_box(&self, request: &Request) -> Option<Vec<ModelEvent>> {
         self.engine.answer_command(request)
+    }
+
+    fn consider(&self, request: &Request) -> Option<Considered> {
+        self.engine.consider(request)
     }
 
     fn offers(&self, request: &Request) -> Option<Tools> {
@@ -80,7 +84,9 @@ mod tests {
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: None,
+            scene: Arc::default(),
             watch: crate::Watch::default(),
+            pending: None,
         }
     }
 

@@ -244,7 +244,9 @@ mod tests {
             now: Timestamp::default(),
             language,
             max_tokens: None,
+            scene: Arc::default(),
             watch: Watch::default(),
+            pending: None,
         }
     }
 

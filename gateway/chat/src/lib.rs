@@ -29,7 +29,7 @@ pub mod watch;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, Message, ModelEvent, Timestamp, ToolSpec};
+use gateway_core::vocab::{Clarity, Message, ModelEvent, Pending, Scene, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -65,10 +65,15 @@ pub struct Request {
     pub now: Timestamp,
     /// BCP 47 tag of the wearer's language, for example `en`.
     pub language: String,
+    /// What is going on around the wearer's words.
+    pub scene: Arc<Scene>,
     /// Longest answer in the provider's tokens; the provider's default where absent.
     pub max_tokens: Option<u32>,
     /// Told when it goes out.
     pub watch: Watch,
+    /// What the wearer's last words may be the answer to, or go on with: for engines of commands. A model reads it from
+    /// the messages.
+    pub pending: Option<Pending>,
 }
 
 /// What an engine of commands makes of the wearer's words before they are asked.

@@ -310,8 +310,10 @@ fn local_time(now: Timestamp) -> String {
 pub fn told(result: &ToolResult) -> String {
     match &result.error {
         Some(error) => json!({"error": error}).to_string(),
-        None if is_blank(&result.content) => result.data.as_ref().map_or_else(|| "done".to_owned(), Value::to_string),
-        None => result.content.clone(),
+        None => match result.for_model() {
+            text if is_blank(&text) => result.data.as_ref().map_or_else(|| "done".to_owned(), Value::to_string),
+            text => text,
+        },
     }
 }
 

@@ -19,7 +19,9 @@ fn request(text: &str) -> Request {
         now: Timestamp::default(),
         language: "en".into(),
         max_tokens: None,
+        scene: Arc::default(),
         watch: chat_models::Watch::default(),
+        pending: None,
     }
 }
 

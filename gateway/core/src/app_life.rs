@@ -1,8 +1,11 @@
 //! The life cycle of one user's mini-apps: a machine without sockets and clocks.
 //!
 //! An app is started by its webhook and counts as running once its socket has been acknowledged. A socket that is
-//! lost has [`GRACE_MS`] to come back by itself (`@mentra/sdk` dials again after 1 s and 3 s); then the app is
-//! started anew, or sleeps until glasses are there again.
+//! lost has [`GRACE_MS`] to come back by itself (`@mentra/sdk` dials again after 1 s and 3 s). One that comes back and
+//! says that it resumes goes on; any other one is called anew, since its SDK has told the app that it was disconnected,
+//! and most apps clean up then. What ran and cannot be called is tried again, ever less often, until somebody stops it.
+
+mod terms;
 
 use alloc::{
     borrow::ToOwned,
@@ -12,9 +15,9 @@ use alloc::{
     vec::Vec,
 };
 
-use serde::{Deserialize, Serialize};
+pub use terms::{AppEventOf, CallNumber, Card, Connection, Input, Output, State, StopReason};
 
-use crate::vocab::{AppEvent, AppKind};
+use crate::vocab::AppKind;
 
 /// How long a start may take from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// dialled, and the webhook may be tried twice.
@@ -22,144 +25,64 @@ pub const START_MS_MAX: u64 = 8_000;
 /// How long a lost socket has to come back.
 pub const GRACE_MS: u64 = 5_000;
 /// How long after the gateway's own start sockets have to come back: the SDK dials again within 3 s of the loss.
-pub const RESTART_GRACE_MS: u64 = 8_000;
-/// How long an app may take to close its socket after it was told to stop.
+pub const RESTART_GRACE_MS: u64 = 4_000;
+/// How long a stop may take that the app does not answer.
 pub const STOP_MS_MAX: u64 = 3_000;
+/// How long an app has to close its socket itself after it has answered the stop.
+pub const CLOSE_MS: u64 = 200;
+/// When an app that ran and could not be called is tried again; doubled with each failure.
+pub const RETRY_MS_MIN: u64 = 1_000;
+/// No longer than this between two tries: who restarts the app's server waits at most so long.
+pub const RETRY_MS_MAX: u64 = 60_000;
 /// How long apps run on without any glasses.
 pub const ABSENT_MS_MAX: u64 = 60_000;
 /// Apps that one user may have running: each has a socket and a task.
 pub const RUNNING_MAX: usize = 32;
-
-/// Number of a connection, unique in the process.
-pub type Connection = u64;
-
-/// What is known of an app when it is started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Card {
-    /// Package.
-    pub package: String,
-    /// Name for people.
-    pub name: String,
-    /// How it shares the glasses.
-    pub kind: AppKind,
-    /// What its session is called; the app gives it back when it dials.
-    pub session: String,
-}
-
-/// Where an app is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The webhook was called; its socket is awaited.
-    Connecting,
-    /// Its socket is acknowledged.
-    Running,
-    /// The socket is lost and may come back.
-    Grace,
-    /// It is started again after its socket did not come back.
-    Resurrecting,
-    /// It was told to stop and still has its socket.
-    Stopping,
-    /// It would run, but no glasses are there.
-    Dormant,
-}
-
-/// Why an app is stopped, in the webhook's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// The wearer or an operator wants it.
-    User,
-    /// Another app takes its place, or nobody wears the glasses.
-    System,
-    /// It failed.
-    Error,
-}
-
-impl StopReason {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user_disabled",
-            Self::System => "system_stop",
-            Self::Error => "error",
-        }
-    }
-}
-
-/// What happens to apps.
-#[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// Somebody wants it to run.
-    Start(Card),
-    /// It ran when the gateway stopped.
-    Restore(Card),
-    /// The webhook came to nothing; no socket will come.
-    WebhookFailed { package: String, why: String },
-    /// Its socket said the right things and was acknowledged.
-    Joined { package: String, connection: Connection },
-    /// Its socket is gone.
-    Lost { package: String, connection: Connection },
-    /// It hands its session over or shuts down: it will not come back by itself, and should not be called back.
-    Released { package: String, connection: Connection },
-    /// Somebody wants it to stop.
-    Stop { package: String, reason: StopReason },
-    /// The user has glasses on, or none any more.
-    Present(bool),
-}
-
-/// What is to be done.
-#[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Call the webhook with a session request. `afresh`: with a stop request before it.
-    Call { package: String, session: String, afresh: bool },
-    /// Call the webhook with a stop request.
-    CallStop { package: String, session: String, reason: StopReason },
-    /// Tell the app that it is stopped, and close its socket with code 1000.
-    Close { connection: Connection },
-    /// Drop the socket without a word: another one has taken its place.
-    Drop { connection: Connection },
-    /// Tell the glasses.
-    Glasses(AppEventOf),
-    /// It runs. Answers whoever waits.
-    Started { package: String },
-    /// It did not start. Answers whoever waits.
-    Failed { package: String, why: String },
-    /// It has stopped. Answers whoever waits.
-    Stopped { package: String },
-    /// Remember it beyond a restart.
-    Remember(Card),
-    /// Do not.
-    Forget { package: String },
-}
-
-/// The life's part of [`AppEvent`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AppEventOf {
-    /// It is being started.
-    Starting(Card),
-    /// It can draw.
-    Running(String),
-    /// It is gone.
-    Stopped(String),
-}
-
-impl From<AppEventOf> for AppEvent {
-    fn from(event: AppEventOf) -> Self {
-        match event {
-            AppEventOf::Starting(Card { package, name, kind, .. }) => Self::Starting { package, name, kind },
-            AppEventOf::Running(package) => Self::Running { package },
-            AppEventOf::Stopped(package) => Self::Stopped { package },
-        }
-    }
-}
 
 struct Life {
     card: Card,
     state: State,
     connection: Option<Connection>,
     due_us: Option<u64>,
+    /// The call of its webhook that is not answered yet.
+    calling: Option<CallNumber>,
+    /// It has run: it is wanted until somebody stops it, whatever becomes of its server.
+    ran: bool,
+    /// It has given its session up by itself.
     released: bool,
+    /// It came back without glasses there: it is called anew with them.
+    anew: bool,
+    /// Calls that came to nothing since it last ran.
+    failures: u32,
+    /// The glasses were told that it is gone, while it is tried again.
+    hidden: bool,
+    /// It has taken its stop by webhook.
+    heard: bool,
+    /// It stops for want of glasses, and is wanted all the same.
+    sleeps: bool,
+}
+
+impl Life {
+    fn new(card: Card, ran: bool) -> Self {
+        Self {
+            card,
+            ran,
+            state: if ran { State::Grace } else { State::Connecting },
+            connection: None,
+            due_us: None,
+            calling: None,
+            released: false,
+            anew: false,
+            failures: 0,
+            hidden: false,
+            heard: false,
+            sleeps: false,
+        }
+    }
+
+    fn is_called(&self) -> bool {
+        matches!(self.state, State::Connecting | State::Resurrecting)
+    }
 }
 
 /// One user's apps. What has stopped is not in it.
@@ -169,6 +92,7 @@ pub struct Lives {
     present: bool,
     /// When everything goes to sleep for want of glasses.
     absent_due_us: Option<u64>,
+    calls: CallNumber,
     out: VecDeque<Output>,
 }
 
@@ -183,21 +107,22 @@ impl Lives {
             Input::Start(card) => self.start(now_us, card),
             Input::Restore(card) => {
                 self.watch_absence(now_us);
-                let due_us = after(now_us, RESTART_GRACE_MS);
-                let life = Life { state: State::Grace, connection: None, due_us, released: false, card };
-                self.tell_started(&life.card);
+                let mut life = Life::new(card, true);
+                life.due_us = after(now_us, RESTART_GRACE_MS);
                 self.lives.insert(life.card.package.clone(), life);
             }
-            Input::WebhookFailed { package, why } => {
-                let starting = self.state(&package);
-                if matches!(starting, Some(State::Connecting | State::Resurrecting)) {
-                    self.fail(&package, why);
+            Input::Answered { package, call, outcome } => self.answered(now_us, &package, call, outcome),
+            Input::TurnedAway { package, why } => {
+                if self.lives.get(&package).is_some_and(Life::is_called) {
+                    self.failed(now_us, &package, why);
                 }
             }
-            Input::Joined { package, connection } => self.joined(&package, connection),
+            Input::Joined { package, connection, resumed } => self.joined(now_us, &package, connection, resumed),
             Input::Lost { package, connection } => self.lost(now_us, &package, connection),
             Input::Released { package, connection } => {
-                if let Some(life) = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection)) {
+                let life = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection));
+                // A session that is called anew is given up by the SDK, to be taken up again.
+                if let Some(life) = life.filter(|life| life.calling.is_none()) {
                     life.released = true;
                 }
             }
@@ -229,7 +154,7 @@ impl Lives {
         }
         if self.absent_due_us.is_some_and(|due_us| due_us <= now_us) {
             self.absent_due_us = None;
-            self.all_asleep();
+            self.all_asleep(now_us);
         }
     }
 
@@ -261,26 +186,34 @@ impl Lives {
 
     fn start(&mut self, now_us: u64, card: Card) {
         self.watch_absence(now_us);
-        match self.state(&card.package) {
-            Some(State::Running) => return self.out.push_back(Output::Started { package: card.package }),
+        let package = card.package.clone();
+        match self.state(&package) {
+            Some(State::Running) => return self.out.push_back(Output::Started { package }),
             // Whoever waits is answered when it is there.
             Some(State::Connecting | State::Grace | State::Resurrecting) => return,
+            Some(State::Away) => {
+                // Who asks for it has just seen to its server.
+                if let Some(life) = self.lives.get_mut(&package) {
+                    life.failures = 0;
+                }
+                return self.call(now_us, &package, false);
+            }
             Some(State::Stopping) => {
-                // Its old socket goes now: the new session must not be mistaken for it.
-                if let Some(connection) = self.lives.get(&card.package).and_then(|life| life.connection) {
-                    self.out.push_back(Output::Close { connection });
+                // Its old socket goes now. The new session has its name, so that it must not dial again.
+                if let Some(connection) = self.lives.get(&package).and_then(|life| life.connection) {
+                    self.out.push_back(Output::Close { connection, heard: true });
                 }
             }
             Some(State::Dormant) | None => {}
         }
-        if self.lives.len() >= RUNNING_MAX && !self.lives.contains_key(&card.package) {
+        if self.lives.len() >= RUNNING_MAX && !self.lives.contains_key(&package) {
             let why = format!("{RUNNING_MAX} mini-apps are running already; stop one first");
-            return self.out.push_back(Output::Failed { package: card.package, why });
+            return self.out.push_back(Output::Failed { package, why, again_ms: None });
         }
         if card.kind == AppKind::Foreground {
             let others = self.lives.values().filter(|life| life.card.kind == AppKind::Foreground);
             let others: Vec<String> = others
-                .filter(|life| life.card.package != card.package && life.state != State::Stopping)
+                .filter(|life| life.card.package != package && (life.state != State::Stopping || life.sleeps))
                 .map(|life| life.card.package.clone())
                 .collect();
             for other in others {
@@ -289,35 +222,56 @@ impl Lives {
         }
         self.out.push_back(Output::Remember(card.clone()));
         self.out.push_back(Output::Glasses(AppEventOf::Starting(card.clone())));
-        self.out.push_back(Output::Call {
-            package: card.package.clone(),
-            session: card.session.clone(),
-            afresh: false,
-        });
-        let life = Life {
-            state: State::Connecting,
-            connection: None,
-            due_us: after(now_us, START_MS_MAX),
-            released: false,
-            card,
-        };
-        self.lives.insert(life.card.package.clone(), life);
+        self.lives.insert(package.clone(), Life::new(card, false));
+        self.call(now_us, &package, false);
     }
 
-    fn tell_started(&mut self, card: &Card) {
-        self.out.push_back(Output::Glasses(AppEventOf::Starting(card.clone())));
+    fn call(&mut self, now_us: u64, package: &str, afresh: bool) {
+        let Some(life) = self.lives.get_mut(package) else { return };
+        self.calls += 1;
+        life.state = if life.ran { State::Resurrecting } else { State::Connecting };
+        life.calling = Some(self.calls);
+        life.anew = false;
+        life.due_us = after(now_us, START_MS_MAX + if afresh { STOP_MS_MAX } else { 0 });
+        let (package, session) = (package.to_owned(), life.card.session.clone());
+        self.out.push_back(Output::Call { package, session, call: self.calls, afresh });
     }
 
-    fn joined(&mut self, package: &str, connection: Connection) {
+    fn answered(&mut self, now_us: u64, package: &str, call: CallNumber, outcome: Result<(), String>) {
+        let Some(life) = self.lives.get_mut(package).filter(|life| life.calling == Some(call)) else { return };
+        life.calling = None;
+        match outcome {
+            outcome if life.state == State::Stopping => {
+                life.heard = outcome.is_ok();
+                life.due_us = after(now_us, if life.heard { CLOSE_MS } else { 0 });
+            }
+            Err(why) if life.is_called() => self.failed(now_us, package, why),
+            // Whether it runs its socket tells.
+            _ => {}
+        }
+    }
+
+    fn joined(&mut self, now_us: u64, package: &str, connection: Connection, resumed: bool) {
         let Some(life) = self.lives.get_mut(package).filter(|life| life.state != State::Stopping) else {
             return self.out.push_back(Output::Drop { connection });
         };
         if let Some(old) = life.connection.replace(connection) {
             self.out.push_back(Output::Drop { connection: old });
         }
+        // Not by a call: its SDK has lost the socket from before, whether that was noticed here or not.
+        let back = !life.is_called() && life.calling.is_none();
         life.state = State::Running;
         life.due_us = None;
         life.released = false;
+        life.ran = true;
+        life.failures = 0;
+        life.anew = back && !resumed;
+        if core::mem::take(&mut life.hidden) {
+            self.out.push_back(Output::Glasses(AppEventOf::Starting(life.card.clone())));
+        }
+        if life.anew && self.present {
+            return self.call(now_us, package, true);
+        }
         let package = package.to_owned();
         self.out.push_back(Output::Glasses(AppEventOf::Running(package.clone())));
         self.out.push_back(Output::Started { package });
@@ -329,10 +283,10 @@ impl Lives {
         };
         life.connection = None;
         match life.state {
-            State::Stopping => self.gone(package),
+            State::Stopping => self.gone(now_us, package),
             State::Running if life.released => {
                 self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.to_owned())));
-                self.gone(package);
+                self.gone(now_us, package);
             }
             State::Running => {
                 life.state = State::Grace;
@@ -346,40 +300,77 @@ impl Lives {
         let Some(life) = self.lives.get_mut(package) else {
             return self.out.push_back(Output::Stopped { package: package.to_owned() });
         };
-        if life.state == State::Stopping {
+        // One that was going to sleep is not wanted any more.
+        if life.state == State::Stopping && !core::mem::take(&mut life.sleeps) {
             return;
         }
-        let was = core::mem::replace(&mut life.state, State::Stopping);
-        life.due_us = after(now_us, STOP_MS_MAX);
-        let (package, session, connected) =
-            (life.card.package.clone(), life.card.session.clone(), life.connection.is_some());
+        let waited_for = life.is_called() || life.state == State::Grace;
+        let package = package.to_owned();
         self.out.push_back(Output::Forget { package: package.clone() });
         self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.clone())));
-        if matches!(was, State::Connecting | State::Resurrecting | State::Grace) {
+        if waited_for {
             let why = "it was stopped before it was ready".to_owned();
-            self.out.push_back(Output::Failed { package: package.clone(), why });
+            self.out.push_back(Output::Failed { package: package.clone(), why, again_ms: None });
         }
-        if was != State::Dormant {
-            self.out.push_back(Output::CallStop { package: package.clone(), session, reason });
+        self.tell_stop(now_us, &package, reason);
+    }
+
+    fn tell_stop(&mut self, now_us: u64, package: &str, reason: StopReason) {
+        let Some(life) = self.lives.get_mut(package) else { return };
+        let was = core::mem::replace(&mut life.state, State::Stopping);
+        if was == State::Stopping {
+            return;
+        }
+        life.due_us = after(now_us, STOP_MS_MAX);
+        // Where its server does not answer in time, it has been told all the same.
+        life.heard = true;
+        let connected = life.connection.is_some();
+        if !matches!(was, State::Dormant | State::Away) {
+            self.calls += 1;
+            life.calling = Some(self.calls);
+            let (package, session) = (package.to_owned(), life.card.session.clone());
+            self.out.push_back(Output::CallStop { package, session, call: self.calls, reason });
         }
         if !connected {
-            self.gone(&package);
+            self.gone(now_us, package);
         }
     }
 
-    /// Its last trace goes.
-    fn gone(&mut self, package: &str) {
+    /// Its last trace goes, unless it only sleeps.
+    fn gone(&mut self, now_us: u64, package: &str) {
+        if let Some(life) = self.lives.get_mut(package)
+            && core::mem::take(&mut life.sleeps)
+        {
+            self.sleep(package);
+            if self.present {
+                self.call(now_us, package, false);
+            }
+            return;
+        }
         self.lives.remove(package);
         self.out.push_back(Output::Forget { package: package.to_owned() });
         self.out.push_back(Output::Stopped { package: package.to_owned() });
     }
 
-    fn fail(&mut self, package: &str, why: String) {
-        self.lives.remove(package);
+    /// A call came to nothing. What never ran is given up, anything else is tried again.
+    fn failed(&mut self, now_us: u64, package: &str, why: String) {
+        let Some(life) = self.lives.get_mut(package) else { return };
+        if let Some(connection) = life.connection.take() {
+            self.out.push_back(Output::Drop { connection });
+        }
+        life.calling = None;
+        let again_ms = life.ran.then(|| (RETRY_MS_MIN << life.failures.min(16)).min(RETRY_MS_MAX));
+        life.failures = life.failures.saturating_add(1);
+        life.hidden = true;
+        life.state = State::Away;
+        life.due_us = again_ms.and_then(|ms| after(now_us, ms));
         let package = package.to_owned();
-        self.out.push_back(Output::Forget { package: package.clone() });
+        if again_ms.is_none() {
+            self.lives.remove(&package);
+            self.out.push_back(Output::Forget { package: package.clone() });
+        }
         self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.clone())));
-        self.out.push_back(Output::Failed { package, why });
+        self.out.push_back(Output::Failed { package, why, again_ms });
     }
 
     fn overdue(&mut self, now_us: u64, package: &str) {
@@ -389,28 +380,29 @@ impl Lives {
         };
         match life.state {
             State::Connecting | State::Resurrecting => {
-                self.fail(package, "its server did not connect in time".to_owned());
+                self.failed(now_us, package, "its server did not connect in time".to_owned());
             }
-            State::Grace if present => {
-                life.state = State::Resurrecting;
-                life.due_us = after(now_us, START_MS_MAX + STOP_MS_MAX);
-                let (package, session) = (life.card.package.clone(), life.card.session.clone());
-                self.out.push_back(Output::Call { package, session, afresh: true });
-            }
-            State::Grace => {
-                life.state = State::Dormant;
-                life.due_us = None;
-                let why = "no glasses are connected".to_owned();
-                self.out.push_back(Output::Failed { package: package.to_owned(), why });
-            }
+            State::Grace if present => self.call(now_us, package, true),
+            State::Away if present => self.call(now_us, package, false),
+            State::Grace | State::Away => self.sleep(package),
             State::Stopping => {
+                let heard = life.heard;
                 if let Some(connection) = life.connection.take() {
-                    self.out.push_back(Output::Close { connection });
+                    self.out.push_back(Output::Close { connection, heard });
                 }
-                self.gone(package);
+                self.gone(now_us, package);
             }
             State::Running | State::Dormant => life.due_us = None,
         }
+    }
+
+    /// It would run, but for the glasses.
+    fn sleep(&mut self, package: &str) {
+        let Some(life) = self.lives.get_mut(package) else { return };
+        life.state = State::Dormant;
+        life.due_us = None;
+        life.calling = None;
+        self.out.push_back(Output::Asleep { package: package.to_owned() });
     }
 
     fn watch_absence(&mut self, now_us: u64) {
@@ -430,30 +422,33 @@ impl Lives {
             return;
         }
         self.absent_due_us = None;
-        for life in self.lives.values_mut().filter(|life| life.state == State::Dormant) {
-            life.state = State::Resurrecting;
-            life.due_us = after(now_us, START_MS_MAX);
-            let (package, session) = (life.card.package.clone(), life.card.session.clone());
-            self.out.push_back(Output::Call { package, session, afresh: false });
+        let wanted = |life: &&Life| life.anew || life.state == State::Dormant;
+        let wanted: Vec<(String, bool)> =
+            self.lives.values().filter(wanted).map(|life| (life.card.package.clone(), life.anew)).collect();
+        for (package, afresh) in wanted {
+            self.call(now_us, &package, afresh);
         }
+        // Glasses that come are told of all that is called.
+        self.lives.values_mut().filter(|life| life.is_called()).for_each(|life| life.hidden = false);
     }
 
     /// Nobody wears glasses: the apps stop, and are started again when somebody does.
-    fn all_asleep(&mut self) {
-        for life in self.lives.values_mut() {
-            if matches!(life.state, State::Stopping | State::Dormant) {
-                continue;
+    fn all_asleep(&mut self, now_us: u64) {
+        let awake = |life: &&Life| !matches!(life.state, State::Stopping | State::Dormant);
+        let awake: Vec<(String, bool)> = self
+            .lives
+            .values()
+            .filter(awake)
+            .map(|life| (life.card.package.clone(), life.connection.is_some()))
+            .collect();
+        for (package, connected) in awake {
+            if let (true, Some(life)) = (connected, self.lives.get_mut(&package)) {
+                life.sleeps = true;
+                life.anew = false;
+                self.tell_stop(now_us, &package, StopReason::System);
+            } else {
+                self.sleep(&package);
             }
-            if let Some(connection) = life.connection.take() {
-                self.out.push_back(Output::CallStop {
-                    package: life.card.package.clone(),
-                    session: life.card.session.clone(),
-                    reason: StopReason::System,
-                });
-                self.out.push_back(Output::Close { connection });
-            }
-            life.state = State::Dormant;
-            life.due_us = None;
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Questions for consent: who may answer, what counts as an answer, and for how long.
 //!
 //! A question is bound to its turn and to the hash of the arguments that were asked about. Silence
-//! is a no. A yes that was begun before the question was put is not an answer to it.
+//! is a no. A yes that was begun before the question was put is not an answer to it, and neither is a press or a typed
+//! word of the first moment, in which nobody can have read it.
 //!
 //! A call from outside of any turn has no place in an answer: its question waits until nobody
 //! speaks, and is the only one while it stands.
 
-use alloc::collections::VecDeque;
+use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::{
     conversation::{Context, Timer},
     floor::commands,
-    limits::QUESTIONS_MAX,
+    limits::{QUESTION_READ_MS_MIN, QUESTIONS_MAX},
     output::Output,
+    reply,
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
@@ -29,6 +31,31 @@ struct Question {
     approval: Approval,
     /// Since when the wearer can know of it; `None`: not yet.
     put_us: Option<u64>,
+    /// While it stands.
+    stands: Option<Standing>,
+}
+
+/// A question that is put.
+#[derive(Debug)]
+struct Standing {
+    since_us: u64,
+    until_us: u64,
+    /// What is shown of it, page by page.
+    cards: Vec<Content>,
+    /// The page that is shown.
+    card: usize,
+}
+
+impl Question {
+    fn new(approval: Approval) -> Self {
+        Self { approval, put_us: None, stands: None }
+    }
+
+    /// Whether nobody can have read it by now: who presses or types in that moment has begun to before it stood there.
+    fn is_unread(&self, cx: &Context) -> bool {
+        let since_us = self.stands.as_ref().map_or(u64::MAX, |standing| standing.since_us);
+        cx.now_us() < since_us.saturating_add(u64::from(QUESTION_READ_MS_MIN) * 1_000)
+    }
 }
 
 /// What somebody said or typed while a question stood.
@@ -57,7 +84,7 @@ impl Approvals {
             settle(cx, &approval, ApprovalOutcome::Denied, AnsweredBy::Nobody);
             return false;
         }
-        self.questions.push_back(Question { approval, put_us: None });
+        self.questions.push_back(Question::new(approval));
         let first = self.questions.len() == 1;
         if first {
             self.put(cx);
@@ -79,7 +106,7 @@ impl Approvals {
             return None;
         }
         let approval = self.outside.pop_front()?;
-        self.questions.push_back(Question { approval, put_us: None });
+        self.questions.push_back(Question::new(approval));
         self.put(cx);
         self.standing()
     }
@@ -101,10 +128,16 @@ impl Approvals {
         }
     }
 
+    /// Whether this yes or no was typed before anybody could have read the question that stands: it is meant for
+    /// something that is over.
+    pub(crate) fn is_premature(&self, cx: &Context, text: &str) -> bool {
+        self.questions.front().is_some_and(|question| question.is_unread(cx)) && commands::yes_or_no(text).is_some()
+    }
+
     /// What the wearer said while a question stood. Returns the settled question.
     pub(crate) fn handle_said(&mut self, cx: &mut Context, answer: Answer<'_>) -> Option<Approval> {
-        let put_us = self.questions.front()?.put_us?;
-        if answer.started_us < put_us {
+        let question = self.questions.front()?;
+        if answer.started_us < question.put_us? {
             return None;
         }
         let outcome = match commands::yes_or_no(answer.text)? {
@@ -124,8 +157,11 @@ impl Approvals {
         choice: ApprovalChoice,
         by: AnsweredBy,
     ) -> Option<Approval> {
-        // Only what was put to the wearer can be answered.
-        self.standing().filter(|approval| approval.id == id)?;
+        // Only what was put to the wearer can be answered. An operator answers by the question's number.
+        let question = self.questions.front().filter(|question| question.approval.id == id)?;
+        if by == AnsweredBy::Tap && question.is_unread(cx) {
+            return None;
+        }
         self.settle_first(cx, choice.into(), by)
     }
 
@@ -145,6 +181,14 @@ impl Approvals {
             settle(cx, &approval, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }
         None
+    }
+
+    /// The next page of a question that has several: all of it is to be seen, again and again.
+    pub(crate) fn handle_page_due(&mut self, cx: &mut Context) {
+        if let Some(standing) = self.questions.front_mut().and_then(|question| question.stands.as_mut()) {
+            standing.card = (standing.card + 1) % standing.cards.len().max(1);
+            standing.show(cx);
+        }
     }
 
     pub(crate) fn handle_expired(&mut self, cx: &mut Context) -> Option<Approval> {
@@ -172,6 +216,7 @@ impl Approvals {
         }
         cx.release(Priority::Approval);
         cx.disarm(Timer::ApprovalExpired);
+        cx.disarm(Timer::QuestionPageDue);
     }
 
     /// Puts the first question to the wearer; its time begins now.
@@ -181,10 +226,11 @@ impl Approvals {
             // counts once it was heard, since a yes of that moment may be meant for somebody else.
             let seen = cx.display.is_some() && !question.approval.is_from_outside();
             question.put_us = (seen || !cx.speaker).then(|| cx.now_us());
-            let Approval { tool, question: text, expires_ms, .. } = &question.approval;
+            let Approval { question: asked, expires_ms, .. } = &question.approval;
             cx.arm(Timer::ApprovalExpired, *expires_ms);
-            let card = Content::Card { title: tool.clone(), text: text.clone() };
-            cx.claim(Priority::Approval, card, Some(*expires_ms));
+            let cards = reply::cards(&asked.title, &asked.shown, cx.display);
+            let until_us = cx.after_ms(*expires_ms);
+            question.stands.insert(Standing { since_us: cx.now_us(), until_us, cards, card: 0 }).show(cx);
             cx.push(Output::AskApproval(question.approval.clone()));
         }
     }
@@ -192,10 +238,25 @@ impl Approvals {
     fn settle_first(&mut self, cx: &mut Context, outcome: ApprovalOutcome, by: AnsweredBy) -> Option<Approval> {
         let question = self.questions.pop_front()?;
         cx.disarm(Timer::ApprovalExpired);
+        cx.disarm(Timer::QuestionPageDue);
         cx.release(Priority::Approval);
         settle(cx, &question.approval, outcome, by);
         self.put(cx);
         Some(question.approval)
+    }
+}
+
+impl Standing {
+    /// Shows its page, until it is settled or its time is over.
+    fn show(&self, cx: &mut Context) {
+        let Some(card) = self.cards.get(self.card) else {
+            return;
+        };
+        let left_ms = u32::try_from(self.until_us.saturating_sub(cx.now_us()) / 1_000).unwrap_or(u32::MAX);
+        cx.claim(Priority::Approval, card.clone(), Some(left_ms));
+        if self.cards.len() > 1 {
+            cx.arm(Timer::QuestionPageDue, reply::reading_ms(card));
+        }
     }
 }
 
@@ -206,6 +267,6 @@ pub(crate) fn settle(cx: &mut Context, approval: &Approval, outcome: ApprovalOut
 
 /// A question that reached nobody is settled.
 pub(crate) fn refuse(cx: &mut Context, approval: &Approval) {
-    let outcome = if approval.is_from_outside() { ApprovalOutcome::Expired } else { ApprovalOutcome::Cancelled };
+    let outcome = if approval.is_from_outside() { ApprovalOutcome::Unasked } else { ApprovalOutcome::Cancelled };
     settle(cx, approval, outcome, AnsweredBy::Nobody);
 }

@@ -38,9 +38,11 @@ pub enum Input {
         utterance: u32,
         /// The core's number of the question.
         revision: u16,
-        /// How well it is understood as a command; where no commands are known, every text is clear.
+        /// How well it is understood as a command.
         clarity: Clarity,
     },
+    /// Whether an app follows what is said, word by word.
+    Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
     /// The user's machine gives this device the turn that it asked for.
@@ -65,6 +67,11 @@ pub enum Input {
         turn: Turn,
         /// What the model said.
         event: ModelEvent,
+    },
+    /// A tool that `RunTool` named takes long, by its own word, and asks nothing before it runs.
+    SlowTool {
+        /// The turn that it belongs to.
+        turn: Turn,
     },
     /// A tool call came to its one result.
     Tool {
@@ -134,6 +141,8 @@ pub enum Input {
         /// Whether the wearer looks up.
         up: bool,
     },
+    /// The wearer's timers that run.
+    Timers(Vec<RunningTimer>),
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// What was to be announced is not wanted any more.
@@ -152,6 +161,10 @@ pub enum Button {
     Press,
     /// Long press: mute or unmute.
     LongPress,
+    /// The talk button went down: until it comes up, what is said is a request, pauses and all.
+    Down,
+    /// It came up again. Soon after `Down` both are a short press.
+    Up,
 }
 
 /// Something that was not asked for: a reminder or a timer that is due.
@@ -165,6 +178,15 @@ pub struct Announcement {
     pub show: Content,
     /// Milliseconds of a recorded sound that is played in place of words; the shell has it under the same number.
     pub sound_ms: Option<u32>,
+}
+
+/// A timer that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningTimer {
+    /// Its name, or empty.
+    pub name: String,
+    /// When it is over, in microseconds on the monotonic clock.
+    pub due_us: u64,
 }
 
 /// What happens to the machine that outlives connections.

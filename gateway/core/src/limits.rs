@@ -33,6 +33,9 @@ pub const CLAUSES_AHEAD_MAX: usize = 2;
 pub const NOTICES_QUEUED_MAX: usize = 16;
 /// Questions that stand at once; calls run in parallel, but a wearer is asked one after another.
 pub const QUESTIONS_MAX: usize = 4;
+/// Milliseconds from when a question is put in which a press or a typed word is no answer to it: it was begun before
+/// anybody could have read the question.
+pub const QUESTION_READ_MS_MIN: u32 = 500;
 /// A clause's length as the shell reports it, in microseconds: bounds the wait for its end.
 pub const CLAUSE_US_MAX: u64 = 60_000_000;
 /// Milliseconds of a recorded sound that are handed out as one clause: what is ahead of the ear stays short.

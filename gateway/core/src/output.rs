@@ -3,9 +3,9 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    input::{Announcement, ScheduleEntry, Spending},
+    input::{Announcement, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        Approval, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Service, Settlement, Shortage,
+        Approval, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Pending, Service, Settlement, Shortage,
         ToolCall, TranscriptKind, Turn, Usage,
     },
 };
@@ -31,6 +31,8 @@ pub enum Output {
         revision: u16,
         /// What may be a command, without the wake phrase.
         text: String,
+        /// What it may be the answer to, or go on with.
+        pending: Option<Pending>,
     },
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe {
@@ -47,14 +49,19 @@ pub enum Output {
     /// Stop or start taking sound in.
     SetMuted(bool),
     /// The listening sign of the glasses.
-    Listening(ListeningState),
+    Listening {
+        /// The turn that is under way; 0: none.
+        turn: Turn,
+        /// The sign.
+        state: ListeningState,
+    },
     /// What is understood, for the display's caption line and for debugging.
     Caption {
-        /// 0: whether it becomes a turn is not known yet.
+        /// The turn that it begins; 0: none, or not known yet.
         turn: Turn,
         /// The utterance.
         utterance: u32,
-        /// The core's number of the request.
+        /// Counts up by one within the utterance, from 1.
         revision: u16,
         /// Whether nothing follows.
         last: bool,
@@ -63,6 +70,8 @@ pub enum Output {
         /// The text.
         text: String,
     },
+    /// What is being said is meant for the assistant, so that a model will be asked soon.
+    ExpectRequest,
     /// Ask the user's machine for the turn.
     RequestTurn {
         /// The turn that it belongs to.
@@ -76,6 +85,8 @@ pub enum Output {
         rank: u8,
         /// In order, oldest first.
         messages: Vec<Message>,
+        /// What the wearer's words may be the answer to, or go on with.
+        pending: Option<Pending>,
     },
     /// Whatever the model still says in this turn is not wanted.
     CancelModel {
@@ -127,8 +138,8 @@ pub enum Output {
         turn: Turn,
         /// The call.
         call_id: String,
-        /// What is done, as the wearer may read it.
-        label: String,
+        /// Full name of the tool; the wearer reads what it is called in words.
+        tool: String,
         /// How far it is.
         state: ToolActivityState,
     },
@@ -213,9 +224,9 @@ pub enum Output {
 pub enum TurnOutcome {
     /// The answer was given to its end.
     Completed,
-    /// The wearer spoke over it or cancelled it.
+    /// The wearer spoke over it, cancelled it, or went away with the glasses.
     Interrupted,
-    /// The model or the link failed.
+    /// The model failed, or the glasses played nothing.
     Failed,
 }
 
@@ -323,6 +334,13 @@ pub enum UserOutput {
         request: u64,
         /// Why, in words.
         reason: String,
+    },
+    /// These timers run.
+    Timers {
+        /// The device.
+        device: String,
+        /// All of them, in any order.
+        running: Vec<RunningTimer>,
     },
     /// Tell the wearer through this device.
     Announce {

@@ -41,8 +41,33 @@ fn addressing() {
 }
 
 #[test]
+fn doubt() {
+    run("doubt.txt");
+}
+
+#[test]
+fn questions() {
+    run("questions.txt");
+}
+
+#[test]
+fn timers() {
+    run("timers.txt");
+}
+
+#[test]
+fn talk() {
+    run("talk.txt");
+}
+
+#[test]
 fn interruptions() {
     run("interruptions.txt");
+}
+
+#[test]
+fn worth() {
+    run("worth.txt");
 }
 
 #[test]

@@ -9,12 +9,12 @@ use gateway_core::{
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize,
-        ErrorCode, FailureKind, Means, ModelEvent, ModelOutcome, Service, Shortage, StopReason, Timestamp, ToolCall,
-        ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        ErrorCode, FailureKind, Means, ModelEvent, ModelOutcome, Pending, Question, Service, Shortage, StopReason,
+        Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
-use world::{ModelEnd, ModelScript, ToolScript, World};
+use world::{ModelEnd, ModelScript, Recogniser, ToolScript, World};
 
 /// Outputs that one input may bring about at most: the largest is an answer of many clauses on a
 /// device without a speaker, or the end of everything at once.
@@ -36,6 +36,21 @@ const WORDS: &[&str] = &[
     "Mentra, call",
     "[MUSIC]",
     "ok mentra stop",
+];
+
+/// What people say to one another.
+const TALK: &[&str] = &[
+    "Did you see the game last night?",
+    "Yes.",
+    "No, I did not. Tell me about it.",
+    "Thank you very much.",
+    "What do you think?",
+    "I told him to set the table.",
+    "Stop.",
+    "Repeat that.",
+    "Go to sleep.",
+    "Rook to e four.",
+    "",
 ];
 
 fn words() -> impl Strategy<Value = String> {
@@ -85,6 +100,10 @@ fn event() -> impl Strategy<Value = ModelEvent> {
             name: "tool".into(),
             arguments: serde_json::json!({})
         })),
+        words().prop_map(|text| ModelEvent::Question {
+            pending: Pending { words: text.clone(), ..Pending::default() },
+            text
+        }),
         (0_u32..3_000).prop_map(|input| ModelEvent::Done {
             stop: StopReason::End,
             usage: Usage { input, cached: 0, output: input }
@@ -108,14 +127,15 @@ fn means() -> impl Strategy<Value = Means> {
 }
 
 fn device() -> impl Strategy<Value = DeviceInfo> {
-    (any::<bool>(), any::<bool>(), any::<bool>(), 0_u16..20, 0_u16..4).prop_map(
-        |(display, speaker, echo_cancelled, columns, rows)| DeviceInfo {
+    (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), 0_u16..20, 0_u16..4).prop_map(
+        |(display, speaker, echo_cancelled, captions, columns, rows)| DeviceInfo {
             id: "glasses".into(),
             user: "wearer".into(),
             display: display.then_some(DisplaySize { columns, rows }),
             bitmaps: speaker,
             speaker,
             echo_cancelled,
+            captions,
         },
     )
 }
@@ -134,10 +154,10 @@ fn input() -> impl Strategy<Value = Input> {
             confidence: 0.5,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
-        4 => (1_u32..4, 0_u16..8, 0_u8..4).prop_map(|(utterance, revision, clarity)| Input::Considered {
+        4 => (1_u32..4, 0_u16..8, 0_u8..5).prop_map(|(utterance, revision, clarity)| Input::Considered {
             utterance,
             revision,
-            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Free, Clarity::Clear][usize::from(clarity)],
+            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Partial, Clarity::Free, Clarity::Clear][usize::from(clarity)],
         }),
         2 => words().prop_map(Input::Text),
         6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),
@@ -146,16 +166,16 @@ fn input() -> impl Strategy<Value = Input> {
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
         1 => (0_u32..4, 0_u16..4).prop_map(|(speech, clause)| Input::SpeechFailed { speech, clause }),
         8 => (0_u32..4, 0_u16..5, any::<f32>(), any::<bool>()).prop_map(|(speech, clauses_done, clause_part, finished)| Input::Played { speech, clauses_done, clause_part, finished }),
-        1 => any::<bool>().prop_map(|long| Input::Button(if long { Button::LongPress } else { Button::Press })),
+        2 => prop::sample::select(vec![Button::Press, Button::LongPress, Button::Down, Button::Up]).prop_map(Input::Button),
         1 => any::<bool>().prop_map(Input::Mute),
+        1 => any::<bool>().prop_map(Input::Followed),
         2 => Just(Input::ApplyTools),
         1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn }),
         2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
             reference: 1,
-            tool: "tool".into(),
-            question: "Really?".into(),
+            question: Question { title: "Tool?".into(), said: "Really?".into(), shown: "a: 1\nb: 2".into() },
             arguments_hash: 1,
             expires_ms: expires_ms % 60_000,
         })),
@@ -172,7 +192,7 @@ fn input() -> impl Strategy<Value = Input> {
 
 fn app() -> impl Strategy<Value = AppEvent> {
     let package = (0_u8..20).prop_map(|number| format!("app{}", number.min(4)));
-    (package, 0_u8..9, 0_u8..3, prop::option::of(0_u32..3_000), any::<bool>(), words()).prop_map(
+    (package, 0_u8..10, 0_u8..3, prop::option::of(0_u32..3_000), any::<bool>(), words()).prop_map(
         |(package, what, kind, duration_ms, force, text)| {
             let name = text.clone();
             let kind = [AppKind::Foreground, AppKind::Background, AppKind::Dashboard][usize::from(kind)];
@@ -181,6 +201,7 @@ fn app() -> impl Strategy<Value = AppEvent> {
                 1 => AppEvent::Resumed { package, name, kind },
                 2 => AppEvent::Stopped { package },
                 3 => AppEvent::DashboardLine { package, text },
+                9 => AppEvent::Listens { package, listens: force },
                 4 => AppEvent::Draw { package, view: View::Main, content: None, duration_ms, force },
                 5 => {
                     let content = Some(Content::Text { text });
@@ -261,10 +282,10 @@ proptest! {
     #[test]
     fn a_conversation_never_panics_and_never_hangs(
         first in device(),
-        always_listening in any::<bool>(),
+        (always_listening, conversational) in any::<(bool, bool)>(),
         inputs in prop::collection::vec((input(), 0_u64..3_000_000), 1..120),
     ) {
-        let config = Config { always_listening, ..Config::default() };
+        let config = Config { always_listening, conversational, ..Config::default() };
         let mut conversation = Conversation::new(config);
         let mut now = Timestamp { mono_us: 1_000_000, wall_ms: 0, offset_s: 0 };
         let mut debts = Debts::default();
@@ -282,6 +303,47 @@ proptest! {
         let until_us = now.mono_us + 600_000_000;
         pass(&mut conversation, &mut now, until_us, &mut debts);
         debts.settled();
+    }
+
+    /// Talk among people, however it is recognised, and whether it is: nothing is heard of the assistant, nothing seen.
+    #[test]
+    fn what_was_not_said_to_the_box_makes_no_sound(
+        seed in prop::collection::vec((0_u8..12, 0_u64..4_000, 0..TALK.len()), 1..40),
+        (always_listening, conversational, follow_up, larger_weights) in any::<(bool, bool, bool, bool)>(),
+        (echo_cancelled, speaker) in any::<(bool, bool)>(),
+    ) {
+        let config = Config { always_listening, conversational, follow_up, larger_weights, ..Config::default() };
+        let mut world = World::new(config);
+        world.add_device("glasses", Some(DisplaySize { columns: 30, rows: 3 }), speaker, echo_cancelled);
+        world.connect(0, false);
+        world.clarity_else = Clarity::Unclear;
+        for (index, text) in TALK.iter().enumerate() {
+            let clarity = if index % 2 == 0 { Clarity::Unclear } else { Clarity::Guessed };
+            world.clarity.insert((*text).into(), clarity);
+        }
+        let package = || String::from("chess");
+        world.input(0, Input::App(AppEvent::Resumed { package: package(), name: "Chess".into(), kind: AppKind::Foreground }));
+        for (what, pause, text) in seed {
+            let until = world.now_ms + pause;
+            world.run_until(until);
+            match what {
+                0..=5 => world.speak(0, &[(0, 200 + pause / 2, TALK[text])], None),
+                6 => world.speak(0, &[(0, 300, TALK[text]), (pause / 8, 500, TALK[(text + 1) % TALK.len()])], None),
+                7 => world.recogniser = [Recogniser::Works, Recogniser::Fails, Recogniser::Dead][text % 3],
+                8 => world.decode_ms = pause * 4,
+                9 => (world.again_fails, world.again_ms) = (text % 2 == 0, (text % 3 > 0).then_some(pause)),
+                10 => world.input(0, Input::App(AppEvent::Listens { package: package(), listens: text % 2 == 0 })),
+                _ if pause % 2 == 0 => world.lose(0),
+                _ => world.connect(0, true),
+            }
+        }
+        let until = world.now_ms + 60_000;
+        world.run_until(until);
+        for line in &world.log {
+            let sounds = ["speak", "play", "chime", "show", "ask", "request-turn", "run", "dashboard", "muted"];
+            let heard = line.text.strip_prefix("glasses: ").unwrap_or_default();
+            prop_assert!(!sounds.iter().any(|sound| heard.starts_with(sound)), "{}", line.text);
+        }
     }
 
     /// The same with a user's machine.
@@ -336,7 +398,7 @@ proptest! {
                 8 | 9 => {
                     calls += 1;
                     let id = format!("c{calls}");
-                    world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0 });
+                    world.tools.insert(id.clone(), ToolScript { after: pause, result: (word > 3).then(|| ToolResult::said("Done.")), cancellable: word % 3 == 0, slow: word % 5 == 0 });
                     world.models.push_back(ModelScript { after: 100, text: "Let me see.".into(), calls: vec![("tool".into(), id)], ..ModelScript::default() });
                 }
                 10 if world.devices[device].connected => world.lose(device),
@@ -411,8 +473,7 @@ fn user_input() -> impl Strategy<Value = UserInput> {
                 id,
                 turn: Turn::default(),
                 reference: 1,
-                tool: "tool".into(),
-                question: "Really?".into(),
+                question: Question { title: "Tool?".into(), said: "Really?".into(), shown: "a: 1\nb: 2".into() },
                 arguments_hash: 1,
                 expires_ms: ms % 60_000,
             },

@@ -52,6 +52,17 @@ pub fn duration_ms(given: Option<f64>) -> Option<u32> {
     given.filter(|ms| ms.is_finite() && *ms >= 0.0).map(|ms| ms as u32)
 }
 
+/// A drawing in a line, for who writes the app.
+pub fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
+    let text = |field: &str| layout.get(field).and_then(Value::as_str);
+    let fields = ["title", "text", "topText", "bottomText", "leftText", "rightText"];
+    let words: Vec<String> = fields.iter().filter_map(|field| text(field)).map(|words| format!("{words:?}")).collect();
+    let view = if view == View::Dashboard { "dashboard" } else { "main" };
+    let stands = duration_ms.map_or_else(String::new, |ms| format!(" for {ms} ms"));
+    let kind = tools::reply::cut(text("layoutType").unwrap_or("no layout"), 40);
+    format!("{kind} on {view}{stands} {}", words.join(" ")).trim_end().to_owned()
+}
+
 /// Reads a layout.
 pub fn read(layout: &Value) -> Drawn {
     let text = |field: &str| -> String {
@@ -130,6 +141,12 @@ mod tests {
         for (layout, wanted) in cases {
             assert_eq!(read(&layout), Drawn::Content(wanted), "{layout}");
         }
+        let card = json!({"layoutType": "reference_card", "title": "T", "text": "a\nb"});
+        assert_eq!(told(View::Main, Some(5_000), &card), r#"reference_card on main for 5000 ms "T" "a\nb""#);
+        assert_eq!(
+            told(View::Dashboard, None, &json!({"layoutType": "bitmap_view", "data": "x"})),
+            "bitmap_view on dashboard"
+        );
         for layout in [json!({"layoutType": "clear_view"}), json!({"layoutType": "text_wall", "text": " "})] {
             assert_eq!(read(&layout), Drawn::Clear);
         }

@@ -39,15 +39,26 @@ pub enum Event {
     Audio(Bytes),
 }
 
+/// What costs something to make: it is made only while somebody wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Sound.
+    pub audio: bool,
+    /// What is said, word by word.
+    pub words: bool,
+}
+
 /// One user's events.
 pub struct Feed {
     events: broadcast::Sender<Event>,
     audio_wanted: AtomicUsize,
+    words_wanted: AtomicUsize,
 }
 
 impl Default for Feed {
     fn default() -> Self {
-        Self { events: broadcast::Sender::new(BEHIND_MAX), audio_wanted: AtomicUsize::new(0) }
+        let nobody = || AtomicUsize::new(0);
+        Self { events: broadcast::Sender::new(BEHIND_MAX), audio_wanted: nobody(), words_wanted: nobody() }
     }
 }
 
@@ -64,12 +75,16 @@ impl Feed {
         self.audio_wanted.load(Ordering::Relaxed) > 0
     }
 
+    /// Whether anybody follows what is said.
+    pub fn wants_words(&self) -> bool {
+        self.words_wanted.load(Ordering::Relaxed) > 0
+    }
+
     /// Listens from here on.
-    pub fn listen(self: &Arc<Self>, audio: bool) -> Listener {
-        if audio {
-            self.audio_wanted.fetch_add(1, Ordering::Relaxed);
-        }
-        Listener { feed: self.clone(), events: self.events.subscribe(), audio }
+    pub fn listen(self: &Arc<Self>, wants: Wants) -> Listener {
+        self.audio_wanted.fetch_add(wants.audio.into(), Ordering::Relaxed);
+        self.words_wanted.fetch_add(wants.words.into(), Ordering::Relaxed);
+        Listener { feed: self.clone(), events: self.events.subscribe(), wants }
     }
 }
 
@@ -77,20 +92,20 @@ impl Feed {
 pub struct Listener {
     feed: Arc<Feed>,
     events: broadcast::Receiver<Event>,
-    audio: bool,
+    wants: Wants,
 }
 
 impl Listener {
-    /// Whether it gets sound.
-    pub fn hears_audio(&self) -> bool {
-        self.audio
+    /// What it listens for.
+    pub fn wants(&self) -> Wants {
+        self.wants
     }
 
     /// The next event. Cancel safe.
     pub async fn next(&mut self) -> Event {
         loop {
             match self.events.recv().await {
-                Ok(Event::Audio(_)) if !self.audio => {}
+                Ok(Event::Audio(_)) if !self.wants.audio => {}
                 Ok(event) => return event,
                 Err(broadcast::error::RecvError::Lagged(lost)) => {
                     tracing::debug!(lost, "an app is too slow for its streams");
@@ -103,9 +118,8 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if self.audio {
-            self.feed.audio_wanted.fetch_sub(1, Ordering::Relaxed);
-        }
+        self.feed.audio_wanted.fetch_sub(self.wants.audio.into(), Ordering::Relaxed);
+        self.feed.words_wanted.fetch_sub(self.wants.words.into(), Ordering::Relaxed);
     }
 }
 
@@ -129,22 +143,24 @@ mod tests {
     async fn nothing_is_made_for_nobody_and_sound_only_for_those_who_want_it() {
         let feed = Arc::new(Feed::default());
         feed.tell(|| unreachable!("nobody listens"));
-        let mut plain = feed.listen(false);
-        assert!(!feed.wants_audio());
-        let mut hearing = feed.listen(true);
+        let mut plain = feed.listen(Wants { audio: false, words: true });
+        assert!(!feed.wants_audio() && feed.wants_words());
+        let mut hearing = feed.listen(Wants { audio: true, words: false });
         assert!(feed.wants_audio());
         feed.tell(|| Event::Audio(Bytes::from_static(b"ab")));
         feed.tell(|| Event::Voice(true));
         assert_eq!(plain.next().await, Event::Voice(true));
         assert_eq!(hearing.next().await, Event::Audio(Bytes::from_static(b"ab")));
         drop(hearing);
-        assert!(!feed.wants_audio());
+        assert!(!feed.wants_audio() && feed.wants_words());
+        drop(plain);
+        assert!(!feed.wants_words());
     }
 
     #[tokio::test]
     async fn a_slow_listener_loses_the_oldest_and_blocks_nobody() {
         let feed = Arc::new(Feed::default());
-        let mut slow = feed.listen(false);
+        let mut slow = feed.listen(Wants::default());
         for percent in 0..=255 {
             for charging in [false, true] {
                 feed.tell(|| Event::Battery { percent, charging });

@@ -1,13 +1,24 @@
 //! What apps are told of the glasses.
 
+use gateway_core::{
+    input::Input as DeviceInput,
+    vocab::{AppEvent, View},
+};
 use serde_json::{Value, json};
+
+use super::{
+    host::{Host, ToApp, User},
+    life::{Card, Connection, Input, State},
+    wire,
+};
+use crate::{clock, mail::Mail};
 
 /// A pair of glasses, as far as apps ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glasses {
     /// Maker and model.
     pub model: String,
-    /// Columns and rows of text, where they can draw.
+    /// Columns and rows of text, where they can draw; 0: not known.
     pub display: Option<(u16, u16)>,
     /// Pixels, where they draw bitmaps.
     pub pixels: Option<(u16, u16)>,
@@ -42,15 +53,21 @@ impl Glasses {
     /// In the words of MentraOS.
     pub fn capabilities(&self) -> Value {
         let display = self.display.map(|(columns, rows)| {
-            let (width, height) = self.pixels.unwrap_or((columns * 8, rows * 16));
-            json!({
+            let (width, height) = self.pixels.unwrap_or((columns.saturating_mul(8), rows.saturating_mul(16)));
+            let mut display = json!({
                 "count": 1,
                 "isColor": self.colour,
                 "canDisplayBitmap": self.pixels.is_some(),
-                "resolution": {"width": width, "height": height},
-                "maxTextLines": rows,
-                "columns": columns,
-            })
+            });
+            // What is not known is left out, as there.
+            if width > 0 && height > 0 {
+                display["resolution"] = json!({"width": width, "height": height});
+            }
+            if columns > 0 && rows > 0 {
+                display["maxTextLines"] = json!(rows);
+                display["columns"] = json!(columns);
+            }
+            display
         });
         json!({
             "modelName": self.model,
@@ -92,6 +109,112 @@ pub fn is_news(message: &Value) -> bool {
 /// All that is known, or what has changed.
 pub fn state_update(fields: Value, full: bool, time: String) -> Value {
     json!({"type": "device_state_update", "state": fields, "fullSnapshot": full, "timestamp": time})
+}
+
+impl Host {
+    /// Tells all of a user's glasses.
+    pub(super) fn show(&self, user: &str, event: &AppEvent) {
+        for (_, present) in self.roster.all().into_iter().filter(|(_, present)| present.user == user) {
+            drop(present.mail.try_send(Mail::Input(DeviceInput::App(event.clone()))));
+        }
+    }
+
+    /// Something that a running app wants on the glasses; from any other app it is dropped.
+    pub(super) fn draw(&self, user: &str, package: &str, connection: Connection, event: &AppEvent) {
+        let runs = self.with(user, |apps| {
+            let runs = apps.lives.connection(package) == Some(connection);
+            if runs {
+                keep(apps, package, event);
+            }
+            runs
+        });
+        if runs {
+            self.show(user, event);
+        }
+    }
+
+    /// Glasses of this user have come.
+    pub fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
+        let told = wire::time(clock::wall_ms());
+        let state = json!({"connected": true, "modelName": glasses.model});
+        let capabilities = json!({
+            "type": "capabilities_update",
+            "capabilities": glasses.capabilities(),
+            "modelName": glasses.model,
+            "timestamp": told,
+        });
+        let events = self.with(user, |apps| {
+            apps.glasses.insert(device.to_owned(), glasses);
+            apps.lives.handle_input(clock::mono_us(), Input::Present(true));
+            for socket in apps.sockets.values() {
+                drop(socket.try_send(ToApp::Json(capabilities.clone())));
+                drop(socket.try_send(ToApp::Json(state_update(state.clone(), false, told.clone()))));
+            }
+            catch_up(apps)
+        });
+        if let Some(present) = self.roster.get(device) {
+            for event in events {
+                drop(present.mail.try_send(Mail::Input(DeviceInput::App(event))));
+            }
+        }
+    }
+
+    /// They have gone.
+    pub fn glasses_went(&self, user: &str, device: &str) {
+        let told = wire::time(clock::wall_ms());
+        self.with(user, |apps| {
+            apps.glasses.remove(device);
+            if apps.glasses.is_empty() {
+                apps.lives.handle_input(clock::mono_us(), Input::Present(false));
+                let state = state_update(json!({"connected": false}), false, told);
+                for socket in apps.sockets.values() {
+                    drop(socket.try_send(ToApp::Json(state.clone())));
+                }
+            }
+        });
+    }
+
+    /// Their battery has changed.
+    pub fn battery(&self, user: &str, percent: u8, charging: bool) {
+        let state = json!({"batteryLevel": percent, "charging": charging});
+        let update = state_update(state, false, wire::time(clock::wall_ms()));
+        let users = self.users();
+        for socket in users.get(user).into_iter().flat_map(|apps| apps.sockets.values()) {
+            drop(socket.try_send(ToApp::Json(update.clone())));
+        }
+    }
+}
+
+/// Keeps what stands until something else is drawn. What has a time of its own would be drawn for too long.
+fn keep(apps: &mut User, package: &str, event: &AppEvent) {
+    let drawn = apps.drawn.entry(package.to_owned()).or_default();
+    match event {
+        AppEvent::DashboardLine { .. } => drawn.line = Some(event.clone()),
+        AppEvent::Draw { view: View::Main, content, duration_ms, .. } => {
+            let stands = content.is_some() && duration_ms.is_none_or(|ms| ms == 0);
+            drawn.main = stands.then(|| event.clone());
+        }
+        _ => {}
+    }
+}
+
+/// What glasses that come later have to know of the apps that run already.
+fn catch_up(user: &User) -> Vec<AppEvent> {
+    let mut events = Vec::new();
+    for (card, state) in user.lives.all() {
+        let Card { package, name, kind, .. } = card.clone();
+        match state {
+            State::Running | State::Grace => events.push(AppEvent::Resumed { package: package.clone(), name, kind }),
+            State::Connecting | State::Resurrecting => {
+                events.push(AppEvent::Starting { package: package.clone(), name, kind });
+            }
+            State::Stopping | State::Dormant | State::Away => continue,
+        }
+        if let Some(drawn) = user.drawn.get(&package) {
+            events.extend(drawn.line.iter().chain(&drawn.main).cloned());
+        }
+    }
+    events
 }
 
 #[cfg(test)]

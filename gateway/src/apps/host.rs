@@ -1,4 +1,4 @@
-//! Carries out what the life cycles want: webhooks, sockets, glasses, the store; and answers who waits.
+//! All users' apps: their life cycles and what hangs on them, driven by time and by whoever starts and stops.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_core::{input::Input as DeviceInput, vocab::AppEvent};
+use gateway_core::vocab::AppEvent;
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -20,27 +20,17 @@ use super::{
     feed::Feeds,
     glasses::{self, Glasses},
     installed::Installed,
-    life::{self, Card, Connection, Input, Lives, Output, State, StopReason},
+    life::{self, Card, Connection, Input, Lives, State, StopReason},
     photo::Photos,
     sound::Sounds,
     speech::Speeches,
-    webhook, wire,
 };
-use crate::{
-    clock,
-    effects::spawn,
-    mail::Mail,
-    roster::Roster,
-    store::{Kind, Store, Write},
-    users::sleep_until,
-};
+use crate::{clock, roster::Roster, store::Store, users::sleep_until};
 
 /// Messages that may wait for one app's socket beside its streams.
 pub const WAITING_MAX: usize = 64;
 /// Sockets that may be open without having said who they are: each has 5 s to do so.
 const NEWCOMERS_MAX: usize = 64;
-/// Restored apps per user are as many as may run.
-const RESTORED_MAX: usize = life::RUNNING_MAX;
 
 /// What the host tells a socket's task.
 #[derive(Debug)]
@@ -48,12 +38,16 @@ pub enum ToApp {
     /// Send this.
     Json(Value),
     /// Say that the app is stopped, and close.
-    Close,
+    Close {
+        /// Its own stop has run, and must not run again.
+        heard: bool,
+    },
     /// Go without a word.
     Drop,
 }
 
-type Key = (String, String);
+/// A user and a package.
+pub(super) type Key = (String, String);
 
 /// One user's apps and what hangs on them.
 #[derive(Default)]
@@ -61,15 +55,26 @@ pub(super) struct User {
     pub(super) lives: Lives,
     pub(super) glasses: BTreeMap<String, Glasses>,
     pub(super) sockets: BTreeMap<Connection, mpsc::Sender<ToApp>>,
-    /// The last line of each app's dashboard, for glasses that come later.
-    lines: BTreeMap<String, String>,
-    starting: BTreeMap<String, Vec<oneshot::Sender<Result<(), String>>>>,
-    stopping: BTreeMap<String, Vec<oneshot::Sender<()>>>,
+    /// What each app has drawn that still stands, for glasses that come later.
+    pub(super) drawn: BTreeMap<String, Drawn>,
+    /// What sessions are called, by package.
+    pub(super) names: BTreeMap<String, String>,
+    pub(super) starting: BTreeMap<String, Vec<oneshot::Sender<Result<(), String>>>>,
+    pub(super) stopping: BTreeMap<String, Vec<oneshot::Sender<()>>>,
+}
+
+/// What an app has drawn that stands until it draws something else.
+#[derive(Default)]
+pub(super) struct Drawn {
+    /// Its line of the dashboard.
+    pub(super) line: Option<AppEvent>,
+    /// In front.
+    pub(super) main: Option<AppEvent>,
 }
 
 /// All users' apps. One per process.
 pub struct Host {
-    me: Weak<Self>,
+    pub(super) me: Weak<Self>,
     pub(super) store: Store,
     /// What an erasure of a user ends.
     pub(super) in_flight: InFlight,
@@ -82,7 +87,7 @@ pub struct Host {
     pub feeds: Feeds,
     /// Base tag of the language that the recogniser understands.
     pub(super) language: String,
-    url: OnceLock<String>,
+    pub(super) url: OnceLock<String>,
     users: Mutex<BTreeMap<String, User>>,
     /// Stop requests under way: a start of the same app waits for them.
     stops: Mutex<BTreeMap<Key, CancellationToken>>,
@@ -184,144 +189,8 @@ impl Host {
         self.with(user, |apps| apps.lives.handle_input(clock::mono_us(), input));
     }
 
-    fn carry_out(&self, name: &str, user: &mut User, output: Output) {
-        match output {
-            Output::Call { package, session, afresh } => self.call(name, package, session, afresh),
-            Output::CallStop { package, session, reason } => self.call_stop(name, package, session, reason),
-            Output::Close { connection } => tell(user, connection, ToApp::Close),
-            Output::Drop { connection } => tell(user, connection, ToApp::Drop),
-            Output::Glasses(event) => {
-                let event = AppEvent::from(event);
-                if let AppEvent::Stopped { package } = &event {
-                    user.lines.remove(package);
-                    self.speeches.withdraw(&self.roster, name, package);
-                }
-                self.show(name, &event);
-            }
-            Output::Started { package } => {
-                tracing::info!(user = name, package, "a mini-app runs");
-                for waiting in user.starting.remove(&package).unwrap_or_default() {
-                    drop(waiting.send(Ok(())));
-                }
-            }
-            Output::Failed { package, why } => {
-                tracing::warn!(user = name, package, why, "a mini-app does not run");
-                self.note_failed(name, &package, &why);
-                for waiting in user.starting.remove(&package).unwrap_or_default() {
-                    drop(waiting.send(Err(why.clone())));
-                }
-            }
-            Output::Stopped { package } => {
-                for waiting in user.stopping.remove(&package).unwrap_or_default() {
-                    let _ = waiting.send(());
-                }
-            }
-            Output::Remember(card) => match serde_json::to_vec(&card) {
-                Ok(value) => self.keep(Write::PutRow {
-                    kind: Kind::AppSessions,
-                    owner: name.to_owned(),
-                    key: card.package.into_bytes(),
-                    value,
-                }),
-                Err(error) => tracing::error!(%error, "a session cannot be written"),
-            },
-            Output::Forget { package } => {
-                let owner = name.to_owned();
-                self.keep(Write::RemoveRow { kind: Kind::AppSessions, owner, key: package.into_bytes() });
-            }
-        }
-    }
-
-    fn keep(&self, write: Write) {
-        let told = |result: Result<u64, _>| {
-            if let Err(error) = result {
-                tracing::warn!(%error, "whether an app runs is not remembered");
-            }
-        };
-        if let Err(error) = self.store.submit(write, told) {
-            tracing::warn!(%error, "whether an app runs is not remembered");
-        }
-    }
-
-    fn call(&self, user: &str, package: String, session: String, afresh: bool) {
-        let failed = |why: &str| Input::WebhookFailed { package: package.clone(), why: why.to_owned() };
-        let (Some(host), user) = (self.me.upgrade(), user.to_owned()) else { return };
-        let (Some(app), Some(url)) = (self.installed.get(&package), self.url.get().cloned()) else {
-            let input = failed("it is not installed any more");
-            // Not here: the user's apps are locked.
-            spawn("app-gone", async move { host.input(&user, input) });
-            return;
-        };
-        let underway = self.stops_lock().get(&(user.clone(), package.clone())).cloned();
-        spawn("app-start", async move {
-            if let Some(underway) = underway {
-                let limit = Duration::from_millis(life::STOP_MS_MAX);
-                drop(tokio::time::timeout(limit, underway.cancelled()).await);
-            }
-            let http = host.installed.client().http();
-            if afresh {
-                let body = wire::stop_request(&session, &user, StopReason::System.as_str(), clock::wall_ms());
-                webhook::stop(http, &app, &body).await;
-            }
-            let body = wire::session_request(&session, &user, &url, clock::wall_ms());
-            if let Err(why) = webhook::start(http, &app, &body).await {
-                host.installed.client().faults().record(&app.package, webhook::fault(&app, &body, &why));
-                host.input(&user, Input::WebhookFailed { package: app.package.clone(), why });
-            }
-        });
-    }
-
-    fn call_stop(&self, user: &str, package: String, session: String, reason: StopReason) {
-        let (Some(host), Some(app)) = (self.me.upgrade(), self.installed.get(&package)) else { return };
-        let done = CancellationToken::new();
-        let key = (user.to_owned(), package);
-        self.stops_lock().insert(key.clone(), done.clone());
-        spawn("app-stop", async move {
-            let body = wire::stop_request(&session, &key.0, reason.as_str(), clock::wall_ms());
-            webhook::stop(host.installed.client().http(), &app, &body).await;
-            done.cancel();
-            host.stops_lock().remove(&key);
-        });
-    }
-
-    fn stops_lock(&self) -> MutexGuard<'_, BTreeMap<Key, CancellationToken>> {
+    pub(super) fn stops_lock(&self) -> MutexGuard<'_, BTreeMap<Key, CancellationToken>> {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells all of a user's glasses.
-    fn show(&self, user: &str, event: &AppEvent) {
-        for (_, present) in self.roster.all().into_iter().filter(|(_, present)| present.user == user) {
-            drop(present.mail.try_send(Mail::Input(DeviceInput::App(event.clone()))));
-        }
-    }
-
-    /// Something that a running app wants on the glasses; from any other app it is dropped.
-    pub(super) fn draw(&self, user: &str, package: &str, connection: Connection, event: &AppEvent) {
-        let runs = self.with(user, |apps| {
-            let runs = apps.lives.connection(package) == Some(connection);
-            if let (true, AppEvent::DashboardLine { text, .. }) = (runs, event) {
-                apps.lines.insert(package.to_owned(), text.clone());
-            }
-            runs
-        });
-        if runs {
-            self.show(user, event);
-        }
-    }
-
-    /// Takes up again what ran when the gateway last stopped: before it listens, so that no app that dials again is
-    /// turned away.
-    pub fn restore(&self) {
-        let users = self.store.disk().owners(Kind::AppSessions).unwrap_or_default();
-        for user in users {
-            let rows = self.store.disk().rows(Kind::AppSessions, &user, b"", RESTORED_MAX).unwrap_or_default();
-            for (_, value) in rows {
-                let card = serde_json::from_slice::<Card>(&value).ok();
-                if let Some(card) = card.filter(|card| self.installed.get(&card.package).is_some()) {
-                    self.input(&user, Input::Restore(card));
-                }
-            }
-        }
     }
 
     fn stop_removed(&self) {
@@ -337,64 +206,12 @@ impl Host {
         }
     }
 
-    /// Glasses of this user have come.
-    pub fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
-        let told = wire::time(clock::wall_ms());
-        let state = serde_json::json!({"connected": true, "modelName": glasses.model});
-        let capabilities = serde_json::json!({
-            "type": "capabilities_update",
-            "capabilities": glasses.capabilities(),
-            "modelName": glasses.model,
-            "timestamp": told,
-        });
-        let events = self.with(user, |apps| {
-            apps.glasses.insert(device.to_owned(), glasses);
-            apps.lives.handle_input(clock::mono_us(), Input::Present(true));
-            for socket in apps.sockets.values() {
-                drop(socket.try_send(ToApp::Json(capabilities.clone())));
-                drop(socket.try_send(ToApp::Json(glasses::state_update(state.clone(), false, told.clone()))));
-            }
-            catch_up(apps)
-        });
-        if let Some(present) = self.roster.get(device) {
-            for event in events {
-                drop(present.mail.try_send(Mail::Input(DeviceInput::App(event))));
-            }
-        }
-    }
-
-    /// They have gone.
-    pub fn glasses_went(&self, user: &str, device: &str) {
-        let told = wire::time(clock::wall_ms());
-        self.with(user, |apps| {
-            apps.glasses.remove(device);
-            if apps.glasses.is_empty() {
-                apps.lives.handle_input(clock::mono_us(), Input::Present(false));
-                let state = glasses::state_update(serde_json::json!({"connected": false}), false, told);
-                for socket in apps.sockets.values() {
-                    drop(socket.try_send(ToApp::Json(state.clone())));
-                }
-            }
-        });
-    }
-
-    /// Their battery has changed.
-    pub fn battery(&self, user: &str, percent: u8, charging: bool) {
-        let state = serde_json::json!({"batteryLevel": percent, "charging": charging});
-        let update = glasses::state_update(state, false, wire::time(clock::wall_ms()));
-        let users = self.users();
-        for socket in users.get(user).into_iter().flat_map(|apps| apps.sockets.values()) {
-            drop(socket.try_send(ToApp::Json(update.clone())));
-        }
-    }
-
     /// Starts an app and waits until it can draw; whether it had to be started.
     ///
     /// # Errors
     /// Why it does not run, in words.
     pub async fn start(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, String> {
         let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
-        let session = session_name(user, package).map_err(|error| error.to_string())?;
         let (answer, outcome) = oneshot::channel();
         let begun = self.with(user, |apps| {
             if apps.lives.state(package) == Some(State::Running) {
@@ -404,6 +221,7 @@ impl Host {
             if let Some(missing) = glasses::missing(&app.hardware_required, &worn) {
                 return Err(format!("{} needs glasses with: {missing}", name_of(&app)));
             }
+            let session = self.session_name(apps, user, package)?;
             apps.starting.entry(package.to_owned()).or_default().push(answer);
             let card = Card { package: app.package.clone(), name: name_of(&app), kind: app.kind, session };
             apps.lives.handle_input(clock::mono_us(), Input::Start(card));
@@ -420,15 +238,6 @@ impl Host {
             Ok(Ok(Err(why))) => Err(why),
             Ok(Err(_)) => Err("the gateway is stopping".to_owned()),
             Err(_) => Err("it was not ready in time".to_owned()),
-        }
-    }
-
-    /// Waits until what is to be remembered of a user's apps is on disk: writes take effect in their order, so that one
-    /// that changes nothing tells. Who says that an app runs finds it running after a power cut.
-    async fn settled(&self, user: &str) {
-        let barrier = Write::RemoveRow { kind: Kind::AppSessions, owner: user.to_owned(), key: vec![0] };
-        if let Err(error) = self.store.write(barrier).await {
-            tracing::warn!(%error, "whether an app runs is not remembered");
         }
     }
 
@@ -450,6 +259,13 @@ impl Host {
         ran
     }
 
+    /// For whom an app runs, or is to run.
+    pub fn running(&self, package: &str) -> Vec<(String, State)> {
+        let users = self.users();
+        let running = users.iter().filter_map(|(user, apps)| Some((user.clone(), apps.lives.state(package)?)));
+        running.collect()
+    }
+
     /// What has not stopped, by package.
     pub fn states(&self, user: &str) -> BTreeMap<String, State> {
         let users = self.users();
@@ -462,38 +278,6 @@ impl Host {
     }
 }
 
-fn tell(user: &User, connection: Connection, what: ToApp) {
-    let Some(socket) = user.sockets.get(&connection) else { return };
-    if socket.try_send(what).is_err() {
-        tracing::debug!(connection, "an app's socket does not take what it is told");
-    }
-}
-
-/// What glasses that come later have to know of the apps that run already.
-fn catch_up(user: &User) -> Vec<AppEvent> {
-    let mut events = Vec::new();
-    for (card, state) in user.lives.all().filter(|(_, state)| *state != State::Stopping && *state != State::Dormant) {
-        let Card { package, name, kind, .. } = card.clone();
-        if matches!(state, State::Running | State::Grace) {
-            events.push(AppEvent::Resumed { package: package.clone(), name, kind });
-        } else {
-            events.push(AppEvent::Starting { package: package.clone(), name, kind });
-        }
-        if let Some(text) = user.lines.get(&package) {
-            events.push(AppEvent::DashboardLine { package, text: text.clone() });
-        }
-    }
-    events
-}
-
-fn name_of(app: &App) -> String {
+pub(super) fn name_of(app: &App) -> String {
     if app.name.is_empty() { app.package.clone() } else { app.name.clone() }
-}
-
-/// Sessions have names that cannot be guessed: one of the SDK's REST calls shows nothing else.
-fn session_name(user: &str, package: &str) -> Result<String, getrandom::Error> {
-    let mut random = [0; 12];
-    getrandom::fill(&mut random)?;
-    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("{user}-{package}-{random}"))
 }

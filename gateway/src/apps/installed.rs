@@ -99,7 +99,7 @@ impl Installed {
         self.changes.subscribe()
     }
 
-    /// What went wrong with apps lately, and the client that calls them.
+    /// What happened to apps lately, and the client that calls them.
     pub fn client(&self) -> &Arc<Client> {
         &self.client
     }
@@ -140,7 +140,7 @@ impl Installed {
         let write = Write::ClearRows { kind: Kind::Apps, owner: package.to_owned(), prefix: Vec::new() };
         let removed = self.store.write(write).await?;
         self.withdraw(package);
-        self.client.faults().forget(package);
+        self.client.log().forget(package);
         self.change(|apps| apps.remove(package));
         Ok(removed > 0)
     }

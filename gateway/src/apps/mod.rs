@@ -1,20 +1,24 @@
 //! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
 //!
 //! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `settings`
-//! (plain functions); `host` carries everything out, `socket` has one task for each app that runs, `rest` answers what apps ask by HTTP.
+//! (plain functions); `host` holds everything, `outputs` carries out what the life cycles want, `admission` lets sockets in,
+//! `socket` has one task for each app that runs, `rest` answers what apps ask by HTTP.
 
+mod admission;
 pub mod bitmap;
 pub mod drawing;
 pub mod feed;
 pub mod glasses;
 pub mod host;
 pub mod installed;
+mod outputs;
 mod photo;
 mod port;
 mod refusals;
 mod relay;
 mod requests;
 pub mod rest;
+mod sessions;
 pub mod settings;
 pub mod socket;
 pub mod sound;

@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use gateway_core::vocab::ErrorCode;
+use gateway_core::vocab::{ErrorCode, ToolCall, Turn};
 use reqwest::{StatusCode, Url, multipart};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -125,7 +125,8 @@ impl Host {
         told: Option<mpsc::Sender<ToApp>>,
         frame: String,
     ) {
-        let complain = |code, why: String| self.complain(&app.package, "photo_request", code, why, frame.clone());
+        let complain =
+            |code, why: String| self.complain(&user, &app.package, "photo_request", code, why, frame.clone());
         let taken = self.take(&user, &wish).await;
         if let Err(error) = &taken {
             complain(ErrorCode::ExecutionError, error.to_string());
@@ -195,7 +196,8 @@ impl Host {
             .ok_or_else(|| PortError::Unavailable("another photo is being taken".to_owned()))?;
         let limit = Duration::from_millis(TAKE_MS_MAX);
         let glasses = ConnectedDevices(self.roster.clone());
-        let result = glasses.call(&device, CAMERA, json!({}), limit, CancellationToken::new()).await;
+        let call = ToolCall { id: String::new(), name: CAMERA.to_owned(), arguments: json!({}) };
+        let result = glasses.call(&device, Turn::default(), call, limit, CancellationToken::new()).await;
         if let Some(error) = result.error {
             return Err(PortError::Failed(error.message));
         }

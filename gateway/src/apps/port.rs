@@ -3,12 +3,31 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tools::ports::{AppEntry, AppHost, PortError};
+use gateway_core::vocab::{AppKind, AppLife, SceneApp};
+use tools::{
+    apps::manifest::App,
+    ports::{AppEntry, AppHost, PortError},
+};
 
 use super::{
-    host::Host,
+    host::{Host, name_of},
     life::{State, StopReason},
 };
+
+impl Host {
+    /// The apps that a user may speak of or to.
+    pub fn scene(&self, user: &str) -> Vec<SceneApp> {
+        let states = self.states(user);
+        let life = |app: &App| match (states.get(&app.package), app.kind) {
+            (None | Some(State::Stopping | State::Dormant | State::Away), _) => AppLife::Idle,
+            // One of its kind runs at a time.
+            (Some(_), AppKind::Foreground) => AppLife::InFront,
+            (Some(_), AppKind::Background | AppKind::Dashboard) => AppLife::Running,
+        };
+        let apps = self.installed.list();
+        apps.iter().map(|app| SceneApp { package: app.package.clone(), name: name_of(app), life: life(app) }).collect()
+    }
+}
 
 #[async_trait]
 impl AppHost for Host {
@@ -23,8 +42,8 @@ impl AppHost for Host {
     async fn list(&self, user: &str) -> Result<Vec<AppEntry>, PortError> {
         let states = self.states(user);
         let entry = |app: std::sync::Arc<tools::apps::manifest::App>| AppEntry {
-            running: states.get(&app.package).is_some_and(|state| *state != State::Stopping),
-            name: if app.name.is_empty() { app.package.clone() } else { app.name.clone() },
+            running: states.get(&app.package).is_some_and(|state| !matches!(state, State::Stopping | State::Away)),
+            name: name_of(&app),
             package: app.package.clone(),
             description: app.description.clone(),
         };

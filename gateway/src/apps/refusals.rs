@@ -1,9 +1,9 @@
-//! What an app was refused, for who writes it: `lorgnette apps logs` shows it with the request that caused it.
+//! What an app was refused, and what else happened to it, for who writes it: `lorgnette apps logs` shows it with the request that caused it.
 
 use gateway_core::vocab::ErrorCode;
 use reqwest::Url;
 use serde_json::Value;
-use tools::apps::faults::{EXCERPT_BYTES_MAX, Fault};
+use tools::apps::log::{EXCERPT_BYTES_MAX, Event, Fault, Latest};
 
 use super::host::Host;
 use crate::clock;
@@ -16,21 +16,36 @@ const HIDDEN: &str = "***";
 const DEPTH_MAX: usize = 8;
 
 impl Host {
-    /// An app did not start. What its server answered stands in the log already; that no socket came does not.
-    pub(super) fn note_failed(&self, user: &str, package: &str, why: &str) {
-        let known = self.installed.client().faults().of(package);
-        if known.last().is_some_and(|fault| fault.what == "webhook" && fault.message == why) {
-            return;
-        }
-        let request = format!("session_request for {user}: its server was called, and is to dial the gateway");
-        self.complain(package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
+    /// Keeps a fault of an app. `request` is shown as it is.
+    pub(super) fn complain(
+        &self,
+        user: &str,
+        package: &str,
+        what: &str,
+        code: ErrorCode,
+        message: String,
+        request: String,
+    ) {
+        let (wall_ms, user) = (clock::wall_ms(), user.to_owned());
+        let what = what.chars().filter(|c| !c.is_control()).take(40).collect();
+        let fault = Fault { wall_ms, user, what, code, message, request, answer: String::new(), times: 1 };
+        self.installed.client().log().fault(package, fault);
     }
 
-    /// Keeps a fault of an app. `request` is shown as it is.
-    pub(super) fn complain(&self, package: &str, what: &str, code: ErrorCode, message: String, request: String) {
-        let what = what.chars().filter(|c| !c.is_control()).take(40).collect();
-        let fault = Fault { wall_ms: clock::wall_ms(), what, code, message, request, answer: String::new() };
-        self.installed.client().faults().record(package, fault);
+    /// Keeps something that happened to an app and is no fault.
+    pub(super) fn note(&self, user: &str, package: &str, what: &str, message: String) {
+        let event = Event { wall_ms: clock::wall_ms(), user: user.to_owned(), what: what.to_owned(), message };
+        self.installed.client().log().event(package, event);
+    }
+
+    /// Keeps what an app drew or was told last.
+    pub(super) fn note_latest(&self, user: &str, package: &str, kind: Latest, message: String) {
+        let what = match kind {
+            Latest::Drawing => "drawing",
+            Latest::Transcript => "transcript",
+        };
+        let event = Event { wall_ms: clock::wall_ms(), user: user.to_owned(), what: what.to_owned(), message };
+        self.installed.client().log().latest(package, kind, event);
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use gateway_core::vocab::{AppEvent, Content, ErrorCode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tools::apps::log::Latest;
 
 use super::{
     drawing::{self, Drawn},
@@ -36,6 +37,8 @@ impl Session {
             FromApp::DisplayEvent { view, layout, duration_ms, force_display } => {
                 let (package, duration_ms) = (self.app.package.clone(), drawing::duration_ms(duration_ms));
                 let view = drawing::view(view.as_deref(), &layout);
+                let told = drawing::told(view, duration_ms, &layout);
+                self.host.note_latest(&self.user, &self.app.package, Latest::Drawing, told);
                 let draw = move |content: Option<Content>| AppEvent::Draw {
                     package: package.clone(),
                     view,
@@ -200,7 +203,7 @@ impl Session {
             if let Err(why) = &outcome
                 && why != speech::INTERRUPTED
             {
-                host.complain(&app.package, "audio_play_request", ErrorCode::ExecutionError, why.clone(), frame);
+                host.complain(&user, &app.package, "audio_play_request", ErrorCode::ExecutionError, why.clone(), frame);
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
             drop(out.send(ToApp::Json(answer)).await);

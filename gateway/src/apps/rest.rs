@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::{PATH, PATH_OLD, host::Host, socket::key_fits, storage::Refusal};
+use super::{PATH, PATH_OLD, admission::key_fits, host::Host, storage::Refusal};
 use crate::transport::server::Reply;
 
 /// Bytes of a request's body: all that an app may keep, and its JSON.
@@ -137,11 +137,7 @@ fn permissions(host: &Host, package: &str) -> Reply {
 
 /// For the app whose session the bearer names.
 fn settings(host: &Host, package: &str, session: &str) -> Reply {
-    let user = {
-        let users = host.users();
-        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives.by_session(session)?)));
-        found.find(|(_, card)| card.package == package).map(|(user, _)| user.clone())
-    };
+    let user = host.by_session(session).filter(|(_, card)| card.package == package).map(|(user, _)| user);
     let (Some(user), Some(app)) = (user, host.installed.get(package)) else {
         return failed(StatusCode::UNAUTHORIZED, "no such session runs");
     };

@@ -5,10 +5,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gateway_core::vocab::ErrorCode;
-use hyper::{HeaderMap, upgrade::Upgraded};
+use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use tokio::{
     sync::{Semaphore, mpsc},
     time::timeout,
@@ -21,23 +20,27 @@ use tokio_tungstenite::{
     },
 };
 use tokio_util::sync::CancellationToken;
-use tools::apps::manifest::App;
+use tools::apps::{log::Latest, manifest::App};
 
+pub use super::admission::Headers;
 use super::{
+    admission::{self, Refusal},
     feed::{Event, Listener},
     glasses,
     host::{Host, ToApp, WAITING_MAX},
-    life::{Connection, Input},
+    life::{Connection, Input, State},
     refusals,
     relay::Relay,
     settings,
     streams::{self, Offer, Subscriptions},
     wire::{self, FromApp},
 };
-use crate::clock;
+use crate::{clock, transport::websocket, users::sleep_until};
 
-/// How long the first frame may take.
-const INIT_MS_MAX: u64 = 5_000;
+/// The code with which a socket is closed whose app has run its own stop already: one of those that are free to use.
+const STOP_WAS_HEARD: u16 = 4001;
+/// How long a list of streams stands before it is told to who writes the app: a handler after the other makes a list.
+const SETTLE_MS: u64 = 500;
 /// How long one frame may take to leave before the app counts as stalled.
 const WRITE_MS_MAX: u64 = 5_000;
 /// How often the gateway asks whether the app is there.
@@ -50,10 +53,8 @@ const EMPTY_IGNORED_MS: u64 = 8_000;
 const FRAMES_PER_S_MAX: u32 = 200;
 /// Refusals of one connection that are remembered: more than an app has things to ask for.
 const TOLD_MAX: usize = 128;
-/// Requests of one app that are being carried out at once.
-const REQUESTS_MAX: usize = 8;
 
-type Ws = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Ws = WebSocketStream<TokioIo<Upgraded>>;
 
 /// An app whose first frame was right.
 pub(super) struct Session {
@@ -62,7 +63,11 @@ pub(super) struct Session {
     pub(super) app: Arc<App>,
     pub(super) name: String,
     pub(super) connection: Connection,
+    /// It goes on where it was before its socket was lost.
+    pub(super) resumed: bool,
     pub(super) subscriptions: Subscriptions,
+    /// When its list of streams is taken for the last one of a burst.
+    pub(super) settled_us: Option<u64>,
     pub(super) listener: Option<Listener>,
     /// To this very socket, for what takes longer.
     pub(super) out: mpsc::Sender<ToApp>,
@@ -76,11 +81,11 @@ pub(super) struct Session {
     /// Whether the session of 3.x of the SDK is at the other end, which waits for messages that 2.x does not know.
     pub(super) is_third: bool,
     /// Whether it is 1.x, which takes news of the glasses for an error.
-    is_first: bool,
+    pub(super) is_first: bool,
     /// Refusals that stand in the app's log, and places that were told: each once for a connection.
-    told: BTreeSet<String>,
-    joined_us: u64,
-    second: (u64, u32),
+    pub(super) told: BTreeSet<String>,
+    pub(super) joined_us: u64,
+    pub(super) second: (u64, u32),
 }
 
 /// How a socket's task ends.
@@ -88,35 +93,12 @@ pub(super) struct Session {
 enum End {
     /// The app closed it, or it broke.
     Lost,
-    /// With code 1000, after telling that the app is stopped.
-    Stopped,
+    /// After telling that the app is stopped. `heard`: its own stop has run.
+    Stopped { heard: bool },
     /// Without a word.
     Dropped,
     /// With a code that makes an SDK dial again.
     Restarting,
-}
-
-/// What 3.x of the SDK says of itself in the headers of its upgrade, and not in its first frame.
-#[derive(Clone, Debug, Default)]
-pub struct Headers {
-    session: String,
-    package: String,
-    key: String,
-    /// Dialled under the address of 1.x.
-    is_first: bool,
-}
-
-impl Headers {
-    /// Those of a request to this path; what is missing is empty.
-    pub fn of(headers: &HeaderMap, path: &str) -> Self {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-        Self {
-            session: text("x-session-id"),
-            package: text("x-package-name"),
-            key: text("x-api-key"),
-            is_first: path == super::PATH_OLD,
-        }
-    }
 }
 
 /// Serves an upgraded connection to its end.
@@ -132,7 +114,7 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
     let Ok(newcomer) = host.newcomers.try_acquire() else {
         return tracing::warn!("too many sockets wait to say who they are; one was dropped");
     };
-    let admitted = admit(&host, &mut ws, out, headers).await;
+    let admitted = admission::admit(&host, &mut ws, out, headers).await;
     drop(newcomer);
     match admitted {
         Ok(session) => session.run(ws, mail).await,
@@ -140,107 +122,15 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
             tracing::info!(code, message, "an app's socket was refused");
             // Said and then closed: an SDK whose frames nobody answers would wait for ever.
             let now = clock::wall_ms();
-            let told = if again { wire::reconnect_rejected(message, now) } else { wire::error(code, message, now) };
+            let told = if again { wire::reconnect_rejected(&message, now) } else { wire::error(code, &message, now) };
             drop(send(&mut ws, &told).await);
-            close(&mut ws, CloseCode::Normal, message).await;
+            close(&mut ws, CloseCode::Normal, "refused").await;
         }
     }
-}
-
-struct Refusal {
-    code: &'static str,
-    message: &'static str,
-    /// It was no first dial of 3.x.
-    again: bool,
-}
-
-async fn admit(host: &Arc<Host>, ws: &mut Ws, out: mpsc::Sender<ToApp>, headers: Headers) -> Result<Session, Refusal> {
-    let refusal = |code, message| Refusal { code, message, again: false };
-    let first = async {
-        loop {
-            match ws.next().await {
-                Some(Ok(Message::Text(text))) => return Some(text),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                _ => return None,
-            }
-        }
-    };
-    let malformed = || refusal("MALFORMED_MESSAGE", "the first frame has to be a tpa_connection_init");
-    let first = tokio::select! {
-        first = timeout(Duration::from_millis(INIT_MS_MAX), first) => first.ok().flatten().ok_or_else(malformed)?,
-        () = host.stop.cancelled() => return Err(refusal("INTERNAL_ERROR", "the gateway is stopping")),
-    };
-    // 3.x names its session in the headers, and on a socket that it dials again nothing else, either.
-    let or = |text: String, other: String| if text.is_empty() { other } else { text };
-    let (session_id, package_name, api_key, is_third, again) = match serde_json::from_str(&first) {
-        Ok(FromApp::TpaConnectionInit { session_id, package_name, api_key }) => {
-            let is_third = session_id.is_empty();
-            (or(session_id, headers.session), package_name, or(api_key, headers.key), is_third, false)
-        }
-        Ok(FromApp::Reconnect { session_id }) => {
-            (or(session_id, headers.session), headers.package, headers.key, true, true)
-        }
-        _ => return Err(malformed()),
-    };
-    let refusal = |code, message| Refusal { code, message, again };
-    let Some(app) = host.installed.get(&package_name) else {
-        return Err(refusal("APP_NOT_STARTED", "no such app is installed"));
-    };
-    // The author's first stumbling blocks: told where he looks.
-    let refused = |code: &'static str, message: &'static str| {
-        let frame = refusals::shown(&first);
-        host.complain(&app.package, "socket", ErrorCode::PermissionDenied, format!("{code}: {message}"), frame);
-        refusal(code, message)
-    };
-    if !key_fits(&app, &api_key) {
-        return Err(refused("INVALID_API_KEY", "the API key is not the one that this app was installed with"));
-    }
-    // From here on by connection alone: later frames name their session in several ways.
-    let user = {
-        let users = host.users();
-        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives.by_session(&session_id)?)));
-        found.find(|(_, card)| card.package == package_name).map(|(user, _)| user.clone())
-    };
-    let over = || refused("SESSION_NOT_FOUND", "this session was not started by the gateway, or is over");
-    let user = user.ok_or_else(over)?;
-    let connection = host.next_connection();
-    let session = Session {
-        host: host.clone(),
-        user,
-        app: app.clone(),
-        name: session_id,
-        connection,
-        subscriptions: Subscriptions::default(),
-        listener: None,
-        out,
-        requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
-        animation: None,
-        playing: Vec::new(),
-        relay: Relay::default(),
-        is_third,
-        is_first: headers.is_first,
-        told: BTreeSet::new(),
-        joined_us: clock::mono_us(),
-        second: (0, 0),
-    };
-    let (ack, state) = session.greeting(again);
-    let sent = send(ws, &ack).await.is_ok() && (session.is_first || send(ws, &state).await.is_ok());
-    if !sent {
-        return Err(refusal("INTERNAL_ERROR", "the socket went away"));
-    }
-    Ok(session)
-}
-
-/// Whether a key is the app's, by its hash.
-pub(super) fn key_fits(app: &App, key: &str) -> bool {
-    let digest = Sha256::digest(key.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    // Over hashes: how long the comparison takes tells nothing about the key.
-    !app.api_key_sha256.is_empty() && hex.eq_ignore_ascii_case(&app.api_key_sha256)
 }
 
 impl Session {
-    fn greeting(&self, again: bool) -> (Value, Value) {
+    pub(super) fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
         let system = settings::of_the_house(&zone(), &self.app.permissions);
         let users = self.host.users();
@@ -265,24 +155,33 @@ impl Session {
     async fn run(mut self, mut ws: Ws, mut mail: mpsc::Receiver<ToApp>) {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
-        let (connection, out) = (self.connection, self.out.clone());
+        let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
         // In this order: the machine may want the socket closed at once.
         self.host.with(&self.user, |apps| {
             apps.sockets.insert(connection, out);
-            let joined = Input::Joined { package: package.clone(), connection };
+            let joined = Input::Joined { package: package.clone(), connection, resumed };
             apps.lives.handle_input(clock::mono_us(), joined);
         });
         let end = self.serve(&mut ws, &mut mail).await;
         let host = self.host.clone();
-        host.with(&self.user, |apps| {
+        let state = host.with(&self.user, |apps| {
             apps.sockets.remove(&connection);
-            apps.lives.handle_input(clock::mono_us(), Input::Lost { package, connection });
+            apps.lives.handle_input(clock::mono_us(), Input::Lost { package: package.clone(), connection });
+            apps.lives.state(&package)
         });
-        tracing::info!(user = self.user, package = self.app.package, ?end, "an app's socket is closed");
+        if state == Some(State::Grace) {
+            tracing::info!(user = self.user, package, "an app's socket was lost");
+            host.note(&self.user, &package, "socket", "lost; it may come back".to_owned());
+        } else {
+            tracing::debug!(user = self.user, package, ?end, "an app's socket is closed");
+        }
         match end {
-            End::Stopped => {
+            End::Stopped { heard } => {
                 drop(send(&mut ws, &json!({"type": "app_stopped", "reason": "stopped"})).await);
-                close(&mut ws, CloseCode::Normal, "App stopped").await;
+                // 1000 makes 2.x run its `onStop`, which must not run twice. Behind any other code it does not dial again
+                // where the reason holds these words.
+                let code = if heard { CloseCode::from(STOP_WAS_HEARD) } else { CloseCode::Normal };
+                close(&mut ws, code, "App stopped").await;
             }
             End::Restarting => close(&mut ws, CloseCode::Restart, "the gateway restarts").await,
             End::Lost | End::Dropped => {}
@@ -299,7 +198,7 @@ impl Session {
                 letter = mail.recv() => match letter {
                     Some(ToApp::Json(message)) if self.is_first && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
-                    Some(ToApp::Close) => return End::Stopped,
+                    Some(ToApp::Close { heard }) => return End::Stopped { heard },
                     Some(ToApp::Drop) | None => return End::Dropped,
                 },
                 frame = ws.next() => {
@@ -315,6 +214,10 @@ impl Session {
                     }
                 },
                 event = next(&mut self.listener) => self.event(ws, event).await,
+                () = sleep_until(self.settled_us.map(clock::instant_at)) => {
+                    self.note_subscriptions();
+                    Ok(())
+                }
                 _ = ping.tick() => {
                     let silent_us = clock::mono_us().saturating_sub(heard_us);
                     if silent_us > SILENT_MS_MAX * 1_000 {
@@ -365,7 +268,7 @@ impl Session {
     /// Keeps a refusal for who writes the app; once for a connection, since apps ask again and again.
     fn log_once(&mut self, what: &str, code: ErrorCode, why: String, frame: String) {
         if self.told.len() < TOLD_MAX && self.told.insert(format!("{what} {why}")) {
-            self.host.complain(&self.app.package, what, code, why, frame);
+            self.host.complain(&self.user, &self.app.package, what, code, why, frame);
         }
     }
 
@@ -377,12 +280,13 @@ impl Session {
         }
         let offer = Offer { language: &self.host.language, located: self.host.location.is_some() };
         let changed = self.subscriptions.replace(names, &self.app.permissions, offer);
+        self.settled_us = Some(clock::mono_us() + SETTLE_MS * 1_000);
         let feed = self.host.feeds.of(&self.user);
-        let (any, audio) = (self.subscriptions.any(), self.subscriptions.audio());
+        let (any, wants) = (self.subscriptions.any(), self.subscriptions.wants());
         if !any {
             self.listener = None;
-        } else if self.listener.as_ref().is_none_or(|listener| listener.hears_audio() != audio) {
-            self.listener = Some(feed.listen(audio));
+        } else if self.listener.as_ref().is_none_or(|listener| listener.wants() != wants) {
+            self.listener = Some(feed.listen(wants));
         }
         let now = clock::wall_ms();
         let mut told = Vec::new();
@@ -401,11 +305,23 @@ impl Session {
         told
     }
 
+    /// What became of its last list.
+    fn note_subscriptions(&mut self) {
+        self.settled_us = None;
+        self.host.note(&self.user, &self.app.package, "subscriptions", self.subscriptions.told());
+    }
+
     async fn event(&mut self, ws: &mut Ws, event: Event) -> Result<(), Gone> {
         if let Event::Audio(sound) = event {
             return put(ws, Message::Binary(sound)).await;
         }
         let now = clock::wall_ms();
+        if let Event::Transcript { text, last, .. } = &event
+            && self.subscriptions.wants().words
+        {
+            let said = if *last { format!("\"{text}\"") } else { format!("\"{text}\" ...") };
+            self.host.note_latest(&self.user, &self.app.package, Latest::Transcript, said);
+        }
         let frames: Vec<Value> = self
             .subscriptions
             .of(&event)
@@ -443,9 +359,9 @@ async fn next(listener: &mut Option<Listener>) -> Event {
 }
 
 /// The socket cannot be written to any more.
-struct Gone;
+pub(super) struct Gone;
 
-async fn send(ws: &mut Ws, message: &Value) -> Result<(), Gone> {
+pub(super) async fn send(ws: &mut Ws, message: &Value) -> Result<(), Gone> {
     put(ws, Message::Text(message.to_string().into())).await
 }
 
@@ -459,8 +375,6 @@ async fn put(ws: &mut Ws, message: Message) -> Result<(), Gone> {
 async fn close(ws: &mut Ws, code: CloseCode, reason: &'static str) {
     let frame = CloseFrame { code, reason: reason.into() };
     if put(ws, Message::Close(Some(frame))).await.is_ok() {
-        // Until the app has closed too: closing over unread bytes would reset the connection.
-        let gone = async { while let Some(Ok(_)) = ws.next().await {} };
-        drop(timeout(Duration::from_millis(1_000), gone).await);
+        websocket::drain(ws.get_mut()).await;
     }
 }

@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Location, feed::Event, wire::Denied};
+use super::{
+    Location,
+    feed::{Event, Wants},
+    wire::Denied,
+};
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub const SUBSCRIPTIONS_MAX: usize = 64;
@@ -136,6 +140,8 @@ pub fn place(location: Location) -> Map<String, Value> {
 #[derive(Default)]
 pub struct Subscriptions {
     served: Vec<(String, Stream)>,
+    /// What is refused of the list as it stands, and why.
+    refused: Vec<(String, String)>,
     /// What was refused, told once per connection.
     told: Vec<String>,
 }
@@ -153,14 +159,21 @@ impl Subscriptions {
     /// Takes a list in place of the old one.
     pub fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
         self.served.clear();
+        self.refused.clear();
         let mut changed = Changed::default();
         for name in names.into_iter().take(SUBSCRIPTIONS_MAX).filter(|name| name.len() <= NAME_BYTES_MAX) {
             let judged = judge(&name, permissions, offer);
-            let refused = matches!(judged, Judged::Denied(_) | Judged::Unserved(_));
-            if refused && (self.told.contains(&name) || self.told.len() >= SUBSCRIPTIONS_MAX) {
-                continue;
-            }
-            if refused {
+            let why = match &judged {
+                Judged::Served(_) => None,
+                Judged::Denied(permission) => Some(format!("needs the permission {permission}")),
+                Judged::Unserved(why) => Some(why.clone()),
+                Judged::Unknown => Some("no stream that is known here".to_owned()),
+            };
+            self.refused.extend(why.map(|why| (name.clone(), why)));
+            if matches!(judged, Judged::Denied(_) | Judged::Unserved(_)) {
+                if self.told.contains(&name) || self.told.len() >= SUBSCRIPTIONS_MAX {
+                    continue;
+                }
                 self.told.push(name.clone());
             }
             match judged {
@@ -180,6 +193,15 @@ impl Subscriptions {
         changed
     }
 
+    /// What became of the list, for people.
+    pub fn told(&self) -> String {
+        let served: Vec<&str> = self.served.iter().map(|(name, _)| name.as_str()).collect();
+        let served = if served.is_empty() { "none".to_owned() } else { served.join(", ") };
+        let refused: Vec<String> = self.refused.iter().map(|(name, why)| format!("{name} ({why})")).collect();
+        let refused = if refused.is_empty() { String::new() } else { format!("; refused: {}", refused.join(", ")) };
+        format!("granted: {served}{refused}")
+    }
+
     /// Whether anything is served.
     pub fn any(&self) -> bool {
         !self.served.is_empty()
@@ -190,9 +212,12 @@ impl Subscriptions {
         self.served.iter().filter(|(_, stream)| *stream == Stream::Location).map(|(name, _)| name.as_str())
     }
 
-    /// Whether sound is.
-    pub fn audio(&self) -> bool {
-        self.served.iter().any(|(_, stream)| *stream == Stream::Audio)
+    /// Whether sound and words are.
+    pub fn wants(&self) -> Wants {
+        Wants {
+            audio: self.served.iter().any(|(_, stream)| *stream == Stream::Audio),
+            words: self.served.iter().any(|(_, stream)| matches!(stream, Stream::Transcription { .. })),
+        }
     }
 
     /// What of an event goes out: name of the stream and its data, for each subscription that fits.
@@ -213,7 +238,6 @@ fn data(stream: &Stream, event: &Event) -> Option<Map<String, Value>> {
             "startTime": start_ms,
             "endTime": end_ms,
             "duration": end_ms.saturating_sub(*start_ms),
-            "speakerId": "0",
             "provider": "lorgnette",
         }),
         (Stream::Voice, Event::Voice(active)) => json!({"type": "VAD", "status": active}),
@@ -272,6 +296,8 @@ mod tests {
         assert_eq!(out.iter().map(|(name, _)| *name).collect::<Vec<_>>(), wanted);
         assert_eq!(out[0].1["transcribeLanguage"], "en-US");
         assert_eq!((&out[0].1["isFinal"], &out[0].1["text"]), (&json!(true), &json!("hello")));
+        // Nobody tells speakers apart here.
+        assert_eq!(out[0].1.get("speakerId"), None);
         assert_eq!((&out[0].1["startTime"], &out[0].1["endTime"]), (&json!(10), &json!(910)));
     }
 
@@ -279,9 +305,9 @@ mod tests {
     fn rule_12_a_list_replaces_the_one_before() {
         let mut subscriptions = Subscriptions::default();
         subscriptions.replace(names(&["VAD", "audio_chunk"]), &all(), OFFER);
-        assert!(subscriptions.audio());
+        assert!(subscriptions.wants().audio);
         subscriptions.replace(names(&["button_press"]), &all(), OFFER);
-        assert!(subscriptions.any() && !subscriptions.audio());
+        assert!(subscriptions.any() && !subscriptions.wants().audio);
         assert!(subscriptions.of(&Event::Voice(true)).is_empty());
         subscriptions.replace(Vec::new(), &all(), OFFER);
         assert!(!subscriptions.any());
@@ -338,6 +364,9 @@ mod tests {
         let list = ["audio_chunk", "translation:es-ES-to-en-US", "button_press"];
         let changed = subscriptions.replace(names(&list), &names(&["CAMERA"]), OFFER);
         assert_eq!(changed.denied.len(), 2);
+        let told = "granted: button_press; refused: audio_chunk (needs the permission MICROPHONE), \
+                    translation:es-ES-to-en-US (needs the permission MICROPHONE)";
+        assert_eq!(subscriptions.told(), told);
         assert_eq!(changed.denied[0].required_permission, "MICROPHONE");
         assert_eq!(subscriptions.replace(names(&list), &names(&["CAMERA"]), OFFER), Changed::default());
         let changed = subscriptions.replace(names(&["transcription:fr-FR"]), &all(), OFFER);

@@ -24,6 +24,10 @@ pub enum FromApp {
     Reconnect {
         #[serde(default)]
         session_id: String,
+        #[serde(default)]
+        package_name: String,
+        #[serde(default)]
+        api_key: String,
     },
     /// All streams that it wants from here on.
     SubscriptionUpdate {

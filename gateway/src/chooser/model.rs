@@ -77,7 +77,9 @@ impl ByModel {
             now: clock::now(),
             language: "en".to_owned(),
             max_tokens: Some(TOKENS_MAX),
+            scene: Arc::default(),
             watch: Watch::default(),
+            pending: None,
         };
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let cancel = CancellationToken::new();
@@ -89,7 +91,7 @@ impl ByModel {
                 match event {
                     ModelEvent::Text(more) if text.len() + more.len() <= ANSWER_BYTES_MAX => text.push_str(&more),
                     ModelEvent::Done { .. } => return Some(text),
-                    ModelEvent::Text(_) | ModelEvent::Failed { .. } => return None,
+                    ModelEvent::Text(_) | ModelEvent::Question { .. } | ModelEvent::Failed { .. } => return None,
                     ModelEvent::Thinking { .. } | ModelEvent::ToolCall(_) => {}
                 }
             }

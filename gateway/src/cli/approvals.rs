@@ -1,7 +1,5 @@
 //! `lorgnette approvals`.
 
-use std::io::Write as _;
-
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
@@ -91,19 +89,18 @@ fn history(answer: Answer, json: bool) -> Result<()> {
     if decisions.is_empty() && !json {
         println!("no recorded decisions");
     }
-    let mut out = std::io::stdout().lock();
     for record in decisions {
         let Some(approval) = &record.approval else { continue };
         if json {
-            writeln!(out, "{}", serde_json::to_string(&record)?)?;
+            println!("{}", serde_json::to_string(&record)?);
             continue;
         }
         let time = jiff::Timestamp::from_millisecond(approval.wall_ms).unwrap_or_default();
         let (outcome, by) = (word(&approval.outcome), word(&approval.by));
         let device = if approval.device.is_empty() { "none" } else { &approval.device };
         let seconds = approval.took_ms as f64 / 1_000.0;
-        writeln!(out, "{time:.0}  {outcome} by {by} after {seconds:.1} s  {}", record.tool)?;
-        writeln!(out, "    user {}, glasses {device}, source {}", record.user, record.source)?;
+        println!("{time:.0}  {outcome} by {by} after {seconds:.1} s  {}", record.tool);
+        println!("    user {}, glasses {device}, source {}", record.user, record.source);
     }
     Ok(())
 }
@@ -114,24 +111,25 @@ fn word(value: &impl serde::Serialize) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// False where nobody reads any more.
+/// Whether more is wanted.
 fn show(answer: Answer, json: bool) -> bool {
     let Answer::Approvals { approvals } = answer else {
         return false;
     };
-    let mut out = std::io::stdout().lock();
-    approvals.iter().all(|event| writeln!(out, "{}", line(event, json)).and_then(|()| out.flush()).is_ok())
+    approvals.iter().for_each(|event| println!("{}", line(event, json)));
+    true
 }
 
 fn line(event: &Event, json: bool) -> String {
     if json {
         return serde_json::to_string(event).unwrap_or_default();
     }
-    let Event { id, time, user, device, source, capability, function, parameters, message, .. } = event;
+    let Event { id, time, user, device, source, capability, function, message, .. } = event;
     match &event.outcome {
         Some(outcome) => format!("{id}  {time}  {outcome} by {}", event.by.as_deref().unwrap_or("nobody")),
         None => format!(
-            "{id}  {time}  {message}\n    {source} {capability}: {function} {parameters}\n    user {user}, glasses {}",
+            "{id}  {time}  {}\n    {source} {capability}: {function}\n    user {user}, glasses {}",
+            message.replace('\n', "\n    "),
             if device.is_empty() { "none: only an operator can answer" } else { device }
         ),
     }

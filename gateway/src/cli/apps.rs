@@ -4,20 +4,28 @@ use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
-use gateway_core::vocab::ErrorCode;
-use tools::apps::{faults::Fault, import::MANIFEST_BYTES_MAX};
+use gateway_core::{
+    app_life::State,
+    vocab::{AppKind, ErrorCode},
+};
+use tools::apps::{
+    import::MANIFEST_BYTES_MAX,
+    log::{Entry, Fault},
+};
 
 use crate::{
     config::Checked,
     control::{
         Answer, Request,
-        apps::{Tried, Wish},
-        client::ask_within,
+        apps::{Given, Listed, Tried, Wish},
+        client::{ask_within, follow},
     },
 };
 
 /// How long a command may take: a tool that is tried has its own deadline, which ends before.
 const ANSWER_MS_MAX: u64 = 130_000;
+/// Where apps have their manifests on their own servers.
+const MANIFESTS: [&str; 2] = ["app_config.json", "tpa_config.json"];
 /// How long fetching a manifest may take.
 const FETCH_MS_MAX: u64 = 15_000;
 
@@ -30,31 +38,45 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Install an app from its manifest (TOML, app_config.json or tpa_config.json), or again after a change.
+    /// Install an app from its manifest, or from its address, package and name alone; or again after a change.
     Add {
-        /// File, or http(s) address.
-        manifest: String,
+        /// The manifest (TOML, app_config.json or tpa_config.json): a file, its address, or that of the app's server. Without
+        /// one --url, --package and --name are needed.
+        manifest: Option<String>,
         /// Where the app's server answers; default: what the manifest says.
         #[arg(long)]
         url: Option<String>,
-        /// The app's key; default: one is made and shown once.
+        /// The app's own key, as its server was given it; default: one is made and shown once.
         #[arg(long)]
         api_key: Option<String>,
-        /// The app's package, where the manifest does not say.
+        /// The app's package, as its server was given it.
         #[arg(long)]
         package: Option<String>,
+        /// What the wearer says to start it.
+        #[arg(long)]
+        name: Option<String>,
+        /// `standard` (one of these runs at a time) or `background`; default: what the manifest says, else `standard`.
+        #[arg(long)]
+        kind: Option<String>,
+        /// What it may hear and see, such as MICROPHONE, beside what the manifest asks for; may be given several times.
+        #[arg(long)]
+        permission: Vec<String>,
     },
-    /// Show what is installed.
+    /// Show what is installed, for whom it runs, and what went wrong last.
     List,
     /// Remove an app, its tools and its key.
     Remove {
         /// Its package.
         package: String,
     },
-    /// Show what went wrong lately, with the request that caused it.
+    /// Show what happened lately: starts, stops, streams, calls with their times, the last drawing and the last
+    /// transcript, and what went wrong, with the request that caused it.
     Logs {
         /// Its package.
         package: String,
+        /// Go on with what happens from here on, until interrupted.
+        #[arg(long, short)]
+        follow: bool,
     },
     /// Start an app for a user.
     Start {
@@ -110,12 +132,20 @@ enum Command {
 
 pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
     let wish = match arguments.command {
-        Command::Add { manifest, url, api_key, package } => {
-            Wish::Add { manifest: read(&manifest)?, package, url, api_key }
+        Command::Add { manifest, url, api_key, package, name, kind, permission } => {
+            let given = Given { package, name, kind, permissions: permission, url, api_key, ..Given::default() };
+            Wish::Add(described(manifest.as_deref(), given)?)
         }
         Command::List => Wish::List,
         Command::Remove { package } => Wish::Remove { package },
-        Command::Logs { package } => Wish::Logs { package },
+        Command::Logs { package, follow: true } => {
+            return follow(&config.data_dir, &Request::FollowApp { package }, |answer| {
+                let Answer::AppLog { entries } = answer else { return false };
+                entries.iter().for_each(show_entry);
+                true
+            });
+        }
+        Command::Logs { package, .. } => Wish::Logs { package },
         Command::Start { package, user } => Wish::Start { package, user },
         Command::Stop { package, user } => Wish::Stop { package, user },
         Command::Restart { package, user } => Wish::Restart { package, user },
@@ -132,32 +162,84 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             if apps.is_empty() {
                 println!("no apps; install one with `lorgnette apps add FILE|URL`");
             }
-            for app in apps {
-                println!("{}  {}  {}  {} fault(s)", app.package, app.name, app.public_url, app.faults);
-                for tool in app.tools {
-                    println!("  {tool}");
-                }
-            }
+            apps.iter().for_each(show_app);
         }
-        Answer::Faults { faults } => show_faults(&faults),
+        Answer::AppLog { entries } => {
+            if entries.is_empty() {
+                println!("nothing has happened to it since the gateway was started");
+            }
+            entries.iter().for_each(show_entry);
+        }
         Answer::Tried { tried } => show(tried),
         answer => bail!("unexpected answer: {answer:?}"),
     }
     Ok(())
 }
 
-fn show_faults(faults: &[Fault]) {
-    if faults.is_empty() {
-        println!("nothing went wrong since the gateway was started");
+fn show_app(app: &Listed) {
+    let kind = match app.kind {
+        AppKind::Foreground => "standard",
+        AppKind::Background => "background",
+        AppKind::Dashboard => "dashboard",
+    };
+    println!("{}  {}  {kind}  {}", app.package, app.name, app.public_url);
+    for (user, state) in &app.running {
+        println!("  {} for {user}", word(*state));
     }
-    for fault in faults {
-        let when = jiff::Timestamp::from_millisecond(fault.wall_ms).unwrap_or_default();
-        println!("{when}  {}  {}: {}", fault.what, code(fault.code), fault.message);
-        println!("  request: {}", fault.request);
-        if !fault.answer.is_empty() {
-            println!("  answer:  {}", fault.answer);
+    if let Some(fault) = &app.last_fault {
+        println!("  {} fault(s), the last: {}", app.faults, line(fault));
+    }
+    for tool in &app.tools {
+        println!("  tool {tool}");
+    }
+}
+
+fn word(state: State) -> &'static str {
+    match state {
+        State::Connecting => "is being started",
+        State::Running => "runs",
+        State::Grace => "has lost its socket and may come back",
+        State::Resurrecting => "is being started again",
+        State::Away => "could not be called and is tried again",
+        State::Stopping => "is being stopped",
+        State::Dormant => "waits for glasses",
+    }
+}
+
+/// Entries are written by programs: nothing of them may move the cursor.
+fn show_entry(entry: &Entry) {
+    match entry {
+        Entry::Event(event) => {
+            println!("{:.3}  {}  {}  {}", when(event.wall_ms), whom(&event.user), event.what, plain(&event.message));
+        }
+        Entry::Fault(fault) => {
+            println!("{}", line(fault));
+            if !fault.request.is_empty() {
+                println!("  request: {}", plain(&fault.request));
+            }
+            if !fault.answer.is_empty() {
+                println!("  answer:  {}", plain(&fault.answer));
+            }
         }
     }
+}
+
+fn line(fault: &Fault) -> String {
+    let times = if fault.times > 1 { format!(" ({} times)", fault.times) } else { String::new() };
+    let (when, whom, code) = (when(fault.wall_ms), whom(&fault.user), code(fault.code));
+    format!("{when:.3}  {whom}  {}  {code}: {}{times}", plain(&fault.what), plain(&fault.message))
+}
+
+fn when(wall_ms: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(wall_ms).unwrap_or_default()
+}
+
+fn whom(user: &str) -> &str {
+    if user.is_empty() { "-" } else { user }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// As docs/tools.md writes it.
@@ -168,8 +250,11 @@ fn code(code: ErrorCode) -> String {
 
 fn show(tried: Tried) {
     let calls = match tried {
-        Tried::Said { said, phrases } => {
+        Tried::Said { said, phrases, off } => {
             println!("no tool; the answer would be: {said}");
+            for tool in off {
+                println!("  {tool} is switched off; `lorgnette tools allow {tool}` switches it on");
+            }
             for (tool, template) in phrases {
                 println!("  {template:?} would call {tool}");
             }
@@ -192,9 +277,36 @@ fn show(tried: Tried) {
     }
 }
 
-/// The text of a manifest, wherever it is.
+/// What is said of an app, with the text of its manifest, wherever that is.
+fn described(place: Option<&str>, given: Given) -> Result<Given> {
+    let Some(place) = place else { return Ok(given) };
+    let base = place.trim_end_matches('/');
+    if !is_web(place) || base.splitn(4, '/').count() > 3 {
+        return Ok(Given { manifest: read(place)?, ..given });
+    }
+    // The address of a server: many have their manifest there.
+    let url = given.url.clone().or_else(|| Some(base.to_owned()));
+    for name in MANIFESTS {
+        if let Ok(manifest) = fetch(&format!("{base}/{name}")) {
+            return Ok(Given { manifest, url, ..given });
+        }
+    }
+    if given.package.is_none() || given.name.is_none() {
+        bail!("{base} gives no {}; give its manifest as a file, or --package and --name", MANIFESTS.join(" or "));
+    }
+    Ok(Given { url, ..given })
+}
+
+fn is_web(place: &str) -> bool {
+    place.starts_with("http://") || place.starts_with("https://")
+}
+
+/// The text of a manifest.
 fn read(place: &str) -> Result<String> {
-    if place.starts_with("http://") || place.starts_with("https://") {
+    if let Some(base) = place.trim_end_matches('/').strip_suffix("/webhook") {
+        bail!("{place} is the app's webhook, which the gateway finds by itself; give the server's address: {base}");
+    }
+    if is_web(place) {
         return fetch(place).with_context(|| format!("fetching {place}"));
     }
     let path = Path::new(place);

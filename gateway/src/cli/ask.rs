@@ -1,8 +1,12 @@
 //! `lorgnette ask`.
 
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::{
+    io::{BufRead as _, BufReader, IsTerminal as _, Write as _},
+    os::unix::net::UnixStream,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::{
     config::Checked,
@@ -22,10 +26,10 @@ pub(super) struct Arguments {
     /// Whose assistant.
     #[arg(long, default_value = "wearer")]
     user: String,
-    /// One JSON object for each event, instead of text; questions are answered with `--yes` or `--no` then.
+    /// One JSON object for each event, instead of text; questions are answered as where there is no terminal.
     #[arg(long)]
     json: bool,
-    /// Say yes to every question.
+    /// Say yes to every question. Without a terminal a question waits for `lorgnette approvals approve`.
     #[arg(long, conflicts_with = "no")]
     yes: bool,
     /// Say no to every question.
@@ -35,9 +39,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     let request = Request::Ask { user: arguments.user.clone(), text: arguments.words.join(" ") };
-    let mut stream = client::send(&config.data_dir, &request)?;
+    let stream = client::send(&config.data_dir, &request)?;
     let mut reader = BufReader::new(stream.try_clone()?);
+    let mut wearer = Wearer::of(arguments, stream);
     let mut page = Page::default();
+    // A question that only others can answer, and whether one of them was not answered with a yes.
+    let (mut waits, mut refused) = (None, false);
     loop {
         let event = match client::next(&mut reader)? {
             Some(Answer::Asked { event }) => event,
@@ -45,34 +52,138 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
             None => bail!("the gateway went away before the answer was complete"),
         };
         if arguments.json {
-            let mut out = std::io::stdout().lock();
-            writeln!(out, "{}", serde_json::to_string(&event)?)?;
-            out.flush()?;
+            println!("{}", serde_json::to_string(&event)?);
         } else {
-            page.print(&event)?;
+            page.print(&event);
         }
         match event {
-            Event::Question { id, .. } => {
-                let reply = Reply { question: id, yes: agrees(arguments)? };
-                let mut line = serde_json::to_vec(&reply)?;
-                line.push(b'\n');
-                stream.write_all(&line)?;
+            Event::Question { id, .. } if !wearer.ask(id)? => {
+                waits = Some(id);
+                eprintln!(
+                    "[nobody here can say yes: `lorgnette approvals approve {id}` does, or ask again with --yes]"
+                );
             }
-            Event::Done => return Ok(()),
+            Event::Settled { id, yes } => {
+                wearer.settled(id);
+                refused |= !yes && waits == Some(id);
+            }
+            Event::Done => break,
             Event::Ended { message } => bail!("the gateway ended the session: {message}"),
             _ => {}
         }
     }
+    if refused {
+        bail!("a yes was needed, and nobody gave it: ask again with --yes");
+    }
+    Ok(())
 }
 
-/// Where nobody can be asked, nobody has agreed.
-fn agrees(arguments: &Arguments) -> Result<bool> {
-    if arguments.yes || arguments.no || arguments.json || !std::io::stdin().is_terminal() {
-        return Ok(arguments.yes);
+/// Who answers questions here.
+enum Wearer {
+    /// Every question likewise.
+    Decided(bool, UnixStream),
+    /// Whoever sits at the terminal.
+    AtTerminal(Terminal),
+    /// Nobody: others may, elsewhere.
+    Absent,
+}
+
+impl Wearer {
+    fn of(arguments: &Arguments, stream: UnixStream) -> Self {
+        if arguments.yes || arguments.no {
+            Self::Decided(arguments.yes, stream)
+        } else if arguments.json || !std::io::stdin().is_terminal() {
+            Self::Absent
+        } else {
+            Self::AtTerminal(Terminal { asked: Arc::default(), stream: Some(stream) })
+        }
     }
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+
+    /// Has a question answered; `false` where nobody here can.
+    fn ask(&mut self, id: u32) -> Result<bool> {
+        match self {
+            Self::Decided(yes, stream) => reply(stream, id, *yes),
+            Self::AtTerminal(terminal) => return terminal.ask(id),
+            Self::Absent => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The question has its answer, from wherever.
+    fn settled(&mut self, id: u32) {
+        if let Self::AtTerminal(terminal) = self {
+            lock(&terminal.asked).question.take_if(|open| *open == id);
+        }
+    }
+}
+
+/// Whoever sits at the terminal. Reading from it cannot be interrupted, so a thread does it that ends with the process:
+/// what the gateway says meanwhile, an answer from elsewhere among it, is not kept waiting.
+struct Terminal {
+    asked: Arc<Mutex<Asked>>,
+    /// Until the thread has it.
+    stream: Option<UnixStream>,
+}
+
+#[derive(Default)]
+struct Asked {
+    /// The question that waits for a line.
+    question: Option<u32>,
+    /// There will be no more lines.
+    is_over: bool,
+}
+
+impl Terminal {
+    fn ask(&mut self, id: u32) -> Result<bool> {
+        {
+            let mut asked = lock(&self.asked);
+            if asked.is_over {
+                return Ok(false);
+            }
+            asked.question = Some(id);
+        }
+        let Some(mut stream) = self.stream.take() else { return Ok(true) };
+        let asked = self.asked.clone();
+        let read = move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                let yes = match line.trim().to_lowercase().as_str() {
+                    "y" | "yes" => true,
+                    "n" | "no" => false,
+                    _ => {
+                        if lock(&asked).question.is_some() {
+                            print!("yes or no? ");
+                        }
+                        continue;
+                    }
+                };
+                let question = lock(&asked).question.take();
+                if let Some(id) = question {
+                    reply(&mut stream, id, yes);
+                }
+            }
+            let mut asked = lock(&asked);
+            asked.is_over = true;
+            // Whoever ends the input does not agree.
+            if let Some(id) = asked.question.take() {
+                reply(&mut stream, id, false);
+            }
+        };
+        std::thread::Builder::new().name("ask-stdin".to_owned()).spawn(read).context("reading the terminal")?;
+        Ok(true)
+    }
+}
+
+fn lock(asked: &Mutex<Asked>) -> MutexGuard<'_, Asked> {
+    asked.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A gateway that does not take it says why by what it sends.
+fn reply(stream: &mut UnixStream, question: u32, yes: bool) {
+    if let Ok(mut line) = serde_json::to_vec(&Reply { question, yes }) {
+        line.push(b'\n');
+        drop(stream.write_all(&line));
+    }
 }
 
 /// What stands on the terminal.
@@ -83,49 +194,46 @@ struct Page {
 }
 
 impl Page {
-    fn print(&mut self, event: &Event) -> Result<()> {
-        let mut out = std::io::stdout().lock();
+    fn print(&mut self, event: &Event) {
         match event {
             Event::Text { text, anew } => {
-                if *anew && self.open {
-                    writeln!(out)?;
+                if *anew {
+                    self.end_line();
                 }
-                write!(out, "{text}")?;
+                print!("{text}");
                 self.open = !text.ends_with('\n');
             }
             Event::Shown { title, text } => {
-                self.end_line(&mut out)?;
+                self.end_line();
                 for line in [title, text].into_iter().flat_map(|part| part.lines()) {
-                    writeln!(out, "| {line}")?;
+                    println!("| {line}");
                 }
             }
-            Event::Tool { label, state } if state == "started" => self.aside(&format!("[{label}]"))?,
-            Event::Tool { label, state } if state == "failed" => self.aside(&format!("[{label} failed]"))?,
+            // What is no part of the answer does not stand in its way.
+            Event::Tool { label, state, .. } if state == "started" => eprintln!("[{label}]"),
+            Event::Tool { label, why: Some(why), .. } => eprintln!("[{label} failed: {why}]"),
+            Event::Tool { label, state, .. } if state == "failed" => eprintln!("[{label} failed]"),
             Event::Tool { .. } => {}
-            Event::Question { tool, text, expires_ms, .. } => {
-                self.end_line(&mut out)?;
-                write!(out, "{text} ({tool}; yes or no, {} s) ", expires_ms / 1_000)?;
+            Event::Question { title, text, expires_ms, .. } => {
+                self.end_line();
+                println!("{title}");
+                for line in text.lines() {
+                    println!("  {line}");
+                }
+                print!("(yes or no, {} s) ", expires_ms / 1_000);
                 self.open = true;
             }
             Event::Settled { yes, .. } => {
-                self.end_line(&mut out)?;
-                writeln!(out, "{}", if *yes { "Agreed." } else { "Not agreed." })?;
+                self.end_line();
+                println!("{}", if *yes { "Agreed." } else { "Not agreed." });
             }
-            Event::Done | Event::Ended { .. } => self.end_line(&mut out)?,
+            Event::Done | Event::Ended { .. } => self.end_line(),
         }
-        out.flush()?;
-        Ok(())
     }
 
-    fn end_line(&mut self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+    fn end_line(&mut self) {
         if std::mem::take(&mut self.open) {
-            writeln!(out)?;
+            println!();
         }
-        Ok(())
-    }
-
-    /// What is no part of the answer does not stand in its way.
-    fn aside(&self, text: &str) -> std::io::Result<()> {
-        writeln!(std::io::stderr().lock(), "{text}")
     }
 }

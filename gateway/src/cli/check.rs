@@ -1,17 +1,23 @@
 //! `lorgnette check`.
 
-use std::path::PathBuf;
+use std::{
+    io::ErrorKind,
+    net::{TcpListener, UdpSocket},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Result, bail};
 use audio::{
     asr,
     models::{self as weights, Status},
 };
+use rustix::fs::Access;
 
 use crate::{
     config::{self, Checked, RouterBy},
     mcp::Prepared,
     models,
+    transport::server::cannot_listen,
 };
 
 /// Check a configuration.
@@ -52,27 +58,32 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         bail!("{} model(s) have no key that can be used", keys.len());
     }
     crate::serve::models(&checked, None)?;
-    let hearing = || [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten();
-    for model in hearing() {
-        // One that is not there, or not whole, is told of below.
+    let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
+    problems.extend(data_folder(&checked.data_dir));
+    problems.extend(addresses(&checked));
+    problems.extend(wanting(&checked));
+    for model in [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten() {
         if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &checked.asr_language) {
-            return Err(error.into());
+            problems.push(error.to_string());
         }
+        // Those that are fetched are looked at above.
+        if !model.starts_with(&checked.models_dir) && !model.is_file() {
+            problems.push(format!("[hearing] there is no model {}", model.display()));
+        }
+    }
+    if !problems.is_empty() {
+        for problem in &problems {
+            eprintln!("{problem}");
+        }
+        bail!("{} problem(s) would show when the gateway is started", problems.len());
     }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
     println!("  data    {}", checked.data_dir.display());
-    println!("  models  {}{}", checked.models_dir.display(), wanting(&checked));
+    println!("  models  {}", checked.models_dir.display());
     println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
     println!("  web     {}", checked.web);
     println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
-    for model in hearing() {
-        // Those that are fetched are named above.
-        if !model.starts_with(&checked.models_dir) {
-            let note = if model.is_file() { "" } else { " (not there)" };
-            println!("  hearing {}{note}", model.display());
-        }
-    }
     for folder in &checked.skills {
         let note = if folder.is_dir() { "" } else { " (not there)" };
         println!("  skills  {}{note}", folder.display());
@@ -84,20 +95,36 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
 }
 
 /// Models that the configuration needs and that are not whole.
-fn wanting(checked: &Checked) -> String {
+fn wanting(checked: &Checked) -> Vec<String> {
     let wanted = checked.models_wanted();
-    let with = |status: Status| {
-        let ids = wanted.iter().filter(|entry| weights::status(entry, &checked.models_dir) == status);
-        ids.map(|entry| entry.id).collect::<Vec<_>>()
-    };
-    let kinds = [("missing", with(Status::Missing)), ("damaged", with(Status::Damaged))];
-    let told: Vec<String> = kinds
-        .into_iter()
-        .filter(|(_, ids)| !ids.is_empty())
-        .map(|(kind, ids)| format!("{kind}: {}", ids.join(", ")))
-        .collect();
-    if told.is_empty() {
-        return String::new();
+    let folder = &checked.models_dir;
+    let kinds = [("missing", Status::Missing), ("damaged", Status::Damaged)].into_iter();
+    let told = kinds.filter_map(|(kind, status)| {
+        let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status);
+        let ids: Vec<&str> = ids.map(|entry| entry.id).collect();
+        let told =
+            || format!("models in {}: {kind}: {}; run `lorgnette models fetch`", folder.display(), ids.join(", "));
+        (!ids.is_empty()).then(told)
+    });
+    told.collect()
+}
+
+/// What is wrong with the data folder: it is there and usable, or can be made.
+fn data_folder(folder: &Path) -> Option<String> {
+    let told = |what: String| Some(format!("`data_dir` {}: {what}", folder.display()));
+    let there = folder.ancestors().find(|folder| folder.exists() || folder.as_os_str().is_empty())?;
+    let there = if there.as_os_str().is_empty() { Path::new(".") } else { there };
+    if !there.is_dir() {
+        return told(format!("{} is no folder", there.display()));
     }
-    format!(" ({}; run `lorgnette models fetch`)", told.join("; "))
+    let usable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK);
+    usable.err().and_then(|error| told(format!("{} cannot be written to: {error}", there.display())))
+}
+
+/// Addresses that nothing can listen on. One that is in use is most likely by the gateway itself.
+fn addresses(checked: &Checked) -> Vec<String> {
+    let web = TcpListener::bind(checked.web).err().map(|error| (checked.web, "TCP", "listen.web", error));
+    let quic = checked.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
+    let failed = web.into_iter().chain(quic).filter(|(.., error)| error.kind() != ErrorKind::AddrInUse);
+    failed.map(|(address, kind, key, error)| cannot_listen(address, kind, key, &error)).collect()
 }

@@ -3,9 +3,11 @@
 use anyhow::{Result, bail};
 use clap::Subcommand;
 
+use super::said::ago;
 use crate::{
     config::Checked,
-    control::{Answer, Request, client::ask},
+    control::{Answer, Paired, Request, SessionOf, client::ask},
+    text::in_one_line,
 };
 
 /// List, pair, rename and revoke devices.
@@ -64,20 +66,38 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
             if paired.is_empty() && waiting.is_empty() {
                 println!("no devices; connect glasses to pair them");
             }
-            for device in paired {
-                let state = match (device.revoked, device.connected) {
-                    (true, _) => "revoked",
-                    (false, true) => "connected",
-                    (false, false) => "away",
-                };
-                println!("{}  {:<9}  {}  ({}, user {})", device.device, state, device.name, device.model, device.user);
-            }
+            paired.iter().for_each(show);
             for device in waiting {
                 let how = if device.shows_code { "shows a code" } else { "pair with --fingerprint" };
-                println!("{}  waiting    {} ({how}, {} s left)", device.fingerprint, device.model, device.expires_s);
+                let (device, model, left) = (device.fingerprint, in_one_line(&device.model), device.expires_s);
+                println!("{device}  waiting    {model} ({how}, {left} s left)");
             }
         }
         answer => bail!("unexpected answer: {answer:?}"),
     }
     Ok(())
+}
+
+fn show(device: &Paired) {
+    let (state, more) = match (&device.session, device.left_wall_ms) {
+        _ if device.revoked => ("revoked", String::new()),
+        (Some(connected), _) => ("connected", format!("  {}", session(connected))),
+        (None, Some(left)) => {
+            let left = jiff::Timestamp::from_millisecond(left).unwrap_or_default();
+            ("away", format!("  last seen {left:.0}"))
+        }
+        (None, None) => ("away", String::new()),
+    };
+    let [name, model, user] = [&device.name, &device.model, &device.user].map(|text| in_one_line(text));
+    println!("{}  {state:<9}  {name}  ({model}, user {user}){more}", device.device);
+}
+
+/// How a device is connected.
+pub(super) fn session(session: &SessionOf) -> String {
+    let firmware = match session.firmware.as_str() {
+        "" => String::new(),
+        firmware => format!(", firmware {}", in_one_line(firmware)),
+    };
+    let battery = session.battery_percent.map_or_else(String::new, |percent| format!(", battery {percent} %"));
+    format!("{} from {} for {}{firmware}{battery}", session.transport, session.peer, ago(session.for_s))
 }

@@ -1,5 +1,8 @@
 //! The commands. All that touch a running gateway are clients of its control socket.
 
+#[macro_use]
+mod out;
+
 mod approvals;
 mod apps;
 mod ask;
@@ -9,9 +12,11 @@ mod devices;
 mod login;
 mod mcp;
 mod models;
+mod said;
 mod serve;
 mod skills;
 mod spending;
+mod status;
 mod tools;
 mod transcribe;
 mod turns;
@@ -28,7 +33,7 @@ use crate::config::{self, Checked};
 
 /// Edge gateway for smart glasses.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "lorgnette", version)]
 pub struct Arguments {
     /// Configuration file; without one the defaults hold (`lorgnette check --example` shows them).
     #[arg(long, short, global = true, env = "LORGNETTE_CONFIG")]
@@ -55,7 +60,7 @@ enum Command {
     Devices(devices::Arguments),
     /// Log in to a model's provider, or keep its key.
     Login(login::Arguments),
-    /// Speak MCP over standard input and output, for a client that starts this command.
+    /// Speak MCP over standard input and output, for a client that starts this command; or look after MCP servers.
     Mcp(mcp::Arguments),
     /// Fetch, list, verify and import the models.
     Models(models::Arguments),
@@ -63,6 +68,8 @@ enum Command {
     Skills(skills::Arguments),
     /// Show what the models took, today or on the last days: tokens and money.
     Spending(spending::Arguments),
+    /// Show how the gateway is: sessions, users, models, recognition, MCP servers, disk.
+    Status(status::Arguments),
     /// Transcribe a WAV file as the gateway would hear it.
     Transcribe(transcribe::Arguments),
     /// Show the latest turns with the time of each stage.
@@ -79,9 +86,6 @@ enum Command {
 
 /// Runs a command; errors go to standard error.
 pub fn run(arguments: Arguments) -> ExitCode {
-    if !matches!(arguments.command, Command::Serve(_)) {
-        end_when_nobody_reads();
-    }
     let config = arguments.config;
     let result = match arguments.command {
         Command::Serve(arguments) => load(config).and_then(|config| serve::run(config, &arguments)),
@@ -95,7 +99,8 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Devices(arguments) => load(config).and_then(|config| devices::run(&config, arguments)),
         Command::Apps(arguments) => load(config).and_then(|config| apps::run(&config, arguments)),
         Command::Login(arguments) => load(config).and_then(|config| login::run(&config, &arguments)),
-        Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, &arguments)),
+        Command::Mcp(arguments) => load(config).and_then(|config| mcp::run(&config, arguments)),
+        Command::Status(arguments) => load(config).and_then(|config| status::run(&config, &arguments)),
         Command::Models(arguments) => load(config).and_then(|config| models::run(&config, arguments)),
         Command::Transcribe(arguments) => load(config).and_then(|config| transcribe::run(&config, &arguments)),
         Command::Turns(arguments) => load(config).and_then(|config| turns::run(&config, &arguments)),
@@ -110,18 +115,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Whoever reads a list may have seen enough (`lorgnette tools list | head`): that is no failure and no bug.
-fn end_when_nobody_reads() {
-    let others = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let text = info.payload_as_str().unwrap_or_default();
-        if text.starts_with("failed printing to stdout") && text.contains("Broken pipe") {
-            std::process::exit(0);
-        }
-        others(info);
-    }));
 }
 
 /// An error and its causes; a cause that was quoted already is not told twice.

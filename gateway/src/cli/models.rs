@@ -118,13 +118,19 @@ fn show(progress: Progress) {
     let id = progress.entry.id;
     match progress.stage {
         Stage::Downloading { bytes, total } if std::io::stdout().is_terminal() => {
-            print!("\r{id}: {:.1} of {:.1} MB", bytes as f64 / 1e6, total as f64 / 1e6);
-            drop(std::io::stdout().flush());
+            over(&format!("{id}: {:.1} of {:.1} MB", bytes as f64 / 1e6, total as f64 / 1e6));
         }
-        Stage::Unpacking => println!("\r{id}: unpacking                  "),
+        Stage::Unpacking if std::io::stdout().is_terminal() => over(&format!("{id}: unpacking                  \n")),
+        Stage::Unpacking => println!("{id}: unpacking"),
         Stage::Converting => println!("{id}: converting"),
         Stage::AlreadyThere => println!("{id}: already there"),
         Stage::Installed => println!("{id}: installed, {:.1} MB", progress.entry.installed_bytes() as f64 / 1e6),
         _ => {}
     }
+}
+
+/// Prints over the line that stands there, which `print!` does for nobody.
+fn over(text: &str) {
+    let mut out = std::io::stdout();
+    drop(write!(out, "\r{text}").and_then(|()| out.flush()));
 }

@@ -1,5 +1,10 @@
 //! `lorgnette serve`.
 
+use std::{
+    io::Write as _,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+};
+
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -44,6 +49,48 @@ impl Arguments {
     }
 }
 
+/// Where people and programs find what: an address for each.
+fn places(running: &serve::Running) -> Vec<(&'static str, String)> {
+    let config = &running.gate().config;
+    let web = running.web;
+    // From this machine, where it listens there.
+    let local = match web.ip() {
+        ip if ip.is_unspecified() => Some(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), web.port())),
+        ip => ip.is_loopback().then_some(web),
+    };
+    let mut places = Vec::new();
+    if let Some(local) = local.filter(|_| config.try_page) {
+        places.push(("talk", format!("http://{local}/try")));
+    }
+    let socket = config.websocket.then(|| format!("wss://{}/glasses", from_outside(web)));
+    let glasses: Vec<String> =
+        socket.into_iter().chain(running.quic.map(|quic| format!("quic://{}", from_outside(quic)))).collect();
+    if !glasses.is_empty() {
+        places.push(("glasses", glasses.join("  ")));
+    }
+    let plain = local.map_or_else(|| format!("https://{web}"), |local| format!("http://{local}"));
+    if config.mcp.http {
+        let key = if config.mcp.without_key { "" } else { " (with a key of `mcp.keys`)" };
+        places.push(("MCP", format!("{plain}/mcp{key}")));
+    }
+    places.push(("health", format!("{plain}/healthz")));
+    places
+}
+
+/// The address as other machines have it: where it listens on all, the one of the way to the others.
+fn from_outside(address: SocketAddr) -> SocketAddr {
+    let own = || {
+        // Nothing is sent: the system only chooses the way. The address is one for documents.
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+        socket.local_addr().ok()
+    };
+    match own().filter(|_| address.ip().is_unspecified()) {
+        Some(own) => SocketAddr::new(own.ip(), address.port()),
+        None => address,
+    }
+}
+
 pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
@@ -58,13 +105,15 @@ pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let running = serve::start(config).await?;
         let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
-        // The one line that scripts wait for.
-        println!(
-            "ready in {} ms: web {} quic {} key {key}",
+        // The line that scripts wait for, and those for people. Who reads no more does not end the gateway.
+        let ready = format!(
+            "ready in {} ms: web {} quic {} key {key}\n{}",
             (clock::mono_us() - began_us) / 1000,
             running.web,
             running.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()),
+            places(&running).into_iter().map(|(what, place)| format!("  {what:<8} {place}\n")).collect::<String>(),
         );
+        drop(std::io::stdout().write_all(ready.as_bytes()));
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 use serde_json::{Value, json};
+use tools::spoken::sentence;
 
 use crate::{
     config::Checked,
@@ -96,15 +97,15 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                         println!("{}", json!({"result": result, "attachments": attachments}));
                     } else {
                         if result.error.as_ref().is_none_or(|error| error.message != result.content) {
-                            println!("{}", result.content);
+                            println!("{}", result.for_model());
                         }
                         attachments.iter().for_each(|part| println!("[{part}]"));
                     }
                     match result.error {
                         Some(error) => {
                             let code = serde_json::to_value(error.code)?;
-                            let again = if error.retryable { "; it may be tried again" } else { "" };
-                            bail!("{}: {}{again}", code.as_str().unwrap_or("FAILED"), error.message)
+                            let again = if error.retryable { " It may be tried again." } else { "" };
+                            bail!("{}: {}{again}", code.as_str().unwrap_or("FAILED"), sentence(&error.message))
                         }
                         None => Ok(()),
                     }

@@ -72,14 +72,14 @@ fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
     if !records(config, Wish::Users)?.iter().any(|known| words(known, "user") == user) {
         bail!("nothing is kept of {user}; `lorgnette users list` shows everybody");
     }
-    let mut writer: Box<dyn std::io::Write> = match &out {
+    let mut file = match &out {
         Some(path) => {
             let open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-            Box::new(BufWriter::new(
+            Some(BufWriter::new(
                 open.with_context(|| format!("making {}; a file that is there is not written over", path.display()))?,
             ))
         }
-        None => Box::new(std::io::stdout().lock()),
+        None => None,
     };
     let mut result = Ok(());
     let mut is_whole = false;
@@ -88,10 +88,13 @@ fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
             is_whole = matches!(answer, Answer::Done { .. });
             return false;
         };
-        result = records.iter().try_for_each(|record| writeln!(writer, "{record}"));
+        match &mut file {
+            Some(file) => result = records.iter().try_for_each(|record| writeln!(file, "{record}")),
+            None => records.iter().for_each(|record| println!("{record}")),
+        }
         result.is_ok()
     })?;
-    result.and_then(|()| writer.flush()).context("writing the export")?;
+    result.and_then(|()| file.map_or(Ok(()), |mut file| file.flush())).context("writing the export")?;
     if !is_whole {
         bail!("the export broke off: it is not complete");
     }

@@ -56,6 +56,13 @@ pub struct Ranks {
     pub nano_per_day: Option<u64>,
 }
 
+impl Ranks {
+    /// Whether the first of them answers what is no command.
+    pub fn converse(&self) -> bool {
+        self.models.first().is_some_and(|model| *model != Model::Offline)
+    }
+}
+
 impl Problems<'_> {
     /// The model, its fall-backs in their order, and the box behind all of them unless it is not wanted.
     pub(super) fn ranks(&mut self, raw: &raw::Raw, data_dir: &Path) -> Option<Ranks> {

@@ -15,6 +15,7 @@ impl Problems<'_> {
             consumed_ms: self.between(&raw.consumed_ms, "display.consumed_ms", 0..=60_000),
             captions: raw.captions,
             caption_ms: self.between(&raw.caption_ms, "display.caption_ms", 500..=60_000),
+            timers: raw.timers,
         };
         self.in_order((&raw.lock_idle_ms, "display.lock_idle_ms"), (&raw.lock_ms_max, "display.lock_ms_max"));
         (config, self.between(&raw.interval_ms, "display.interval_ms", 50..=10_000))

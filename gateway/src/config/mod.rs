@@ -2,6 +2,7 @@
 
 mod budgets;
 mod display;
+mod key;
 mod mcp;
 mod model;
 mod raw;
@@ -145,7 +146,8 @@ pub fn load(path: Option<&Path>) -> Result<Checked, Vec<Problem>> {
 pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
     let raw: Raw = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
-        vec![Problem { file: file.to_owned(), line, what: remedy(error.message()) }]
+        let key = error.span().and_then(|span| key::at(text, span.start));
+        vec![Problem { file: file.to_owned(), line, what: remedy(error.message(), key.as_deref()) }]
     })?;
     let mut problems = Problems { file, text, found: Vec::new() };
     let checked = problems.check(raw);
@@ -155,14 +157,18 @@ pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
     }
 }
 
-/// An unknown key is most often a typing error.
-fn remedy(message: &str) -> String {
+/// An unknown key is most often a typing error. `key`: the one that the message is about, where it does not say.
+fn remedy(message: &str, key: Option<&str>) -> String {
     let message = message.trim_end();
+    let named = |text: String| match key {
+        Some(key) => format!("`{key}`: {text}"),
+        None => text,
+    };
     if message.contains("unknown field") {
         return format!("{message}; see `lorgnette check --example` for all keys");
     }
     let Some((found, expected)) = message.split_once(", expected ") else {
-        return message.to_owned();
+        return named(message.to_owned());
     };
     // What the parser calls a thing is not what it looks like in a file.
     let expected = match expected {
@@ -173,7 +179,7 @@ fn remedy(message: &str) -> String {
         "f32" | "f64" => "a number",
         other => other,
     };
-    format!("{found}, expected {expected}")
+    named(format!("{found}, expected {expected}"))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -293,6 +299,7 @@ impl Problems<'_> {
         // An empty path switches it off.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
         conversation.larger_weights = second_model.is_some();
+        conversation.conversational = ranks.as_ref().is_some_and(Ranks::converse);
         Some(Checked {
             name: raw.name.into_inner(),
             data_dir,
@@ -499,7 +506,10 @@ mod tests {
             ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
             ("[hearing]\nwake_phrases = [\"!!!\"]", 2, "each with Latin letters"),
             ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),
-            ("[listen]\nplain = \"yes\"", 2, "expected true or false"),
+            ("[listen]\nplain = \"yes\"", 2, "`listen.plain`: invalid type: string \"yes\", expected true or false"),
+            ("limits.sessions = \"50\"", 1, "`limits.sessions`: invalid type"),
+            ("[mcp.servers.a]\nargs = [\"x\", 7]", 2, "`mcp.servers.a"),
+            ("name = 7", 1, "`name`: invalid type"),
         ] {
             let found = problems(text);
             assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
@@ -593,11 +603,11 @@ mod tests {
 
     #[test]
     fn the_display_has_its_figures_within_bounds() {
-        let text = "[display]\ninterval_ms = 1000\nboot_ms = 0\ncaptions = true\ncaption_ms = 5000\n";
+        let text = "[display]\ninterval_ms = 1000\nboot_ms = 0\ncaptions = true\ncaption_ms = 5000\ntimers = false\n";
         let conversation = check(text, "x.toml").unwrap().conversation;
         let display = conversation.display;
         assert_eq!((conversation.display_interval_ms, display.boot_ms, display.caption_ms), (1_000, 0, 5_000));
-        assert!(display.captions);
+        assert!(display.captions && !display.timers);
         for (line, words) in [
             ("interval_ms = 10", "between 50 and 10000"),
             ("caption_ms = 1", "between 500 and 60000"),

@@ -91,6 +91,7 @@ pub(super) struct Display {
     pub(super) consumed_ms: Spanned<u32>,
     pub(super) captions: bool,
     pub(super) caption_ms: Spanned<u32>,
+    pub(super) timers: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -210,6 +211,7 @@ impl Default for Display {
             consumed_ms: unwritten(display.consumed_ms),
             captions: display.captions,
             caption_ms: unwritten(display.caption_ms),
+            timers: display.timers,
         }
     }
 }

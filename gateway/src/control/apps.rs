@@ -1,26 +1,34 @@
 //! What can be asked about mini-apps.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use chat_models::intents::{Decision, Engine};
 use gateway_core::{
-    app_life::StopReason,
-    vocab::{ClientClass, Message, Phrases, Role, ToolCall, Turn},
+    app_life::{State, StopReason},
+    vocab::{AppKind, ClientClass, Message, Phrases, Role, ToolCall, Turn},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    net::unix::OwnedWriteHalf,
+    sync::broadcast::error::RecvError,
+    time::{Duration, interval},
+};
 use tokio_util::sync::CancellationToken;
 use tools::{
+    alike::likeness,
     apps::{
-        faults::Fault,
-        import::{self, Given},
+        import,
+        log::{Entry, Event, FOLLOWERS_MAX, Fault},
         manifest::App,
     },
     executor::CallContext,
+    permissions::{Switches as _, is_denied},
 };
 
-use super::Answer;
+use super::{Answer, server::say};
 use crate::{clock, gate::Gate};
 
 /// Bytes of a key: more than any made by a person or a program.
@@ -31,16 +39,18 @@ const SENTENCE_BYTES_MAX: usize = 2_000;
 const TRY_MS: u64 = 30_000;
 /// How long an app may take to start: as long as the host gives it, and a little more.
 const START_MS_MAX: u64 = 12_000;
-/// Templates that are shown where a sentence fits none: a screen of them.
-const PHRASES_MAX: usize = 24;
+/// Templates that are shown where a sentence fits none: those that were probably meant.
+const PHRASES_MAX: usize = 8;
+/// How often a follower is told what an app drew and heard last.
+const LATEST_MS: u64 = 1_000;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wish {
-    /// Install an app from the text of its manifest, or install it anew.
-    Add { manifest: String, package: Option<String>, url: Option<String>, api_key: Option<String> },
+    /// Install an app, or install it anew.
+    Add(Given),
     /// What is installed.
     List,
     /// Remove an app.
@@ -59,6 +69,21 @@ pub enum Wish {
     Try { text: String, user: String, device: Option<String>, run: bool },
 }
 
+/// An app to be installed, as the operator describes it: what is said here wins over the manifest.
+#[allow(missing_docs, reason = "the fields are the words of the command line")]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Given {
+    /// The manifest's text; empty: there is none.
+    pub manifest: String,
+    pub package: Option<String>,
+    pub name: Option<String>,
+    pub kind: Option<String>,
+    pub permissions: Vec<String>,
+    pub url: Option<String>,
+    pub api_key: Option<String>,
+}
+
 /// An installed app, for people.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listed {
@@ -68,10 +93,16 @@ pub struct Listed {
     pub name: String,
     /// Where its server answers.
     pub public_url: String,
+    /// How it shares the glasses.
+    pub kind: AppKind,
+    /// For whom it runs, or is to run.
+    pub running: Vec<(String, State)>,
     /// Full names of its tools.
     pub tools: Vec<String>,
     /// What went wrong lately: how often.
-    pub faults: usize,
+    pub faults: u32,
+    /// The last of it.
+    pub last_fault: Option<Fault>,
 }
 
 /// What was said of a sentence.
@@ -82,8 +113,10 @@ pub enum Tried {
     Said {
         /// This would be said.
         said: String,
-        /// What would have led to a tool of an app: its full name and a template.
+        /// What would have led to a tool of an app: its full name and a template; what is most like the sentence first.
         phrases: Vec<(String, String)>,
+        /// Tools that it would have led to, had the user not switched them off.
+        off: Vec<String>,
     },
     /// These calls.
     Calls(Vec<TriedCall>),
@@ -103,7 +136,7 @@ pub struct TriedCall {
 /// For the log.
 pub(super) fn name(wish: &Wish) -> &'static str {
     match wish {
-        Wish::Add { .. } => "apps add",
+        Wish::Add(_) => "apps add",
         Wish::List => "apps list",
         Wish::Remove { .. } => "apps remove",
         Wish::Logs { .. } => "apps logs",
@@ -117,15 +150,15 @@ pub(super) fn name(wish: &Wish) -> &'static str {
 
 pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String> {
     match wish {
-        Wish::Add { manifest, package, url, api_key } => add(gate, &manifest, package, url, api_key).await,
+        Wish::Add(given) => add(gate, given).await,
         Wish::List => Ok(Answer::Apps { apps: gate.installed.list().iter().map(|app| listed(gate, app)).collect() }),
-        Wish::Remove { package } => match gate.installed.remove(&package).await {
+        Wish::Remove { package } => match gate.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
             Ok(false) => Err(not_installed(&package)),
             Err(error) => Err(error.to_string()),
         },
         Wish::Logs { package } => match gate.installed.get(&package) {
-            Some(_) => Ok(Answer::Faults { faults: faults(gate, &package) }),
+            Some(_) => Ok(Answer::AppLog { entries: gate.installed.client().log().of(&package) }),
             None => Err(not_installed(&package)),
         },
         Wish::Start { package, user } => match start(gate, &user, &package).await? {
@@ -150,38 +183,41 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
 }
 
 async fn start(gate: &Gate, user: &str, package: &str) -> Result<bool, String> {
-    gate.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await
+    let started = gate.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await;
+    started.map_err(|why| format!("{package} did not start: {why}; `lorgnette apps logs {package}` shows more"))
 }
 
 fn not_installed(package: &str) -> String {
     format!("no app `{package}` is installed; `lorgnette apps list` shows them")
 }
 
-fn faults(gate: &Gate, package: &str) -> Vec<Fault> {
-    gate.installed.client().faults().of(package)
-}
-
 fn listed(gate: &Gate, app: &App) -> Listed {
+    let faults = gate.installed.client().log().faults(&app.package);
     Listed {
+        kind: app.kind,
+        running: gate.apps.running(&app.package),
         package: app.package.clone(),
         name: app.name.clone(),
         public_url: app.public_url.clone(),
         tools: app.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
-        faults: faults(gate, &app.package).len(),
+        faults: faults.iter().map(|fault| fault.times).sum(),
+        last_fault: faults.into_iter().next_back(),
     }
 }
 
-async fn add(
-    gate: &Gate,
-    manifest: &str,
-    package: Option<String>,
-    url: Option<String>,
-    api_key: Option<String>,
-) -> Result<Answer, String> {
-    let mut given = Given { package, public_url: url, api_key_sha256: String::new() };
-    let (mut app, notes) = import::read(manifest, &given).map_err(|problems| lines(&problems))?;
+async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
+    let manifest = if given.manifest.trim().is_empty() { "{}" } else { &given.manifest };
+    let said = import::Given {
+        package: given.package,
+        name: given.name,
+        kind: given.kind,
+        permissions: given.permissions,
+        public_url: given.url,
+        api_key_sha256: String::new(),
+    };
+    let (mut app, notes) = import::read(manifest, &said).map_err(|problems| lines(&problems))?;
     let before = gate.installed.get(&app.package);
-    let (hash, told) = match (api_key, before) {
+    let (hash, told) = match (given.api_key, before) {
         (Some(key), _) => (hash_of(&key)?, "its key is the one that was given".to_owned()),
         (None, Some(before)) => (before.api_key_sha256.clone(), "its key is the same as before".to_owned()),
         (None, None) => {
@@ -189,7 +225,6 @@ async fn add(
             (hash_of(&key)?, format!("its key, which is shown only now: {key}"))
         }
     };
-    given.api_key_sha256.clone_from(&hash);
     app.api_key_sha256 = hash;
     let app = gate.installed.add(app).await.map_err(|error| error.to_string())?;
     let mut message = format!("installed {} ({}) at {}\n{told}", app.name, app.package, app.public_url);
@@ -199,12 +234,15 @@ async fn add(
     for note in notes {
         message.push_str(&format!("\nnote: {note}"));
     }
+    if let Err(wrong) = gate.installed.client().probe(&app).await {
+        message.push_str(&format!("\nwarning: {wrong}"));
+    }
     Ok(Answer::Done { message })
 }
 
 fn lines(problems: &[import::Problem]) -> String {
     let lines: Vec<String> = problems.iter().map(|problem| format!("\n  {problem}")).collect();
-    format!("the manifest has {} problem(s):{}", problems.len(), lines.concat())
+    format!("the app's description has {} problem(s):{}", problems.len(), lines.concat())
 }
 
 fn new_key() -> Result<String, String> {
@@ -234,15 +272,22 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
     let request = chat_models::Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],
-        tools: Arc::clone(&gate.registry.snapshot(user, &device).specs),
+        tools: gate.executor.offered(user, &device, ClientClass::Internal).1,
         now: clock::now(),
         language: gate.config.language.clone(),
         max_tokens: None,
+        scene: Arc::new(gate.scene(user)),
         watch: chat_models::Watch::default(),
+        pending: None,
     };
     let calls = match Engine::new().decide(&request) {
-        Decision::Say(said) => {
-            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(gate) } });
+        Decision::Say(said) | Decision::Ask(said, _) => {
+            let all = gate.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+            let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
+                Decision::Say(_) | Decision::Ask(..) => Vec::new(),
+                Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
+            };
+            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(gate, user, text), off } });
         }
         Decision::Calls(calls) => calls,
     };
@@ -255,16 +300,75 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
 }
 
-/// Templates of the apps' tools in the language that is heard.
-fn phrases(gate: &Gate) -> Vec<(String, String)> {
+/// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is
+/// like it, nothing else.
+fn phrases(gate: &Gate, user: &str, text: &str) -> Vec<(String, String)> {
     let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
     let heard = |spoken: &&Phrases| base(&spoken.language) == base(&gate.config.language);
-    let apps = gate.installed.list();
-    let all = apps.iter().flat_map(|app| &app.tools).flat_map(|tool| {
-        let templates = tool.spec.phrases.iter().filter(heard).flat_map(|spoken| &spoken.templates);
-        templates.map(|template| (tool.spec.name.clone(), template.clone()))
-    });
-    all.take(PHRASES_MAX).collect()
+    let (apps, denied) = (gate.installed.list(), gate.switches.denied(user));
+    let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
+    let mut all: Vec<(usize, String, String)> = tools
+        .flat_map(|tool| {
+            let templates = tool.spec.phrases.iter().filter(heard).flat_map(|spoken| &spoken.templates);
+            templates.map(|template| (likeness(text, &words_of(template)), tool.spec.name.clone(), template.clone()))
+        })
+        .collect();
+    all.sort_by_key(|(likeness, ..)| std::cmp::Reverse(*likeness));
+    let any = all.first().is_some_and(|(likeness, ..)| *likeness > 0);
+    let shown = all.into_iter().filter(|(likeness, ..)| !any || *likeness > 0).take(PHRASES_MAX);
+    shown.map(|(_, tool, template)| (tool, template)).collect()
+}
+
+/// A template without its slots.
+fn words_of(template: &str) -> String {
+    let mut parts = template.split('{');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
+}
+
+/// What is kept of an app, then everything that happens to it, until the client leaves or the gateway stops.
+pub(super) async fn follow(
+    mut read: impl AsyncRead + Unpin,
+    mut write: OwnedWriteHalf,
+    gate: &Gate,
+    package: &str,
+) -> anyhow::Result<()> {
+    let log = gate.installed.client().log();
+    if gate.installed.get(package).is_none() {
+        return say(&mut write, &Answer::Error { message: not_installed(package) }).await;
+    }
+    let Some(mut coming) = log.follow() else {
+        let message = format!("{FOLLOWERS_MAX} clients follow apps already, and more may not");
+        return say(&mut write, &Answer::Error { message }).await;
+    };
+    let number = |latest: &Option<(u64, Event)>| latest.as_ref().map(|(number, _)| *number);
+    let mut told = log.latest_of(package).map(|latest| number(&latest));
+    say(&mut write, &Answer::AppLog { entries: log.of(package) }).await?;
+    let mut look = interval(Duration::from_millis(LATEST_MS));
+    loop {
+        let entries = tokio::select! {
+            entry = coming.recv() => match entry {
+                Ok((of, entry)) if of == package => vec![entry],
+                Ok(_) => continue,
+                // What was missed is kept, at least the end of it.
+                Err(RecvError::Lagged(_)) => log.of(package),
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            _ = look.tick() => {
+                let latest = log.latest_of(package);
+                let new = latest.iter().zip(&told).filter(|(latest, told)| number(latest) > **told);
+                let entries = new.filter_map(|(latest, _)| Some(Entry::Event(latest.as_ref()?.1.clone()))).collect();
+                told = latest.map(|latest| number(&latest));
+                entries
+            }
+            // The client says nothing more: whatever comes is its end.
+            _ = read.read_u8() => return Ok(()),
+            () = gate.stop.cancelled() => return Ok(()),
+        };
+        if !entries.is_empty() {
+            say(&mut write, &Answer::AppLog { entries }).await?;
+        }
+    }
 }
 
 async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {

@@ -2,19 +2,23 @@
 //! the same conversation, history, tools and questions; only that nobody has to pair them, since whoever may open the
 //! control socket may speak for any user.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use anyhow::{Result, bail};
-use bytes::Bytes;
 use device_protocol::{
-    Buttons, Choice, Codecs, Decoded, DisplayAction, DisplayKind, Down, Frame, Layout, ListeningState, Sensors, Stamp,
-    ToolState, Up, decode_down, encode, limits, up,
+    Buttons, ChannelBinding, Choice, Codecs, Decoded, DisplayAction, DisplayKind, Down, Frame, Layout, ListeningState,
+    Sensors, Stamp, ToolState, Up, decode_down, encode, limits, up,
 };
+use gateway_core::vocab::{ApprovalChoice, Priority};
 use serde::{Deserialize, Serialize};
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _},
     net::unix::OwnedWriteHalf,
-    sync::mpsc,
+    time::MissedTickBehavior,
 };
 
 use super::{Answer, commands::check_name, server::say};
@@ -52,14 +56,17 @@ pub enum Event {
         label: String,
         /// `started`, `finished` or `failed`.
         state: String,
+        /// Why it failed, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// A question that wants a [`Reply`].
     Question {
         /// Its number.
         id: u32,
-        /// The tool.
-        tool: String,
-        /// The question.
+        /// What would be done, in a line.
+        title: String,
+        /// With which arguments, a line each.
         text: String,
         /// Milliseconds until it counts as a no.
         expires_ms: u32,
@@ -101,7 +108,7 @@ pub(super) async fn serve(
     if let Err(message) = check_name(&user).and_then(|()| check_text(text)) {
         return say(&mut write, &Answer::Error { message }).await;
     }
-    let (mut link, up, down) = memory::link();
+    let (mut link, ends) = memory::link();
     let number = gate.sessions.fetch_add(1, Ordering::Relaxed);
     let session = async {
         // Whoever stops the gateway waits for this.
@@ -109,8 +116,9 @@ pub(super) async fn serve(
         device_task::run(gate.clone(), &mut link, admitted(user, number), number).await;
         drop(link);
     };
-    let glasses = Glasses { up, down, sequence: 0, told: String::new() };
-    let (_, told) = tokio::join!(session, glasses.run(read, write, text));
+    let heartbeat = Duration::from_millis(gate.config.conversation.heartbeat_ms.into());
+    let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };
+    let (_, told) = tokio::join!(session, glasses.run(gate, read, write, text));
     told
 }
 
@@ -143,12 +151,15 @@ fn admitted(user: String, number: u32) -> Admitted {
             columns: COLUMNS,
             rows: ROWS,
             colour_bits: 0,
+            captions: false,
         },
         speakers: 0,
         buttons: Buttons::EMPTY,
         sensors: Sensors::EMPTY,
         echo_cancelled: false,
         tools: 0,
+        frame_bytes_max: 0,
+        heartbeat_ms: 0,
     };
     let hello = up::HelloOwned {
         device_key: [0; 32],
@@ -159,6 +170,7 @@ fn admitted(user: String, number: u32) -> Admitted {
         language: String::new(),
         capabilities,
         resume: None,
+        binding: ChannelBinding::Exporter,
     };
     // No fingerprint of a key has a dot.
     Admitted { id: format!("text.{number}"), record, hello }
@@ -166,8 +178,11 @@ fn admitted(user: String, number: u32) -> Admitted {
 
 /// The device's side of the link.
 struct Glasses {
-    up: mpsc::Sender<Bytes>,
-    down: mpsc::Receiver<Bytes>,
+    ends: memory::Ends,
+    /// Between two heartbeats.
+    heartbeat: Duration,
+    /// Why calls failed, by their numbers.
+    failures: BTreeMap<u32, String>,
     sequence: u32,
     /// What was told of the answer.
     told: String,
@@ -175,18 +190,27 @@ struct Glasses {
 
 impl Glasses {
     /// Until the answer is complete, the client gone or the session over.
-    async fn run(mut self, read: impl AsyncBufRead + Unpin, mut write: OwnedWriteHalf, text: &str) -> Result<()> {
+    async fn run(
+        mut self,
+        gate: &Arc<Gate>,
+        read: impl AsyncBufRead + Unpin,
+        mut write: OwnedWriteHalf,
+        text: &str,
+    ) -> Result<()> {
         let mut asked = false;
         let mut read = read.take(REPLIES_BYTES_MAX);
         let mut line = Vec::new();
+        let mut beat = tokio::time::interval(self.heartbeat);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                frame = self.down.recv() => {
+                _ = beat.tick() => self.beat().await?,
+                frame = self.ends.down.recv() => {
                     let Some(frame) = frame else {
                         let message = "the session is over".to_owned();
                         return say(&mut write, &Answer::Asked { event: Event::Ended { message } }).await;
                     };
-                    for event in self.seen(&frame).await? {
+                    for event in self.seen(&frame) {
                         // The first state is that of a session that has just opened; the next one that is no work is
                         // the end of the answer.
                         if event == Event::Done && !asked {
@@ -211,8 +235,10 @@ impl Glasses {
                             bail!("a client sent what is no answer to a question");
                         };
                         line.clear();
-                        let choice = if reply.yes { Choice::Yes } else { Choice::No };
-                        self.send(Up::ApprovalAnswer(up::ApprovalAnswer { approval: reply.question, choice })).await?;
+                        let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
+                        // Whoever may open the control socket answers as an operator does. A question that is settled
+                        // already says so by its own event.
+                        drop(gate.questions.answer(reply.question.into(), choice).await);
                     }
                 }
             }
@@ -226,20 +252,17 @@ impl Glasses {
         let length = encode(&Frame::new(stamp, message), &mut buffer)?;
         buffer.truncate(length);
         // A link that is closed says so by its other end.
-        drop(self.up.send(buffer.into()).await);
+        drop(self.ends.up.send(buffer.into()).await);
         Ok(())
     }
 
-    async fn seen(&mut self, frame: &[u8]) -> Result<Vec<Event>> {
+    fn seen(&mut self, frame: &[u8]) -> Vec<Event> {
         let Ok(Decoded::Frame(frame)) = decode_down(frame) else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
-        Ok(match frame.message {
-            Down::Heartbeat(_) => {
-                let beat = Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 });
-                self.beat(beat).await?;
-                Vec::new()
-            }
+        match frame.message {
+            // Timers that run anyway are no part of an answer.
+            Down::Display(display) if display.priority == Priority::Timer as u8 => Vec::new(),
             Down::Display(display) if display.action == DisplayAction::Replace => {
                 let (first, second) = (display.content.first, display.content.second);
                 match display.content.layout {
@@ -253,11 +276,15 @@ impl Glasses {
                     ToolState::Finished => "finished",
                     _ => "failed",
                 };
-                vec![Event::Tool { label: activity.label.to_owned(), state: state.to_owned() }]
+                while let Ok(failure) = self.ends.failures.try_recv() {
+                    self.failures.insert(failure.call, failure.why);
+                }
+                let why = self.failures.remove(&activity.call).filter(|_| activity.state == ToolState::Failed);
+                vec![Event::Tool { label: activity.label.to_owned(), state: state.to_owned(), why }]
             }
             Down::ApprovalRequest(request) => vec![Event::Question {
                 id: request.approval,
-                tool: request.title.to_owned(),
+                title: request.title.to_owned(),
                 text: request.message.to_owned(),
                 expires_ms: request.expires_ms,
             }],
@@ -272,13 +299,13 @@ impl Glasses {
             Down::Reject(reject) => vec![Event::Ended { message: reject.message.to_owned() }],
             Down::Goodbye(goodbye) => vec![Event::Ended { message: goodbye.message.to_owned() }],
             _ => Vec::new(),
-        })
+        }
     }
 
-    /// A heartbeat belongs to the link and is not counted.
-    async fn beat(&mut self, beat: Up<'_>) -> Result<()> {
+    /// Says that it is alive. A heartbeat belongs to the link and is not counted.
+    async fn beat(&mut self) -> Result<()> {
         let counted = self.sequence;
-        self.send(beat).await?;
+        self.send(Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 })).await?;
         self.sequence = counted;
         Ok(())
     }

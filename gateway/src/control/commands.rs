@@ -1,18 +1,26 @@
 //! What the commands do.
 
+use std::{sync::PoisonError, time::Duration};
+
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::ApprovalChoice;
+use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Paired, Request, Waits, apps, memory, tools, turns_as_json};
+use super::{Answer, Paired, Request, SessionOf, Waits, apps, mcp, memory, status, tools, turns_as_json};
 use crate::{
     clock,
     gate::Gate,
-    identity::pairing::Grant,
-    store::{DeviceRecord, Error, Write},
+    identity::pairing::{Grant, Outcome},
+    roster::Present,
+    store::{
+        DeviceRecord, Error, Write,
+        names::{self, NAME_BYTES_MAX},
+    },
+    text::is_plain,
 };
 
-/// Longest name of a user or device, in bytes: both are keys of the store.
-const NAME_BYTES_MAX: usize = 64;
+/// How long a device that was granted its pairing may take to be stored.
+const PAIRED_MS_MAX: u64 = 8_000;
 
 /// For the log: what was asked, without its arguments.
 pub(super) fn name(request: &Request) -> &'static str {
@@ -23,6 +31,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Revoke { .. } => "revoke",
         Request::Turns { .. } => "turns",
         Request::Apps { wish } => apps::name(wish),
+        Request::FollowApp { .. } => "apps logs",
         Request::Memory { wish } => memory::name(wish),
         Request::Export { .. } => "users export",
         Request::Tools { .. } | Request::ToolReports => "tools list",
@@ -36,6 +45,29 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::AnswerApproval { yes: false, .. } => "deny",
         Request::Ask { .. } => "ask",
         Request::Mcp { .. } => "mcp",
+        Request::McpServers => "mcp list",
+        Request::RestartMcpServer { .. } => "mcp restart",
+        Request::McpServerLogs { .. } => "mcp logs",
+        Request::Status => "status",
+    }
+}
+
+/// For the log: whom or what it is about. Codes and texts are nobody's business.
+pub(super) fn about(request: &Request) -> Option<&str> {
+    match request {
+        Request::PairCode { user, .. }
+        | Request::Tools { user }
+        | Request::Export { user }
+        | Request::Ask { user, .. }
+        | Request::Mcp { user, .. } => Some(user),
+        Request::PairFingerprint { fingerprint, .. } => Some(fingerprint),
+        Request::Rename { device, .. } | Request::Revoke { device } => Some(device),
+        Request::CallTool { name, .. }
+        | Request::SwitchTool { name, .. }
+        | Request::RestartMcpServer { name }
+        | Request::McpServerLogs { name } => Some(name),
+        Request::Memory { wish } => memory::about(wish),
+        _ => None,
     }
 }
 
@@ -57,8 +89,9 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             if code.len() != 6 {
                 return Err("a pairing code has six digits, as the glasses show it; this costs no try".to_owned());
             }
-            let device = gate.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
-            Ok(done(format!("paired {device}")))
+            can_be_paired(gate, "", &grant)?;
+            let (device, outcome) = gate.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
+            paired(&device, outcome).await
         }
         Request::PairFingerprint { fingerprint, user, name } => {
             let grant = grant(user, name)?;
@@ -66,12 +99,11 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             if fingerprint.len() != 32 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err("a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it".to_owned());
             }
-            let paired = gate.pairings.by_fingerprint(now_us, &fingerprint, grant);
-            Ok(done(if paired {
-                format!("paired {fingerprint}")
-            } else {
-                format!("for two minutes {fingerprint} will be admitted: switch the glasses on now")
-            }))
+            can_be_paired(gate, &fingerprint, &grant)?;
+            match gate.pairings.by_fingerprint(now_us, &fingerprint, grant) {
+                Some(outcome) => paired(&fingerprint, outcome).await,
+                None => Ok(done(format!("for two minutes {fingerprint} will be admitted: switch the glasses on now"))),
+            }
         }
         Request::Rename { device, name } => {
             check_name(&name)?;
@@ -83,6 +115,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::Revoke { device } => {
             let (id, record) = find(gate, &device)?;
             put(gate, &id, DeviceRecord { revoked: true, ..record }).await?;
+            tracing::info!(device = id, "revoked");
             let cut = gate.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
@@ -109,9 +142,13 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
             Ok(done(format!("question {id} is {outcome}")))
         }
         // The server of the socket answers it, event by event.
-        Request::Ask { .. } => Err("this is answered as a stream".to_owned()),
+        Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
         // The server of the socket takes the connection over after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
+        Request::McpServers => Ok(mcp::list(gate)),
+        Request::RestartMcpServer { name } => mcp::restart(gate, &name).await,
+        Request::McpServerLogs { name } => mcp::logs(gate, &name),
+        Request::Status => status::of(gate).await,
         Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&gate.turns.last(count)) }),
     }
 }
@@ -124,7 +161,8 @@ fn devices(gate: &Gate) -> Result<Answer, String> {
         .map_err(|error| error.to_string())?
         .into_iter()
         .map(|(device, record)| Paired {
-            connected: gate.roster.get(&device).is_some(),
+            session: gate.roster.get(&device).map(|present| session(&present)),
+            left_wall_ms: gate.roster.left_wall_ms(&device),
             device,
             name: record.name,
             user: record.user,
@@ -146,26 +184,60 @@ fn devices(gate: &Gate) -> Result<Answer, String> {
     Ok(Answer::Devices { paired, waiting })
 }
 
+/// A device's session, for people.
+pub(super) fn session(present: &Present) -> SessionOf {
+    let status = present.status.lock().unwrap_or_else(PoisonError::into_inner);
+    SessionOf {
+        transport: present.via.transport.to_owned(),
+        peer: present.via.peer.to_string(),
+        for_s: clock::mono_us().saturating_sub(present.via.since_us) / 1_000_000,
+        firmware: status.firmware.clone(),
+        battery_percent: status.battery_percent,
+    }
+}
+
 pub(super) fn done(message: String) -> Answer {
     Answer::Done { message }
 }
 
 fn grant(user: String, name: String) -> Result<Grant, String> {
     check_name(&user)?;
-    if name.len() > NAME_BYTES_MAX {
-        return Err(format!("a name has at most {NAME_BYTES_MAX} bytes"));
+    // Without one the glasses are called by their model.
+    if !name.is_empty() {
+        check_name(&name)?;
     }
     Ok(Grant { user, name })
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), String> {
-    if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes and no control characters"));
+    if name.trim().is_empty() || name.len() > NAME_BYTES_MAX || !is_plain(name) {
+        return Err(format!("a name has 1 to {NAME_BYTES_MAX} bytes, all of characters that show as themselves"));
     }
     Ok(())
 }
 
-/// A device by its fingerprint, the beginning of it, or its name; exactly one must fit.
+/// Whether a device of this user and name has a place here, before its code is used up.
+fn can_be_paired(gate: &Gate, id: &str, grant: &Grant) -> Result<(), String> {
+    let devices = gate.store.disk().devices().map_err(|error| error.to_string())?;
+    if names::is_taken(&devices, id, &grant.name) {
+        return Err(Error::NameTaken(grant.name.clone()).to_string());
+    }
+    // The user's task, which the device's session needs.
+    gate.users.address(&grant.user).map(drop).map_err(|error| error.to_string())
+}
+
+/// What became of a pairing that was granted: nothing is called paired that is not stored.
+async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Answer, String> {
+    match timeout(Duration::from_millis(PAIRED_MS_MAX), outcome).await {
+        Ok(Ok(Ok(name))) => Ok(done(format!("paired {device}, called {name}"))),
+        Ok(Ok(Err(why))) => Err(format!("{device} is not paired: {why}")),
+        Ok(Err(_gone)) => Err(format!("{device} went away before it was paired: connect it again")),
+        Err(_elapsed) => Err(format!("{device} is granted, but not stored yet: see `lorgnette devices list`")),
+    }
+}
+
+/// A device by its fingerprint, the beginning of it, or its name; exactly one must fit. Of those that were revoked a
+/// name means none where others have it.
 fn find(gate: &Gate, wanted: &str) -> Result<(String, DeviceRecord), String> {
     let mut fitting: Vec<_> = gate
         .store
@@ -175,6 +247,9 @@ fn find(gate: &Gate, wanted: &str) -> Result<(String, DeviceRecord), String> {
         .into_iter()
         .filter(|(id, record)| (!wanted.is_empty() && id.starts_with(wanted)) || record.name == wanted)
         .collect();
+    if fitting.iter().any(|(_, record)| !record.revoked && record.name == wanted) {
+        fitting.retain(|(id, record)| !record.revoked || id.starts_with(wanted));
+    }
     match fitting.len() {
         1 => Ok(fitting.remove(0)),
         0 => Err(format!("no device is called `{wanted}`; `lorgnette devices list` shows them")),

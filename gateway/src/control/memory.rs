@@ -67,6 +67,19 @@ pub(super) fn name(wish: &Wish) -> &'static str {
     }
 }
 
+/// For the log: whose.
+pub(super) fn about(wish: &Wish) -> Option<&str> {
+    match wish {
+        Wish::EraseUser { user, .. }
+        | Wish::Conversations { user }
+        | Wish::Conversation { user, .. }
+        | Wish::Search { user, .. }
+        | Wish::EraseConversations { user, .. } => Some(user),
+        Wish::Spending { user, .. } => user.as_deref(),
+        Wish::Users | Wish::Skills => None,
+    }
+}
+
 pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String> {
     gate.store.settled().await.map_err(words)?;
     let records = match wish {

@@ -5,8 +5,10 @@ pub mod apps;
 pub mod ask;
 pub mod client;
 mod commands;
+mod mcp;
 pub mod memory;
 pub mod server;
+pub mod status;
 mod tools;
 
 use std::{
@@ -42,6 +44,8 @@ pub enum Request {
     Turns { count: usize },
     /// Something about mini-apps.
     Apps { wish: apps::Wish },
+    /// What happened to an app, then what happens to it, one answer a line, until the client leaves.
+    FollowApp { package: String },
     /// Something about users and what is kept of them.
     Memory { wish: memory::Wish },
     /// Everything that is kept of a user: one answer after the other.
@@ -70,6 +74,14 @@ pub enum Request {
     Ask { user: String, text: String },
     /// From the answer on, this connection carries MCP.
     Mcp { user: String, class: ClientClass },
+    /// The MCP servers behind the gateway.
+    McpServers,
+    /// Start one of them anew.
+    RestartMcpServer { name: String },
+    /// What one of them said lately on its standard error and in its log.
+    McpServerLogs { name: String },
+    /// How the gateway is.
+    Status,
 }
 
 /// What is answered.
@@ -85,8 +97,8 @@ pub enum Answer {
     Turns { turns: Vec<serde_json::Value> },
     /// Installed apps.
     Apps { apps: Vec<apps::Listed> },
-    /// What went wrong with an app lately, oldest first.
-    Faults { faults: Vec<::tools::apps::faults::Fault> },
+    /// What happened to an app lately, oldest first.
+    AppLog { entries: Vec<::tools::apps::log::Entry> },
     /// What a sentence leads to.
     Tried { tried: apps::Tried },
     /// Tools, in the order of their names.
@@ -105,6 +117,12 @@ pub enum Answer {
     Asked { event: ask::Event },
     /// Records as JSON objects.
     Records { records: Vec<serde_json::Value> },
+    /// MCP servers, in the order of their names.
+    McpServers { servers: Vec<McpServer> },
+    /// Lines, oldest first, each with how many seconds ago it came.
+    Lines { lines: Vec<(u64, String)> },
+    /// How the gateway is.
+    Status { status: Box<status::Status> },
     /// Not done; why and what to do.
     Error { message: String },
 }
@@ -131,10 +149,48 @@ pub struct Paired {
     pub user: String,
     /// Model.
     pub model: String,
-    /// In a session now.
-    pub connected: bool,
+    /// The session that it is in now.
+    pub session: Option<SessionOf>,
+    /// When the last one ended, in milliseconds since the Unix epoch, where the gateway has seen it.
+    pub left_wall_ms: Option<i64>,
     /// Shut out.
     pub revoked: bool,
+}
+
+/// A device's session.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SessionOf {
+    /// `ws`, `wss`, `quic` or `text`.
+    pub transport: String,
+    /// From where.
+    pub peer: String,
+    /// Seconds since it was opened.
+    pub for_s: u64,
+    /// What the device says of its firmware.
+    pub firmware: String,
+    /// Where it has told.
+    pub battery_percent: Option<u8>,
+}
+
+/// An MCP server behind the gateway.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// `up`, `down` or `starting`.
+    pub state: String,
+    /// The protocol's revision where it is up; why it is down.
+    pub detail: String,
+    /// Seconds since when.
+    pub for_s: u64,
+    /// Tools that it offers, or offered last.
+    pub tools: usize,
+    /// Why it was down last, and how many seconds ago.
+    pub last_down: Option<(String, u64)>,
+    /// The last call that failed, why, and how many seconds ago.
+    pub last_failure: Option<(String, u64)>,
+    /// Its last words on its standard error.
+    pub last_words: Vec<String>,
 }
 
 /// A device that waits for pairing.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::Who;
 
-use super::{Answer, LINE_BYTES_MAX, Request, ask, commands, memory, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, apps, ask, commands, memory, socket_path};
 use crate::{
     effects::{questions::WATCHERS_MAX, spawn},
     gate::Gate,
@@ -84,8 +84,12 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
     if matches!(request, Ok(Request::WatchApprovals)) {
         return watch_approvals(reader.into_inner(), write, gate).await;
     }
+    if let Ok(Request::FollowApp { package }) = request {
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "apps logs", "control");
+        return apps::follow(reader.into_inner(), write, gate, &package).await;
+    }
     if let Ok(Request::Ask { user, text }) = request {
-        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", "control");
+        tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
         return ask::serve(reader.into_inner(), write, gate, user, &text).await;
     }
     let mut mcp = None;
@@ -98,7 +102,8 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
             if let Request::Export { user } = &request {
                 export = Some(user.clone());
             }
-            tracing::info!(uid = peer.uid(), pid = peer.pid(), command = commands::name(&request), "control");
+            let (command, about) = (commands::name(&request), commands::about(&request));
+            tracing::info!(uid = peer.uid(), pid = peer.pid(), command, about, "control");
             commands::run(gate, request).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },

@@ -6,8 +6,8 @@ use gateway_core::{
     output::{Chime, CloseReason, Output, Stage, ToolActivityState},
     vocab,
     vocab::{
-        ApprovalOutcome, Clarity, Content, DisplayCommand, ErrorCode, ListeningState, ToolResult, Transcript,
-        TranscriptKind, Turn,
+        ApprovalOutcome, Clarity, Content, DisplayCommand, ErrorCode, ListeningState, ToolCall, ToolResult, Transcript,
+        TranscriptKind, Turn, countdown,
     },
 };
 
@@ -17,7 +17,7 @@ use crate::{
     identity::handshake::crop,
     mail::{CallDevice, Transcribed},
     telemetry::TurnRecord,
-    transport::{LinkError, Sender},
+    transport::{self, LinkError, Sender},
 };
 
 /// Milliseconds over which the device fades what it still plays.
@@ -27,6 +27,8 @@ const _: () = assert!(gateway_core::limits::BITMAP_BYTES_MAX <= limits::BITMAP_B
 /// Turns whose record is open at once: the one under way and those that wait for their last
 /// acknowledgement.
 const RECORDS_MAX: usize = 8;
+/// Calls whose numbers are known at once: those of the turn under way and of a few that were interrupted.
+const NUMBERS_MAX: usize = 128;
 
 impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
@@ -37,9 +39,9 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
-            Output::Consider { utterance, revision, text } => {
-                let considered = self.work.consider(&text);
-                let clarity = considered.as_ref().map_or(Clarity::Clear, |considered| considered.clarity);
+            Output::Consider { utterance, revision, text, pending } => {
+                let considered = self.work.consider(&text, pending, self.gate.scene(&self.user_name));
+                let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
                 if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
                     ear.note_vocabulary(considered.vocabulary);
                 }
@@ -61,31 +63,30 @@ impl Session {
                     ear.set_muted(muted);
                 }
             }
-            Output::Listening(state) => {
+            Output::Listening { turn, state } => {
                 let listening = message::Listening { state: listening_of(state) };
-                self.send(down, 0, Down::Listening(listening))?;
+                self.send(down, turn.id, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
-                if addressed && !last {
-                    self.work.expect_request();
-                }
                 let transcript = message::Transcript {
                     utterance,
                     revision: revision.into(),
                     is_final: last,
                     addressed,
-                    text: crop(&text, limits::TEXT_BYTES_MAX),
+                    text: self.room.crop(&text, limits::TEXT_BYTES_MAX, 0),
                 };
                 self.send(down, turn.id, Down::Transcript(transcript))?;
             }
+            Output::ExpectRequest => self.work.expect_request(),
             Output::RequestTurn { turn } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
-            Output::AskModel { turn, rank, messages } => {
+            Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = turn.id;
-                let asked = self.work.ask_model(turn, rank, messages);
+                let scene = self.gate.scene(&self.user_name);
+                let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, &asked);
                 if let Some(answer) = asked.answer {
                     self.input(Input::AnsweredOnBox { turn });
@@ -103,9 +104,16 @@ impl Session {
             }
             Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
             Output::CancelModel { turn } => self.work.cancel_model(turn),
-            Output::RunTool { turn, call } => self.work.run_tool(turn, call),
+            Output::RunTool { turn, call } => {
+                let slow = self.work.is_slow(&call.name);
+                self.work.run_tool(turn, call);
+                if slow {
+                    self.input(Input::SlowTool { turn });
+                }
+            }
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
-            Output::ToolActivity { turn, call_id, label, state } => {
+            Output::ToolActivity { turn, call_id, tool, state } => {
+                let label = self.work.title(&tool);
                 self.activity(turn, call_id, &label, state, down)?
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
@@ -116,7 +124,9 @@ impl Session {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
                 }
-                self.send(down, 0, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
+                let (latest, turn) = self.speech;
+                let turn = if latest == speech { turn.id } else { 0 };
+                self.send(down, turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
             }
             Output::Display(command) => self.display(&command, down)?,
             Output::Chime(chime) => {
@@ -128,12 +138,14 @@ impl Session {
                 self.send(down, 0, Down::Chime(message::Chime { sound }))?;
             }
             Output::AskApproval(approval) => {
+                let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
                 let request = message::ApprovalRequest {
                     approval: u32::try_from(approval.id).unwrap_or(u32::MAX),
-                    title: crop(&approval.tool, limits::LABEL_BYTES_MAX),
-                    message: crop(&approval.question, limits::DISPLAY_TEXT_BYTES_MAX),
+                    title,
+                    message: self.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
                     expires_ms: approval.expires_ms,
                 };
+                self.asked = (request.approval, approval.turn.id);
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
@@ -141,11 +153,13 @@ impl Session {
                 let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
-                    ApprovalOutcome::Expired => Choice::Expired,
+                    ApprovalOutcome::Expired | ApprovalOutcome::Unasked => Choice::Expired,
                     ApprovalOutcome::Cancelled => Choice::Dismissed,
                 };
                 let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
-                self.send(down, 0, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
+                let (latest, turn) = self.asked;
+                let turn = if latest == approval { turn } else { 0 };
+                self.send(down, turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {
                 self.turn = 0;
@@ -162,10 +176,14 @@ impl Session {
                         let (at_us, transit_us, busy_us) =
                             (ear.to_gateway_us(at_us), ear.transit_us(), ear.take_busy_us());
                         let end_score = ear.end_score();
+                        // Only what was spoken was decoded, and each decode is of one turn.
+                        let decode = self.last_decode.take();
                         let record = self.record(turn.id);
                         record.network_us.get_or_insert(transit_us);
                         record.ear_us.get_or_insert(busy_us);
                         record.end_score = end_score;
+                        record.asr_queue_us = decode.map(|(queue_us, _)| queue_us);
+                        record.asr_decode_us = decode.map(|(_, decode_us)| decode_us);
                         at_us
                     }
                     _ => at_us,
@@ -178,7 +196,7 @@ impl Session {
                 self.tell_user(UserInput::Announced { device, id, heard });
             }
             Output::Heartbeat => {
-                let beat = message::Heartbeat { echo_us: 0, held_us: 0 };
+                let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
                 self.send(down, 0, Down::Heartbeat(beat))?;
             }
             Output::Close { reason } => {
@@ -205,9 +223,15 @@ impl Session {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
         };
-        let caption = crop(&text, limits::TEXT_BYTES_MAX).to_owned();
+        let caption = self.room.crop(&text, limits::TEXT_BYTES_MAX, 0).to_owned();
         let new = mouth.speak(speech, turn.id, clause, text, last, &self.address);
-        if new { self.start_speech(speech, turn, &caption, down) } else { Ok(()) }
+        if new {
+            self.start_speech(speech, turn, &caption, down)?;
+        }
+        if !caption.is_empty() {
+            self.send(down, turn.id, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
+        }
+        Ok(())
     }
 
     fn start_speech(&mut self, speech: u32, turn: Turn, caption: &str, down: &mut Sender) -> Result<(), LinkError> {
@@ -255,7 +279,7 @@ impl Session {
                 duration_us: u32::from(super::formats::FRAME_MS) * 1000,
                 payload: &packet.bytes,
             };
-            let sequence = self.send(down, packet.turn, Down::SpeechChunk(chunk))?;
+            let sequence = down.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
             if packet.speech == speech {
                 self.record(turn.id).first_frame_us.get_or_insert(now_us);
             }
@@ -276,12 +300,16 @@ impl Session {
     }
 
     fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {
-        let crop = |text| crop(text, limits::DISPLAY_TEXT_BYTES_MAX);
+        let left;
         let display = match command {
             DisplayCommand::Show { view, priority, revision, duration_ms, content } => {
                 let (layout, first, second) = match content {
                     Content::Text { text } => (Layout::TextWall, text.as_str(), ""),
                     Content::Card { title, text } => (Layout::ReferenceCard, title.as_str(), text.as_str()),
+                    Content::Countdown { title, left_ms } => {
+                        left = countdown(u64::from(left_ms.div_ceil(1_000)));
+                        (Layout::ReferenceCard, title.as_str(), left.as_str())
+                    }
                     Content::Double { top, bottom } => (Layout::DoubleText, top.as_str(), bottom.as_str()),
                     Content::Dashboard { left, right } => (Layout::Dashboard, left.as_str(), right.as_str()),
                     Content::Bitmap { text, .. } => (Layout::Bitmap, text.as_str(), ""),
@@ -300,8 +328,12 @@ impl Session {
                     priority: *priority as u8,
                     duration_ms: duration_ms.unwrap_or(0),
                     revision: *revision,
-                    content: message::Content { layout, first: crop(first), second: crop(second), permille: 0 },
+                    content: message::Content { layout, first, second, permille: 0 },
                     bitmap,
+                    countdown_ms: match content {
+                        Content::Countdown { left_ms, .. } => *left_ms,
+                        _ => 0,
+                    },
                 }
             }
             DisplayCommand::Clear { view, revision } => message::Display {
@@ -312,9 +344,10 @@ impl Session {
                 revision: *revision,
                 content: message::Content::EMPTY,
                 bitmap: None,
+                countdown_ms: 0,
             },
         };
-        self.send(down, self.turn, Down::Display(display)).map(drop)
+        self.send(down, self.turn, Down::Display(self.room.fit(display))).map(drop)
     }
 
     fn activity(
@@ -325,47 +358,69 @@ impl Session {
         state: ToolActivityState,
         down: &mut Sender,
     ) -> Result<(), LinkError> {
-        let call = match self.activities.get(&call_id) {
-            Some(known) => *known,
-            None => {
-                // Counted, not derived from how many run: a number must not come back while another
-                // call still has it.
-                self.next_activity += 1;
-                self.activities.insert(call_id.clone(), self.next_activity);
-                self.next_activity
-            }
-        };
+        let call = self.number_of(&call_id);
         let state = match state {
             ToolActivityState::Started => ToolState::Started,
             ToolActivityState::Finished => ToolState::Finished,
             ToolActivityState::Failed => ToolState::Failed,
         };
         if state != ToolState::Started {
-            self.activities.remove(&call_id);
+            self.numbers.remove(&call_id);
         }
         let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
         self.send(down, turn.id, Down::ToolActivity(activity)).map(drop)
     }
 
+    /// The number of a turn's call in this session, for the sign on the display and the tool of the glasses alike.
+    fn number_of(&mut self, call_id: &str) -> u32 {
+        if let Some(known) = self.numbers.get(call_id) {
+            return *known;
+        }
+        let number = self.next_number();
+        if self.numbers.len() >= NUMBERS_MAX {
+            self.numbers.pop_first();
+        }
+        self.numbers.insert(call_id.to_owned(), number);
+        number
+    }
+
+    /// Counted, not derived from how many run: a number must not come back while another call still has it.
+    fn next_number(&mut self) -> u32 {
+        self.numbered = self.numbered.wrapping_add(1);
+        self.numbered
+    }
+
     pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
-        // Calls whose caller no longer waits are forgotten here.
-        self.calls.retain(|_, called| called.is_wanted());
-        let number = self.next_call;
-        self.next_call += 1;
-        let arguments = call.arguments.to_string();
-        if arguments.len() > limits::ARGUMENTS_BYTES_MAX || call.name.len() > limits::NAME_BYTES_MAX {
+        self.cancel_calls(down)?;
+        let CallDevice { turn, call: ToolCall { id, name, arguments }, deadline, cancel, reply } = call;
+        // A call from outside may have an id of any kind.
+        let number = if turn == Turn::default() { self.next_number() } else { self.number_of(&id) };
+        let text = arguments.to_string();
+        let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && self.room.holds(text.len() + name.len());
+        if !fits || name.len() > limits::NAME_BYTES_MAX {
             let text = "the arguments are too large for the glasses";
-            drop(call.reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));
+            drop(reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));
             return Ok(());
         }
         let frame = message::ToolCall {
             call: number,
-            name: &call.name,
-            arguments: &arguments,
-            deadline_ms: u32::try_from(call.deadline.as_millis()).unwrap_or(u32::MAX),
+            name: &name,
+            arguments: &text,
+            deadline_ms: u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX),
         };
-        self.send(down, 0, Down::ToolCall(frame))?;
-        self.calls.insert(number, Called::new(call.reply, &call.arguments));
+        self.send(down, turn.id, Down::ToolCall(frame))?;
+        self.calls.insert(number, Called::new(reply, cancel, turn.id, &arguments));
+        Ok(())
+    }
+
+    /// Tells the glasses which of their calls are not wanted any more. Those that nobody waits for are forgotten.
+    pub(super) fn cancel_calls(&mut self, down: &mut Sender) -> Result<(), LinkError> {
+        let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().map(|turn| (*call, turn));
+        let cancelled: Vec<(u32, u32)> = self.calls.iter_mut().filter_map(cancelled).collect();
+        self.calls.retain(|_, called| called.is_wanted());
+        for (call, turn) in cancelled {
+            self.send(down, turn, Down::ToolCancel(message::ToolCancel { call }))?;
+        }
         Ok(())
     }
 
@@ -393,13 +448,10 @@ impl Session {
             self.records.pop_first();
         }
         let (device, transport) = (&self.id, self.transport);
-        let decode = self.last_decode;
         self.records.entry(turn).or_insert_with(|| TurnRecord {
             device: device.clone(),
             transport,
             turn,
-            asr_queue_us: decode.map(|(queue_us, _)| queue_us),
-            asr_decode_us: decode.map(|(_, decode_us)| decode_us),
             ..TurnRecord::default()
         })
     }

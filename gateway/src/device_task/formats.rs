@@ -1,6 +1,6 @@
 //! Which codecs and rates a session uses, and the welcome that says so.
 
-use audio::codec::Codec;
+use audio::codec::{Codec, RATES_HZ};
 use device_protocol::{Codecs, Down, ListeningState, down as message, limits, up::Capabilities};
 
 use crate::{
@@ -11,8 +11,6 @@ use crate::{
 
 /// Length of one packet, in milliseconds.
 pub(super) const FRAME_MS: u16 = 20;
-/// Rates that the codecs take.
-const RATES_HZ: [u32; 4] = [8_000, 16_000, 24_000, 48_000];
 
 /// What was agreed; absent: no microphone, no speaker.
 pub(super) struct Agreed {
@@ -34,7 +32,7 @@ fn one(codecs: Codecs, rate_hz: u32, what: &str) -> Result<Option<(Codec, u32)>,
         return Ok(None);
     }
     if !RATES_HZ.contains(&rate_hz) {
-        return Err(format!("the {what}'s {rate_hz} Hz are not supported; use 8000, 16000, 24000 or 48000"));
+        return Err(format!("the {what}'s {rate_hz} Hz are not supported; use 8000, 12000, 16000, 24000 or 48000"));
     }
     if codecs.has(device_protocol::Codec::Opus) {
         Ok(Some((Codec::Opus, rate_hz)))
@@ -58,6 +56,11 @@ fn format(agreed: Option<(Codec, u32)>) -> message::AudioFormat {
     message::AudioFormat { codec: wire(codec), rate_hz, frame_ms: FRAME_MS }
 }
 
+/// Milliseconds between two heartbeats: as often as the gateway likes, or more seldom where the device asks for it.
+pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
+    capabilities.heartbeat_ms.clamp(often_ms, limits::HEARTBEAT_MS_MAX)
+}
+
 /// Opens the session on the device's side.
 pub(super) fn welcome(
     down: &mut Sender,
@@ -65,6 +68,7 @@ pub(super) fn welcome(
     user: &str,
     session: u32,
     agreed: &Agreed,
+    heartbeat_ms: u32,
 ) -> Result<(), LinkError> {
     let now = clock::now();
     let welcome = message::Welcome {
@@ -74,7 +78,7 @@ pub(super) fn welcome(
         resumed: None,
         gateway_name: &gate.config.name,
         user_name: user,
-        heartbeat_ms: limits::HEARTBEAT_MS_DEFAULT,
+        heartbeat_ms,
         audio_up: format(agreed.up),
         audio_down: format(agreed.down),
         wall_ms: u64::try_from(now.wall_ms).unwrap_or(0),

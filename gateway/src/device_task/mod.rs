@@ -4,18 +4,20 @@ mod down;
 mod formats;
 mod meter;
 mod photos;
+mod room;
 mod session;
 mod tap;
 mod up;
+mod window;
 
 use std::sync::Arc;
 
-use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits};
+use device_protocol::{Down, GoodbyeReason, down as message, limits};
 
 use crate::{
     clock,
     gate::Gate,
-    identity::{Admitted, handshake::crop},
+    identity::{Admitted, handshake::crop, retry_ms},
     transport::Link,
 };
 
@@ -26,7 +28,7 @@ pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u
     let id = admitted.id.clone();
     match Session::open(gate, link, admitted, number) {
         Ok(session) => {
-            tracing::info!(device = id, session = number, transport = link.transport, "session opened");
+            tracing::info!(device = id, session = number, transport = link.transport, peer = %link.peer, "session opened");
             let end = session.run(link).await;
             if let Some((reason, text)) = end {
                 say_goodbye(link, reason, &text);
@@ -39,13 +41,9 @@ pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u
             let message = crop(&text, limits::LABEL_BYTES_MAX);
             let reject = message::Reject { code, message, retry_after_ms: retry_ms(code) };
             drop(link.down.send_last(0, clock::mono_us(), Down::Reject(reject)));
-            tracing::info!(device = id, ?code, text, "turned away");
+            tracing::info!(device = id, peer = %link.peer, ?code, text, "turned away");
         }
     }
-}
-
-fn retry_ms(code: RejectCode) -> u32 {
-    if code == RejectCode::Busy { 10_000 } else { 0 }
 }
 
 fn say_goodbye(link: &mut Link, reason: GoodbyeReason, text: &str) {

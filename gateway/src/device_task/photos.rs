@@ -10,6 +10,7 @@ use gateway_core::{
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// Photos that may be under way at once.
 const OPEN_MAX: usize = 2;
@@ -29,19 +30,35 @@ const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
 /// A call that the glasses have not answered.
 pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
+    cancel: CancellationToken,
+    turn: u32,
     keep: bool,
     pictures: Vec<Attachment>,
+    /// Whether the glasses were told that it is not wanted any more.
+    told: bool,
 }
 
 impl Called {
-    /// A call with these arguments. Where they say `"keep": false`, its photos are only looked at.
-    pub(super) fn new(reply: oneshot::Sender<ToolResult>, arguments: &Value) -> Self {
-        Self { reply, keep: arguments.get("keep") != Some(&Value::Bool(false)), pictures: Vec::new() }
+    /// A call of this turn. Where its arguments say `"keep": false`, its photos are only looked at.
+    pub(super) fn new(
+        reply: oneshot::Sender<ToolResult>,
+        cancel: CancellationToken,
+        turn: u32,
+        arguments: &Value,
+    ) -> Self {
+        let keep = arguments.get("keep") != Some(&Value::Bool(false));
+        Self { reply, cancel, turn, keep, pictures: Vec::new(), told: false }
     }
 
     /// Whether somebody waits for the answer.
     pub(super) fn is_wanted(&self) -> bool {
         !self.reply.is_closed()
+    }
+
+    /// The turn of a call that is not wanted any more, once.
+    pub(super) fn take_cancelled(&mut self) -> Option<u32> {
+        let cancelled = self.cancel.is_cancelled() || !self.is_wanted();
+        (cancelled && !std::mem::replace(&mut self.told, cancelled)).then_some(self.turn)
     }
 
     /// A photo for this call. Whether it is to be kept for the wearer.
@@ -118,10 +135,10 @@ mod tests {
         let photo = |bytes: &[u8]| Photo { call: 7, bytes: bytes.to_vec(), mime: "image/jpeg".into() };
         let called = |arguments: Value| {
             let (reply, answer) = oneshot::channel();
-            (Called::new(reply, &arguments), answer)
+            (Called::new(reply, CancellationToken::new(), 3, &arguments), answer)
         };
         let (mut call, mut answer) = called(json!({}));
-        assert!(call.is_wanted());
+        assert!(call.is_wanted() && call.take_cancelled().is_none());
         for _ in 0..PER_CALL_MAX {
             assert!(call.push(&photo(b"abc")), "what the wearer takes is kept");
         }
@@ -134,5 +151,6 @@ mod tests {
         assert!(!looks.push(&photo(b"abc")));
         drop(answer);
         assert!(!looks.is_wanted());
+        assert_eq!((looks.take_cancelled(), looks.take_cancelled()), (Some(3), None));
     }
 }

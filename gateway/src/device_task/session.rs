@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode};
+use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode, limits};
 use gateway_core::{
-    conversation::Conversation,
+    conversation::{self, Conversation},
     input::{Input, UserInput},
-    vocab::{DeviceInfo, DisplaySize, Turn},
+    vocab::{DeviceInfo, DisplaySize, ToolResult, Turn},
 };
 use tokio::sync::mpsc;
 use tools::{in_flight::Stay, ports::DeviceStatus};
@@ -18,7 +18,9 @@ use super::{
     formats,
     meter::Meter,
     photos::{Called, Photos},
+    room::Room,
     tap::{self, Tap},
+    window::Window,
 };
 use crate::{
     clock,
@@ -29,11 +31,11 @@ use crate::{
     identity::Admitted,
     mail::{self, Address, Mail},
     mouth::Mouth,
-    roster::Present,
+    roster::{Present, Via},
     store,
     telemetry::TurnRecord,
-    transport::{Link, LinkError, Sender, memory},
-    users::{UserMail, sleep_until},
+    transport::{Link, LinkError, Sender, ToolFailure, memory},
+    users::{self, UserMail, sleep_until},
 };
 
 /// Why a session ends, with words for people; `None`: the device said goodbye or vanished.
@@ -56,11 +58,14 @@ pub(super) struct Session {
     pub(super) work: Work,
     pub(super) address: Address,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
+    /// Calls that the glasses have not answered, by their numbers.
     pub(super) calls: BTreeMap<u32, Called>,
-    pub(super) next_call: u32,
-    pub(super) activities: BTreeMap<String, u32>,
-    /// Number of the latest tool activity.
-    pub(super) next_activity: u32,
+    /// Numbers of the calls that run, by their ids.
+    pub(super) numbers: BTreeMap<String, u32>,
+    /// The number that was given last.
+    pub(super) numbered: u32,
+    /// Where failures of tools are told with their reasons.
+    failures: Option<mpsc::Sender<ToolFailure>>,
     /// Queue wait and duration of the last decode that was not a partial.
     pub(super) last_decode: Option<(u64, u64)>,
     pub(super) photos: Photos,
@@ -71,7 +76,14 @@ pub(super) struct Session {
     pub(super) turn: u32,
     /// Speech under way: its number and its turn.
     pub(super) speech: (u32, Turn),
+    /// The question that was put last: its number and its turn.
+    pub(super) asked: (u32, u32),
     pub(super) control_received: u32,
+    pub(super) window: Window,
+    /// Whether the device was told that sound is passed over.
+    pub(super) told_of_sound: bool,
+    /// What fits its frames.
+    pub(super) room: Room,
     /// The device's last heartbeat: its clock and ours.
     pub(super) heartbeat: Option<(u64, u64)>,
     pub(super) meter: Meter,
@@ -109,8 +121,8 @@ impl Session {
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let screen = &hello.capabilities.display;
-        let display = (screen.kind != DisplayKind::None)
-            .then_some(DisplaySize { columns: screen.columns.max(1), rows: screen.rows.max(1) });
+        let display =
+            (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows });
         let status = Arc::new(Mutex::new(DeviceStatus {
             name: record.name.clone(),
             model: hello.model.clone(),
@@ -120,13 +132,13 @@ impl Session {
             ..DeviceStatus::default()
         }));
         let feed = gate.apps.feeds.of(&record.user);
-        let refused = |error: store::Error| match error {
+        let refused = |error: users::Error| match error {
             // In a moment it may.
-            store::Error::Erasing => (RejectCode::Busy, error.to_string()),
+            users::Error::Crowded | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
             error => internal(error.to_string()),
         };
         let user = gate.users.address(&record.user).map_err(refused)?;
-        let stay = gate.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing))?;
+        let stay = gate.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
         let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
@@ -134,6 +146,7 @@ impl Session {
             language: language.clone(),
             mail: address.clone(),
             status: status.clone(),
+            via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
         if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
             return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
@@ -143,7 +156,8 @@ impl Session {
         if worn {
             gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
         }
-        formats::welcome(&mut link.down, &gate, &record.user, number, &formats).map_err(|error| {
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, gate.config.conversation.heartbeat_ms);
+        formats::welcome(&mut link.down, &gate, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
             if worn {
                 gate.apps.glasses_went(&record.user, &id);
             }
@@ -156,10 +170,15 @@ impl Session {
             bitmaps: screen.kind == DisplayKind::Pixels,
             speaker: formats.down.is_some(),
             echo_cancelled: hello.capabilities.echo_cancelled,
+            captions: screen.captions,
         };
         gate.preparer.prepare(&record.user, &id, &language);
         let mut session = Self {
-            conversation: Conversation::new(gate.config.conversation.clone()),
+            conversation: Conversation::new(conversation::Config {
+                heartbeat_ms,
+                silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
+                ..gate.config.conversation.clone()
+            }),
             work: Work::new(
                 record.user.clone(),
                 id.clone(),
@@ -186,16 +205,20 @@ impl Session {
             address,
             status,
             calls: BTreeMap::new(),
-            next_call: 1,
-            activities: BTreeMap::new(),
-            next_activity: 0,
+            numbers: BTreeMap::new(),
+            numbered: 0,
+            failures: link.failures.take(),
             last_decode: None,
             photos: Photos::default(),
             tap: Tap::new(feed, &hello.model),
             records: BTreeMap::new(),
             turn: 0,
             speech: (0, Turn::default()),
+            asked: (0, 0),
             control_received: 0,
+            window: Window::default(),
+            told_of_sound: false,
+            room: Room::of(&hello.capabilities),
             heartbeat: None,
             end: None,
             mail,
@@ -264,6 +287,9 @@ impl Session {
         if let Some(ear) = &mut self.ear {
             self.tap.sound(ear);
         }
+        if let Some(followed) = self.tap.newly_followed() {
+            self.input(Input::Followed(followed));
+        }
         while let Some(fact) = self.ear.as_mut().and_then(Ear::next_fact) {
             self.tap.voice(fact);
             self.input(Input::Voice(fact));
@@ -291,6 +317,17 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Tells why a call failed, where somebody wants to know.
+    pub(super) fn tell_failure(&self, call_id: &str, result: &ToolResult) {
+        let (Some(failures), Some(call), Some(error)) =
+            (&self.failures, self.numbers.get(call_id).copied(), &result.error)
+        else {
+            return;
+        };
+        // One that does not fit is told without its reason.
+        drop(failures.try_send(ToolFailure { call, why: error.message.clone() }));
     }
 
     pub(super) fn tell_user(&mut self, input: UserInput) {

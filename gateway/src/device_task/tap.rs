@@ -27,6 +27,8 @@ pub(super) struct Tap {
     feed: Arc<Feed>,
     model: Arc<str>,
     tapped: bool,
+    /// Whether an app gets words, as the core was told last.
+    followed: bool,
     /// Begin and latest end of utterances, in milliseconds on the gateway's clock.
     times: BTreeMap<u32, (u64, u64)>,
 }
@@ -38,7 +40,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
     let drawn = screen.kind != DisplayKind::None;
     Glasses {
         model: hello.model.clone(),
-        display: drawn.then_some((screen.columns.max(1), screen.rows.max(1))),
+        display: drawn.then_some((screen.columns, screen.rows)),
         pixels: (drawn && screen.width_px > 0 && screen.height_px > 0).then_some((screen.width_px, screen.height_px)),
         colour: screen.colour_bits > 1,
         microphone: formats.up.is_some(),
@@ -51,7 +53,7 @@ pub(super) fn glasses(hello: &HelloOwned, formats: &formats::Agreed) -> Glasses 
 
 impl Tap {
     pub(super) fn new(feed: Arc<Feed>, model: &str) -> Self {
-        Self { feed, model: model.into(), tapped: false, times: BTreeMap::new() }
+        Self { feed, model: model.into(), tapped: false, followed: false, times: BTreeMap::new() }
     }
 
     /// Sound, as it was heard.
@@ -69,6 +71,12 @@ impl Tap {
             let bytes: Bytes = pcm.iter().flat_map(|sample| sample.to_le_bytes()).collect();
             self.feed.tell(|| Event::Audio(bytes));
         }
+    }
+
+    /// Whether an app gets words, where that has changed since it was last asked.
+    pub(super) fn newly_followed(&mut self) -> Option<bool> {
+        let wanted = self.feed.wants_words();
+        (std::mem::replace(&mut self.followed, wanted) != wanted).then_some(wanted)
     }
 
     pub(super) fn voice(&mut self, fact: VoiceFact) {

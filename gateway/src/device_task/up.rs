@@ -2,22 +2,26 @@
 
 use std::sync::PoisonError;
 
+use audio::speaker::Report;
 use device_protocol::{
     ButtonAction, ButtonId, Choice, Class, Decoded, Down, Frame, Gesture, GoodbyeReason, LinkKind, PlayState, Posture,
-    Stamp, Up, decode_up, down as message, up,
+    Stamp, ToolFlags, Up, WarningCode, decode_up, down as message, limits, up,
 };
 use gateway_core::{
     input::{Button, Input},
-    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolFlags, ToolResult},
+    vocab::{AnsweredBy, ApprovalChoice, DeviceFacts, ErrorCode, ToolError, ToolResult},
 };
-use tools::device::Offer;
+use tools::{
+    definition::Hints,
+    device::{Offer, Remark},
+};
 
 use super::{
     formats::wire,
     photos::Photo,
     session::{Session, end_of},
 };
-use crate::{clock, effects::compute::Urgency, mail::Mail, transport::Sender};
+use crate::{clock, effects::compute::Urgency, identity::handshake::crop, mail::Mail, transport::Sender};
 
 impl Session {
     /// Takes one envelope in.
@@ -68,7 +72,7 @@ impl Session {
         // Everything that arrives says that the device is alive.
         self.input(Input::Alive);
         match message {
-            Up::Audio(packet) => self.audio(stamp, &packet, now_us),
+            Up::Audio(packet) => self.audio(stamp, &packet, now_us, down),
             Up::AudioEnd(end) => {
                 if let Some(ear) = &mut self.ear {
                     ear.end_stream(end.last_audio_sequence, now_us);
@@ -81,11 +85,16 @@ impl Session {
                 self.tap.head(&head);
                 self.input(Input::Look { up: head.posture == Posture::Up });
             }
+            // Told with our own next one, and never answered by one: two sides that did would not come to an end.
             Up::Heartbeat(_) => self.heartbeat = Some((stamp.time_us, now_us)),
             Up::Played(played) => {
                 let stopped = played.state == PlayState::Stopped;
-                let input =
-                    self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, played.played_us, stopped));
+                let report = Report {
+                    played_us: played.played_us,
+                    at_us: stamp.time_us,
+                    playing: played.state == PlayState::Playing,
+                };
+                let input = self.mouth.as_mut().and_then(|mouth| mouth.played(played.speech, report, stopped));
                 if let Some(input) = input {
                     self.input(input);
                 }
@@ -128,7 +137,7 @@ impl Session {
                 let choice = if answer.choice == Choice::Yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                 self.input(Input::ApprovalAnswered { id: answer.approval.into(), choice, by: AnsweredBy::Tap });
             }
-            Up::ToolList(list) => self.tools_offered(&list),
+            Up::ToolList(list) => self.tools_offered(&list, down),
             Up::ToolResult(result) => self.tool_answered(&result),
             Up::PhotoChunk(chunk) => self.photo_piece(&chunk),
             Up::TextInput(text) => self.input(Input::Text(text.text.to_owned())),
@@ -141,7 +150,6 @@ impl Session {
                 self.close(GoodbyeReason::UnexpectedMessage, "the handshake is over".to_owned());
             }
         }
-        self.answer_heartbeat(down);
     }
 
     /// What the model may be told of the glasses.
@@ -157,17 +165,7 @@ impl Session {
         self.input(Input::Status(facts));
     }
 
-    fn answer_heartbeat(&mut self, down: &mut Sender) {
-        if let Some((echo_us, at_us)) = self.heartbeat.take() {
-            let held_us = clock::mono_us() - at_us;
-            let beat = message::Heartbeat { echo_us, held_us };
-            if let Err(error) = self.send(down, 0, Down::Heartbeat(beat)) {
-                self.end.get_or_insert_with(|| end_of(&error));
-            }
-        }
-    }
-
-    fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64) {
+    fn audio(&mut self, stamp: Stamp, packet: &up::Audio<'_>, now_us: u64, down: &mut Sender) {
         let Some((codec, rate_hz)) = self.formats.up else {
             return self.close(GoodbyeReason::BadFormat, "sound from a device without a microphone".to_owned());
         };
@@ -178,6 +176,17 @@ impl Session {
             );
             return self.close(GoodbyeReason::BadFormat, text);
         }
+        if packet.duration_us > limits::PACKET_DURATION_US_MAX {
+            let text = format!("a packet of {} us; at most {}", packet.duration_us, limits::PACKET_DURATION_US_MAX);
+            return self.close(GoodbyeReason::Malformed, text);
+        }
+        if !self.window.takes(stamp.sequence) {
+            if !std::mem::replace(&mut self.told_of_sound, true) {
+                let text = format!("sound {} is too far ahead of what came before; it was passed over", stamp.sequence);
+                self.warn(WarningCode::SoundDropped, "", &text, down);
+            }
+            return;
+        }
         if let Some(ear) = &mut self.ear
             && let Err(error) = ear.push(stamp.sequence, stamp.time_us, packet.payload, now_us)
         {
@@ -186,16 +195,27 @@ impl Session {
         self.take_facts();
     }
 
+    /// Tells the device, for its log, what was not taken as it was sent.
+    fn warn(&mut self, code: WarningCode, name: &str, text: &str, down: &mut Sender) {
+        let name = crop(name, limits::NAME_BYTES_MAX);
+        let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
+        if let Err(error) = self.send(down, 0, Down::Warning(warning)) {
+            self.end.get_or_insert_with(|| end_of(&error));
+        }
+    }
+
     fn button(&mut self, button: &up::Button) {
         let gesture = match (button.button, button.action) {
             (ButtonId::Mute, ButtonAction::Press) | (ButtonId::Main, ButtonAction::LongPress) => Button::LongPress,
             (ButtonId::Main, ButtonAction::Press) => Button::Press,
+            (ButtonId::Main, ButtonAction::Down) => Button::Down,
+            (ButtonId::Main, ButtonAction::Up) => Button::Up,
             _ => return,
         };
         self.input(Input::Button(gesture));
     }
 
-    fn tools_offered(&mut self, list: &up::ToolList<'_>) {
+    fn tools_offered(&mut self, list: &up::ToolList<'_>, down: &mut Sender) {
         let offers = list
             .tools
             .iter()
@@ -205,24 +225,22 @@ impl Session {
                 schema_json: tool.schema.to_owned(),
                 phrases_json: tool.phrases.to_owned(),
                 reply: tool.reply_template.to_owned(),
-                flags: ToolFlags {
-                    read_only: tool.flags.contains(device_protocol::ToolFlags::READ_ONLY),
-                    destructive: tool.flags.contains(device_protocol::ToolFlags::DESTRUCTIVE),
-                    ..ToolFlags::default()
+                hints: Hints {
+                    read_only: tool.flags.contains(ToolFlags::READ_ONLY),
+                    destructive: tool.flags.contains(ToolFlags::DESTRUCTIVE),
+                    idempotent: tool.flags.contains(ToolFlags::IDEMPOTENT),
+                    slow: tool.flags.contains(ToolFlags::SLOW),
                 },
                 timeout_ms: 0,
             })
             .collect();
         match tools::device::register(&self.gate.registry, &self.id, offers) {
-            Ok((revision, left_out)) => {
+            Ok((revision, remarks)) => {
                 tracing::info!(device = self.id, revision, "device tools registered");
-                for left in left_out {
-                    tracing::warn!(
-                        device = self.id,
-                        tool = left.tool,
-                        reason = left.reason,
-                        "a device tool was left out"
-                    );
+                for Remark { tool, left_out, reason } in remarks {
+                    tracing::warn!(device = self.id, tool, left_out, reason, "a device tool is not as it was offered");
+                    let code = if left_out { WarningCode::ToolLeftOut } else { WarningCode::ToolChanged };
+                    self.warn(code, &tool, &reason, down);
                 }
             }
             Err(error) => {
@@ -236,11 +254,13 @@ impl Session {
             tracing::debug!(call = result.call, "a device tool answered twice or too late");
             return;
         };
-        let error = (!result.ok).then(|| ToolError {
-            code: ErrorCode::ExecutionError,
-            message: result.content.to_owned(),
-            retryable: false,
-        });
+        let code = match result.error {
+            "unknown_tool" => ErrorCode::ToolNotFound,
+            "invalid_arguments" => ErrorCode::InvalidArguments,
+            "cancelled" => ErrorCode::Cancelled,
+            _ => ErrorCode::ExecutionError,
+        };
+        let error = (!result.ok).then(|| ToolError { code, message: result.content.to_owned(), retryable: false });
         let data = serde_json::from_str(result.data).ok();
         called.answer(ToolResult { content: result.content.to_owned(), data, error, ..ToolResult::default() });
     }
@@ -278,8 +298,9 @@ impl Session {
     pub(super) fn open_letter(&mut self, letter: Mail, down: &mut Sender) {
         match letter {
             Mail::Input(input) => {
-                if let Input::Tool { call_id, .. } = &input {
+                if let Input::Tool { call_id, result, .. } = &input {
                     self.work.tool_done(call_id);
+                    self.tell_failure(call_id, result);
                 }
                 self.input(input);
             }
@@ -309,6 +330,11 @@ impl Session {
             }
             Mail::CallDevice(call) => {
                 if let Err(error) = self.call_device(call, down) {
+                    self.end.get_or_insert_with(|| end_of(&error));
+                }
+            }
+            Mail::CancelCalls => {
+                if let Err(error) = self.cancel_calls(down) {
                     self.end.get_or_insert_with(|| end_of(&error));
                 }
             }

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use tokio::sync::watch;
 use tools::{
     catalogue::{CatalogueStore, StoredSet},
     intents,
@@ -61,6 +62,7 @@ impl Ledger for StoredLedger {
 pub struct StoredSwitches {
     store: Store,
     off: RwLock<BTreeMap<String, Arc<[String]>>>,
+    changes: watch::Sender<u64>,
 }
 
 impl StoredSwitches {
@@ -73,7 +75,7 @@ impl StoredSwitches {
         for user in store.disk().owners(Kind::Switches)? {
             off.insert(user.clone(), read_switches(&store, &user)?);
         }
-        Ok(Self { store, off: RwLock::new(off) })
+        Ok(Self { store, off: RwLock::new(off), changes: watch::Sender::default() })
     }
 
     /// Switches a tool, or all whose names begin so (`com.example.*`), on or off for a user.
@@ -97,12 +99,14 @@ impl StoredSwitches {
         self.store.write(write).await.map_err(|error| error.to_string())?;
         let now = read_switches(&self.store, user).map_err(|error| error.to_string())?;
         self.off.write().unwrap_or_else(PoisonError::into_inner).insert(user.to_owned(), now);
+        self.changes.send_modify(|count| *count += 1);
         Ok(true)
     }
 
     /// The store has erased those of a user.
     pub fn erase(&self, user: &str) {
         self.off.write().unwrap_or_else(PoisonError::into_inner).remove(user);
+        self.changes.send_modify(|count| *count += 1);
     }
 }
 
@@ -114,6 +118,10 @@ fn read_switches(store: &Store, user: &str) -> Result<Arc<[String]>, store::Erro
 impl Switches for StoredSwitches {
     fn denied(&self, user: &str) -> Arc<[String]> {
         self.off.read().unwrap_or_else(PoisonError::into_inner).get(user).cloned().unwrap_or_default()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 }
 

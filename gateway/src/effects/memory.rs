@@ -17,7 +17,7 @@ use tools::{
     ports::PortError,
 };
 
-use super::ports::port;
+use super::ports::{no_task, port};
 use crate::{
     clock,
     store::{Conversation, Kind, MessageRecord, Store, Write},
@@ -171,7 +171,7 @@ impl Conversations for StoredConversations {
     async fn begin(&self, user: &str) -> Result<(), PortError> {
         let mail = UserMail::Input(UserInput::NewConversation);
         let stopping = |_| PortError::Unavailable("the gateway is stopping".to_owned());
-        self.users.address(user).map_err(port)?.send(mail).await.map_err(stopping)
+        self.users.address(user).map_err(no_task)?.send(mail).await.map_err(stopping)
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError> {

@@ -8,19 +8,18 @@ use std::{
 use async_trait::async_trait;
 use gateway_core::{
     input::{self, ScheduleEntry, ScheduleKind},
-    vocab::{ErrorCode, Timestamp, ToolResult},
+    vocab::{ErrorCode, Timestamp, ToolCall, ToolResult, Turn},
 };
-use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tools::ports::{Clock, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Schedule};
 
 use crate::{
     clock,
-    mail::{CallDevice, Mail},
+    mail::{Address, CallDevice, Mail},
     roster::Roster,
     store::{self, NoteRecord, Store, Write},
-    users::{UserMail, Users},
+    users::{self, UserMail, Users},
 };
 
 pub(super) fn port(error: store::Error) -> PortError {
@@ -33,6 +32,14 @@ pub(super) fn port(error: store::Error) -> PortError {
 
 fn stopping<E>(_: E) -> PortError {
     PortError::Unavailable("the gateway is stopping".to_owned())
+}
+
+/// Why a user's machine cannot be asked, in the tools' words.
+pub(super) fn no_task(error: users::Error) -> PortError {
+    match error {
+        users::Error::Store(error) => port(error),
+        users::Error::Crowded => PortError::Unavailable(error.to_string()),
+    }
 }
 
 /// The box's clock.
@@ -64,21 +71,21 @@ impl Schedule for UserSchedule {
         };
         let (reply, answer) = oneshot::channel();
         let letter = UserMail::Add { due, kind, text: text.to_owned(), reply };
-        self.0.address(user).map_err(port)?.send(letter).await.map_err(stopping)?;
+        self.0.address(user).map_err(no_task)?.send(letter).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry_of(entry, None))
     }
 
     async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0.address(user).map_err(port)?.send(UserMail::List { reply }).await.map_err(stopping)?;
+        self.0.address(user).map_err(no_task)?.send(UserMail::List { reply }).await.map_err(stopping)?;
         let entries = answer.await.map_err(stopping)?;
         Ok(entries.into_iter().map(|(entry, remaining_ms)| entry_of(entry, remaining_ms)).collect())
     }
 
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0.address(user).map_err(port)?.send(UserMail::Remove { id, reply }).await.map_err(stopping)?;
+        self.0.address(user).map_err(no_task)?.send(UserMail::Remove { id, reply }).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry.map(|entry| entry_of(entry, None)))
     }
@@ -134,18 +141,38 @@ impl Notes for StoredNotes {
         let removed = self.0.write(Write::RemoveNote { user: user.to_owned(), id }).await.map_err(port)?;
         Ok(found.filter(|_| removed == 1).map(|note| note_of(id, note)))
     }
+
+    async fn clear(&self, user: &str) -> Result<usize, PortError> {
+        let cleared = self.0.write(Write::ClearNotes { user: user.to_owned() }).await.map_err(port)?;
+        Ok(usize::try_from(cleared).unwrap_or(usize::MAX))
+    }
 }
 
 /// The glasses' own tools, through their tasks.
 pub struct ConnectedDevices(pub Arc<Roster>);
+
+/// A call whose result is waited for. Whoever stops waiting tells the device's task.
+struct Awaited {
+    answer: Option<oneshot::Receiver<ToolResult>>,
+    mail: Address,
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if self.answer.take().is_some() {
+            // Where the box is full, the next call tells.
+            drop(self.mail.try_send(Mail::CancelCalls));
+        }
+    }
+}
 
 #[async_trait]
 impl DeviceCall for ConnectedDevices {
     async fn call(
         &self,
         device: &str,
-        name: &str,
-        arguments: Value,
+        turn: Turn,
+        call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
     ) -> ToolResult {
@@ -154,20 +181,42 @@ impl DeviceCall for ConnectedDevices {
             return gone();
         };
         let (reply, answer) = oneshot::channel();
-        let call = CallDevice { name: name.to_owned(), arguments, deadline, reply };
+        let call = CallDevice { turn, call, deadline, cancel: cancel.clone(), reply };
         if present.mail.try_send(Mail::CallDevice(call)).is_err() {
             return gone();
         }
+        let mail = present.mail.clone();
+        let mut awaited = Awaited { answer: Some(answer), mail: present.mail };
         let lost = || {
             let message = "the glasses went away during the call; whether it was done is unknown";
             ToolResult::failed(ErrorCode::AppNotAvailable, message, false)
         };
-        tokio::select! {
-            result = answer => result.unwrap_or_else(|_| lost()),
-            () = tokio::time::sleep(deadline) => {
-                ToolResult::failed(ErrorCode::Timeout, "the glasses did not answer in time", true)
+        let answered = async {
+            match &mut awaited.answer {
+                Some(answer) => answer.await.unwrap_or_else(|_| lost()),
+                None => lost(),
             }
-            () = cancel.cancelled() => ToolResult::failed(ErrorCode::Cancelled, "cancelled", true),
+        };
+        let cancelled = async {
+            cancel.cancelled().await;
+            drop(mail.try_send(Mail::CancelCalls));
+            // The glasses say how it ended.
+            std::future::pending::<()>().await;
+        };
+        let result = tokio::select! {
+            result = answered => Some(result),
+            () = cancelled => None,
+            () = tokio::time::sleep(deadline) => None,
+        };
+        match result {
+            Some(result) => {
+                awaited.answer = None;
+                result
+            }
+            None => {
+                let message = format!("the glasses did not answer within {:.0} s", deadline.as_secs_f64());
+                ToolResult::failed(ErrorCode::Timeout, message, true)
+            }
         }
     }
 
@@ -175,5 +224,67 @@ impl DeviceCall for ConnectedDevices {
         let present = self.0.get(device)?;
         let status = present.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Some(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::roster::{Present, Via};
+
+    fn house() -> (ConnectedDevices, mpsc::Receiver<Mail>) {
+        let (mail, letters) = mpsc::channel(8);
+        let roster = Arc::new(Roster::default());
+        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let present =
+            Present { session: 1, user: "ada".to_owned(), language: String::new(), mail, status: Arc::default(), via };
+        assert!(roster.enter("glasses", present, 1));
+        (ConnectedDevices(roster), letters)
+    }
+
+    fn call() -> ToolCall {
+        ToolCall { id: "c1".to_owned(), name: "camera.photo".to_owned(), arguments: serde_json::json!({}) }
+    }
+
+    async fn called(letters: &mut mpsc::Receiver<Mail>) -> CallDevice {
+        match letters.recv().await {
+            Some(Mail::CallDevice(call)) => call,
+            _ => panic!("no call"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_stops_waiting_tells_the_device() {
+        let (devices, mut letters) = house();
+        let limit = Duration::from_secs(30);
+        let run = |cancel: &CancellationToken| devices.call("glasses", Turn::default(), call(), limit, cancel.clone());
+        // Nobody answers.
+        let never = CancellationToken::new();
+        let (result, unanswered) = tokio::join!(run(&never), called(&mut letters));
+        assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Timeout));
+        assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && unanswered.reply.is_closed());
+        // It is cancelled, and the glasses still say how it ended.
+        let cancel = CancellationToken::new();
+        let glasses = async {
+            let call = called(&mut letters).await;
+            cancel.cancel();
+            assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && call.cancel.is_cancelled());
+            assert!(!call.reply.is_closed());
+            drop(call.reply.send(ToolResult::said("Taken after all.")));
+        };
+        let (result, ()) = tokio::join!(run(&cancel), glasses);
+        assert_eq!(result.content, "Taken after all.");
+        // Whoever asked is gone.
+        let mut asking = Box::pin(run(&never));
+        assert!(futures_util::poll!(&mut asking).is_pending());
+        let call = called(&mut letters).await;
+        drop(asking);
+        assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && call.reply.is_closed());
+        // Answered: nothing is to be told.
+        let answering = async { drop(called(&mut letters).await.reply.send(ToolResult::said("Taken."))) };
+        let (result, ()) = tokio::join!(run(&never), answering);
+        assert_eq!((result.content.as_str(), letters.try_recv().is_err()), ("Taken.", true));
     }
 }

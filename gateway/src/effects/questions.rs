@@ -68,7 +68,7 @@ pub struct Event {
     pub parameters: Value,
     /// The question, as the wearer is asked it.
     pub message: String,
-    /// How it ended, where it has: `approved`, `denied`, `expired` or `cancelled`.
+    /// How it ended, where it has: `approved`, `denied`, `expired`, `unasked` or `cancelled`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub outcome: Option<String>,
     /// Who settled it: `voice`, `text`, `tap`, `operator` or `nobody`.
@@ -162,7 +162,7 @@ impl Questions {
     /// The user's machine has chosen the glasses for a question from outside; `None`: only an operator can answer it.
     pub fn put(&self, device: Option<&str>, approval: Approval) {
         let id = approval.id;
-        let refused = approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody);
+        let refused = approval.settled(ApprovalOutcome::Unasked, AnsweredBy::Nobody);
         {
             // Under the lock, so that a question that is taken back meanwhile is taken back behind this.
             let mut open = self.open();
@@ -277,7 +277,7 @@ impl Questions {
             capability,
             function,
             parameters: request.arguments.clone(),
-            message: request.question.clone(),
+            message: request.question.whole(),
             outcome: None,
             by: None,
         }
@@ -306,7 +306,6 @@ impl Consent for Questions {
             id,
             turn: request.turn,
             reference,
-            tool: request.tool,
             question: request.question,
             arguments_hash: request.arguments_hash,
             expires_ms: ANSWER_MS_MAX,
@@ -319,13 +318,12 @@ impl Consent for Questions {
             self.tell_device(&request.device, Input::ApprovalAsked(approval))
         };
         if !told {
-            // Nobody can be asked: that is a question that nobody answers, without the wait.
             tracing::info!(id, user = request.user, device = request.device, "approval: nobody is there to be asked");
             let left = self.open().remove(&id);
             if let Some(open) = left {
-                self.tell(open, ApprovalOutcome::Expired, AnsweredBy::Nobody);
+                self.tell(open, ApprovalOutcome::Unasked, AnsweredBy::Nobody);
             }
-            return ApprovalOutcome::Expired.into();
+            return ApprovalOutcome::Unasked.into();
         }
         tokio::select! {
             decision = answer => decision.unwrap_or_else(|_| ApprovalOutcome::Cancelled.into()),
@@ -356,6 +354,7 @@ fn outcome_word(outcome: ApprovalOutcome) -> &'static str {
         ApprovalOutcome::Approved => "approved",
         ApprovalOutcome::Denied => "denied",
         ApprovalOutcome::Expired => "expired",
+        ApprovalOutcome::Unasked => "unasked",
         ApprovalOutcome::Cancelled => "cancelled",
     }
 }

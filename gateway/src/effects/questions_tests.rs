@@ -2,13 +2,16 @@
 
 use std::sync::Mutex;
 
-use gateway_core::vocab::Turn;
+use gateway_core::vocab::{Question, Turn};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tools::{executor::arguments_hash, ports::DeviceStatus};
 
 use super::*;
-use crate::{mail::Address, roster::Present};
+use crate::{
+    mail::Address,
+    roster::{Present, Via},
+};
 
 struct House {
     questions: Arc<Questions>,
@@ -25,9 +28,10 @@ impl House {
     fn connect(&self, device: &str) -> mpsc::Receiver<Mail> {
         let (mail, letters): (Address, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
+        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         assert!(self.roster.enter(
             device,
-            Present { session: 1, user: "ann".into(), language: "en".into(), mail, status },
+            Present { session: 1, user: "ann".into(), language: "en".into(), mail, status, via },
             9
         ));
         letters
@@ -52,7 +56,11 @@ impl House {
             turn: Turn { id: 3, revision: 0 },
             call_id: "c1".into(),
             tool: "note.delete".into(),
-            question: "Delete the note \"shopping\"?".into(),
+            question: Question {
+                title: "Delete a note?".into(),
+                said: "Delete a note? Text \"shopping\".".into(),
+                shown: "text: \"shopping\"".into(),
+            },
             arguments_hash: arguments_hash("note.delete", &arguments),
             arguments,
         };
@@ -130,7 +138,7 @@ async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
 #[tokio::test]
 async fn glasses_that_are_not_connected_are_not_waited_for() {
     let house = House::new();
-    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Expired);
+    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
     assert!(house.questions.list().is_empty());
 }
 
@@ -150,7 +158,7 @@ async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
     assert!(matches!(letters.recv().await, Some(Mail::Input(Input::ApprovalWithdrawn { .. }))));
     // A task whose letter box is gone can ask nobody.
     drop(letters);
-    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Expired);
+    assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
     assert!(house.questions.list().is_empty());
 }
 
@@ -170,7 +178,7 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
         json!({
             "type": "approval_required", "time": null, "id": approval.id, "user": "ann", "device": "glasses",
             "source": "built_in", "capability": "lorgnette", "function": "note.delete",
-            "parameters": {"text": "shopping"}, "message": "Delete the note \"shopping\"?",
+            "parameters": {"text": "shopping"}, "message": "Delete a note?\ntext: \"shopping\"",
         })
     );
     assert_eq!(house.questions.list(), [event]);

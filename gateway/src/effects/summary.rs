@@ -47,7 +47,9 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
         now: clock::now(),
         language,
         max_tokens: Some(TOKENS_MAX),
+        scene: Arc::default(),
         watch: Watch::default(),
+        pending: None,
     };
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let cancel = CancellationToken::new();
@@ -56,7 +58,7 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
     let reading = async {
         while let Some(event) = received.recv().await {
             match event {
-                ModelEvent::Text(more) => text.push_str(&more),
+                ModelEvent::Text(more) | ModelEvent::Question { text: more, .. } => text.push_str(&more),
                 ModelEvent::Done { usage, .. } => return Some(Ok(usage)),
                 ModelEvent::Failed { kind, .. } => {
                     tracing::warn!(?kind, "old turns could not be summed up");
@@ -90,8 +92,9 @@ fn transcript(messages: &[Message]) -> String {
                 (Part::Text { text }, _) => writeln!(out, "Assistant: {text}"),
                 (Part::ToolCall { call }, _) => writeln!(out, "Tool {}: {}", call.name, call.arguments),
                 (Part::ToolResult { result, .. }, _) => {
-                    let end = result.content.floor_char_boundary(RESULT_BYTES_MAX);
-                    writeln!(out, "Result: {}", result.content.get(..end).unwrap_or_default())
+                    let text = result.for_model();
+                    let end = text.floor_char_boundary(RESULT_BYTES_MAX);
+                    writeln!(out, "Result: {}", text.get(..end).unwrap_or_default())
                 }
                 (Part::Image { .. }, _) => writeln!(out, "(a picture)"),
                 (Part::Thinking { .. }, _) => Ok(()),

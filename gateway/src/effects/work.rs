@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, ErrorCode, Message, ModelEvent, Role, ToolCall, ToolSpec, Turn},
+    vocab::{ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -80,9 +80,15 @@ impl Work {
     }
 
     /// Asks the model of this rank, with the tools of this moment.
-    pub fn ask_model(&mut self, turn: Turn, rank: u8, messages: Vec<Message>) -> Asked {
+    pub fn ask_model(
+        &mut self,
+        turn: Turn,
+        rank: u8,
+        messages: Vec<Message>,
+        (pending, scene): (Option<Pending>, Scene),
+    ) -> Asked {
         self.forget();
-        let (revision, mut request) = self.request(messages);
+        let (revision, mut request) = self.request(messages, pending, scene);
         tracing::debug!(turn = turn.id, rank, revision, tools = request.tools.len(), "asking a model");
         let mut asked = Asked { revision, known: count(request.tools.len()), answer: None };
         let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
@@ -113,7 +119,7 @@ impl Work {
     }
 
     /// A request of this moment that tells nothing of the wearer, and the revision of its tools.
-    fn request(&self, messages: Vec<Message>) -> (u64, Request) {
+    fn request(&self, messages: Vec<Message>, pending: Option<Pending>, scene: Scene) -> (u64, Request) {
         let (revision, tools) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let request = Request {
             system: String::new(),
@@ -122,7 +128,9 @@ impl Work {
             now: clock::now(),
             language: self.language.clone(),
             max_tokens: None,
+            scene: Arc::new(scene),
             watch: Watch::default(),
+            pending,
         };
         (revision, request)
     }
@@ -149,16 +157,23 @@ impl Work {
         })
     }
 
+    /// What a tool is called where the wearer reads of it.
+    pub fn title(&self, tool: &str) -> String {
+        let offered = self.executor.registry().snapshot(&self.user, &self.device);
+        offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
+    }
+
     /// Whether the last request would be offered other tools now.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         self.last.as_ref().is_some_and(|last| would_differ(last.model.as_ref(), &last.request, now))
     }
 
-    /// Whether a text is a command to a tool, where the first model has commands at all.
-    pub fn consider(&self, text: &str) -> Option<Considered> {
-        let (_, request) = self.request(vec![Message::text(Role::User, text)]);
-        self.models.first()?.consider(&request)
+    /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
+    /// be the answer to, or go on with.
+    pub fn consider(&self, text: &str, pending: Option<Pending>, scene: Scene) -> Option<Considered> {
+        let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
+        self.models.iter().find_map(|model| model.consider(&request))
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -179,6 +194,12 @@ impl Work {
         if let Some(last) = self.last.take() {
             last.cancel.cancel();
         }
+    }
+
+    /// Whether a tool takes long by its own word, and asks nothing before it runs.
+    pub fn is_slow(&self, name: &str) -> bool {
+        let tool = self.executor.registry().snapshot(&self.user, &self.device).find(name).cloned();
+        tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
     /// Runs a tool to its one result.
@@ -290,7 +311,9 @@ mod tests {
             now: clock::now(),
             language: "en".into(),
             max_tokens: None,
+            scene: Arc::default(),
             watch: Watch::default(),
+            pending: None,
         };
         let changed = tool("zoo.feed", "Feeds the penguins twice.");
         // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.

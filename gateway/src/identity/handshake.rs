@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use device_protocol::{
-    Decoded, DisplayKind, Down, PairingMethod, RejectCode, Up,
+    Class, Decoded, DisplayKind, Down, PairingMethod, RejectCode, Stamp, Up,
     auth::{Handshake, pairing_code},
     decode_up, down,
     json::Owned as _,
@@ -12,14 +12,24 @@ use device_protocol::{
 };
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest as _, Sha256};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout_at};
 
-use super::{GatewayKey, Pairings, fingerprint, keys::random, pairing};
+use super::{
+    GatewayKey, Pairings, fingerprint,
+    keys::random,
+    pairing::{self, Grant, Granted, PairError, Wait},
+};
 use crate::{
     clock,
-    store::{self, DeviceRecord, Store, Write},
-    transport::{Link, LinkError},
+    store::{self, DeviceRecord, Store, Write, names},
+    text::is_plain,
+    transport::{self, Link, LinkError},
 };
+
+/// Milliseconds before a device comes back where too many wait for pairing: one of them is done by then.
+const CROWDED_MS: u32 = 30_000;
+/// Frames of unknown kinds that are passed over while one is awaited.
+const UNKNOWN_MAX: usize = 8;
 
 /// A device that has proven who it is.
 pub struct Admitted {
@@ -41,10 +51,21 @@ pub struct Refusal {
     pub message: String,
     /// When to try again; 0: the device's own back-off.
     pub retry_after_ms: u32,
+    /// Fingerprint of the device, where it has proven its key.
+    pub device: Option<String>,
+}
+
+/// When to come again, by why it was turned away.
+pub fn retry_ms(code: RejectCode) -> u32 {
+    match code {
+        RejectCode::Busy => 10_000,
+        RejectCode::RateLimited => 30_000,
+        _ => 0,
+    }
 }
 
 fn refuse(code: RejectCode, message: impl Into<String>) -> Refusal {
-    Refusal { code, message: message.into(), retry_after_ms: 0 }
+    Refusal { code, message: message.into(), retry_after_ms: retry_ms(code), device: None }
 }
 
 fn broken(error: &LinkError) -> Refusal {
@@ -83,41 +104,68 @@ fn tell(link: &mut Link, refusal: &Refusal) {
 }
 
 async fn run(link: &mut Link, key: &GatewayKey, store: &Store, pairings: &Pairings) -> Result<Admitted, Refusal> {
-    let deadline = Duration::from_millis(limits::HANDSHAKE_MS_MAX.into());
-    let (hello, handshake, device_nonce) = timeout(deadline, prove(link, key))
+    let deadline = clock::instant_at(link.opened_us + u64::from(limits::HANDSHAKE_MS_MAX) * 1_000);
+    let (hello, handshake, device_nonce) = timeout_at(deadline, prove(link, key))
         .await
         .map_err(|_| refuse(RejectCode::Timeout, "the handshake took too long"))??;
     let id = fingerprint(&handshake.device_key);
-    let known = store.device_or_refuse(&id)?;
-    let record = match known {
-        Some(record) if !record.revoked => record,
+    let proven = Proven { id: &id, hello: &hello, handshake: &handshake, device_nonce: &device_nonce };
+    match known_or_paired(link, store, pairings, proven).await {
+        Ok(record) => Ok(Admitted { id, record, hello }),
+        Err(refusal) => Err(Refusal { device: Some(id), ..refusal }),
+    }
+}
+
+/// What a device has proven.
+#[derive(Clone, Copy)]
+struct Proven<'a> {
+    id: &'a str,
+    hello: &'a HelloOwned,
+    handshake: &'a Handshake,
+    device_nonce: &'a [u8; 32],
+}
+
+async fn known_or_paired(
+    link: &mut Link,
+    store: &Store,
+    pairings: &Pairings,
+    proven: Proven<'_>,
+) -> Result<DeviceRecord, Refusal> {
+    match store.device_or_refuse(proven.id)? {
+        Some(record) if !record.revoked => Ok(record),
         // Who revokes can change their mind, by naming this very key.
-        Some(_) if !pairings.is_open_for(clock::mono_us(), &id) => {
-            return Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"));
+        Some(_) if !pairings.is_open_for(clock::mono_us(), proven.id) => {
+            Err(refuse(RejectCode::Revoked, "this device was revoked by the operator"))
         }
-        _ => pair(link, store, pairings, &hello, &id, &handshake, &device_nonce).await?,
-    };
-    Ok(Admitted { id, record, hello })
+        _ => pair(link, store, pairings, proven).await,
+    }
 }
 
 async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handshake, [u8; 32]), Refusal> {
     let internal = |error: anyhow::Error| refuse(RejectCode::Internal, error.to_string());
     let frame = next(link).await?;
     let hello = match decode(&frame)? {
-        Up::Hello(hello) => {
-            HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?
+        (_, Up::Hello(hello)) => {
+            let hello =
+                HelloOwned::from_borrowed(&hello).map_err(|error| refuse(RejectCode::Malformed, error.to_string()))?;
+            check_texts(&hello)?;
+            hello
         }
         _ => {
             return Err(refuse(RejectCode::UnexpectedMessage, "the first frame must be a Hello"));
         }
     };
+    let binding = link.bindings.of(hello.binding).ok_or_else(|| {
+        let number = hello.binding.number();
+        refuse(RejectCode::BadProof, format!("channel binding {number} is unknown; use exporter or certificate"))
+    })?;
     let gateway_nonce = random::<32>().map_err(internal)?;
     let handshake = Handshake {
         device_key: hello.device_key,
         gateway_key: key.public(),
         nonce_commitment: hello.nonce_commitment,
         gateway_nonce,
-        binding: link.binding,
+        binding,
     };
     let challenge = down::Challenge {
         nonce: gateway_nonce,
@@ -126,7 +174,7 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     };
     link.down.send(0, clock::mono_us(), Down::Challenge(challenge)).map_err(|error| broken(&error))?;
     let frame = next(link).await?;
-    let Up::Proof(proof) = decode(&frame)? else {
+    let (_, Up::Proof(proof)) = decode(&frame)? else {
         return Err(refuse(RejectCode::UnexpectedMessage, "a Proof must follow the Challenge"));
     };
     let bad = |what: &str| refuse(RejectCode::BadProof, what);
@@ -141,52 +189,54 @@ async fn prove(link: &mut Link, key: &GatewayKey) -> Result<(HelloOwned, Handsha
     Ok((hello, handshake, proof.nonce))
 }
 
+/// What a device says of itself is shown to the operator, who chooses by it: nothing in it may act on a terminal.
+fn check_texts(hello: &HelloOwned) -> Result<(), Refusal> {
+    let HelloOwned { device_id, model, firmware, language, .. } = hello;
+    let fields = [("device_id", device_id), ("model", model), ("firmware", firmware), ("language", language)];
+    match fields.iter().find(|(_, text)| !is_plain(text)) {
+        None => Ok(()),
+        Some((field, _)) => {
+            Err(refuse(RejectCode::Malformed, format!("`{field}` has a character that does not show as itself")))
+        }
+    }
+}
+
 async fn pair(
     link: &mut Link,
     store: &Store,
     pairings: &Pairings,
-    hello: &HelloOwned,
-    id: &str,
-    handshake: &Handshake,
-    device_nonce: &[u8; 32],
+    proven: Proven<'_>,
 ) -> Result<DeviceRecord, Refusal> {
+    let Proven { id, hello, handshake, device_nonce } = proven;
     let digest: [u8; 32] = Sha256::digest(handshake.pairing_transcript(device_nonce)).into();
     let shows_code = has_display(&hello.capabilities);
     let code = shows_code.then(|| pairing_code(&digest).iter().map(|digit| char::from(*digit)).collect::<String>());
-    let (granted, tries_left) = pairings.wait(clock::mono_us(), id, &hello.model, code).map_err(|error| Refusal {
-        code: RejectCode::RateLimited,
-        message: error.to_string(),
-        retry_after_ms: 30_000,
+    let wait = pairings.wait(clock::mono_us(), id, &hello.model, code).map_err(|error| {
+        let retry_after_ms = match error {
+            PairError::Locked { wait_s } => u32::try_from(wait_s.saturating_mul(1_000)).unwrap_or(u32::MAX),
+            _ => CROWDED_MS,
+        };
+        Refusal { retry_after_ms, ..refuse(RejectCode::RateLimited, error.to_string()) }
     })?;
     let method = if shows_code { PairingMethod::Code } else { PairingMethod::Fingerprint };
-    let expires_s = u16::try_from(pairing::OPEN_US / 1_000_000).unwrap_or(u16::MAX);
-    let notice = down::PairingCode { method, expires_s, tries_left };
-    link.down.send(0, clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
+    let until_us = clock::mono_us() + pairing::OPEN_US;
     tracing::info!(device = id, model = hello.model, "a new device waits for pairing");
-    let decided = async {
-        tokio::pin!(granted);
-        loop {
-            tokio::select! {
-                grant = &mut granted => {
-                    return grant.map_err(|_| refuse(RejectCode::PairingFailed, "pairing was closed: too many wrong codes"));
-                }
-                // Heartbeats keep the link alive meanwhile; anything else is ignored.
-                frame = next(link) => drop(frame?),
-            }
+    let decided = await_operator(link, wait, method, until_us);
+    let decided = timeout_at(clock::instant_at(until_us), decided).await;
+    let granted = match decided {
+        Ok(Ok(Some(granted))) => granted,
+        Ok(Ok(None)) => {
+            let retry_after_ms = pairings.locked_ms(clock::mono_us());
+            let refusal = refuse(RejectCode::PairingFailed, "pairing was closed: too many wrong codes");
+            return Err(Refusal { retry_after_ms, ..refusal });
         }
+        Ok(Err(refusal)) => return Err(refusal),
+        Err(_) => return Err(refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time")),
     };
-    let grant = timeout(Duration::from_micros(pairing::OPEN_US), decided)
-        .await
-        .map_err(|_| refuse(RejectCode::NotPaired, "nobody confirmed the pairing in time"))??;
-    let record = DeviceRecord {
-        key: hello.device_key,
-        name: if grant.name.is_empty() { hello.model.clone() } else { grant.name },
-        user: grant.user,
-        model: hello.model.clone(),
-        paired_wall_ms: clock::wall_ms(),
-        revoked: false,
-    };
-    store.write(Write::PutDevice { id: id.to_owned(), device: record.clone() }).await.map_err(|error| match error {
+    let stored = put(store, id, hello, granted.grant()).await;
+    // Whoever granted it is told what came of it: nothing is paired that is not on disk.
+    granted.settle(stored.as_ref().map(|record| record.name.clone()).map_err(ToString::to_string));
+    let record = stored.map_err(|error| match error {
         store::Error::Erasing => refuse(RejectCode::Busy, error.to_string()),
         _ => refuse(RejectCode::Internal, error.to_string()),
     })?;
@@ -194,22 +244,89 @@ async fn pair(
     Ok(record)
 }
 
+/// Writes the device down, under a name that no other one has.
+async fn put(store: &Store, id: &str, hello: &HelloOwned, grant: &Grant) -> Result<DeviceRecord, store::Error> {
+    let wanted = if grant.name.is_empty() { &hello.model } else { &grant.name };
+    loop {
+        let name = names::free(&store.disk().devices()?, id, wanted);
+        let device = DeviceRecord {
+            key: hello.device_key,
+            name,
+            user: grant.user.clone(),
+            model: hello.model.clone(),
+            paired_wall_ms: clock::wall_ms(),
+            revoked: false,
+        };
+        match store.write(Write::PutDevice { id: id.to_owned(), device: device.clone() }).await {
+            Ok(_) => return Ok(device),
+            // Another one was faster.
+            Err(store::Error::NameTaken(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits for the operator, and keeps the device informed meanwhile; nothing: pairing was closed.
+async fn await_operator(
+    link: &mut Link,
+    Wait { mut granted, mut tries }: Wait,
+    method: PairingMethod,
+    until_us: u64,
+) -> Result<Option<Granted>, Refusal> {
+    let mut beats = interval(Duration::from_millis(limits::HEARTBEAT_MS_DEFAULT.into()));
+    beats.reset();
+    tries.mark_changed();
+    let mut heard = None;
+    loop {
+        tokio::select! {
+            biased;
+            // First: glasses without a pin take no welcome that this did not come before.
+            Ok(()) = tries.changed() => {
+                let tries_left = *tries.borrow_and_update();
+                let left_s = until_us.saturating_sub(clock::mono_us()).div_ceil(1_000_000);
+                let expires_s = u16::try_from(left_s).unwrap_or(u16::MAX);
+                let notice = down::PairingCode { method, expires_s, tries_left };
+                link.down.send(0, clock::mono_us(), Down::PairingCode(notice)).map_err(|error| broken(&error))?;
+            }
+            grant = &mut granted => return Ok(grant.ok()),
+            _ = beats.tick() => {
+                let now_us = clock::mono_us();
+                let beat = transport::heartbeat(heard, now_us);
+                link.down.send(0, now_us, Down::Heartbeat(beat)).map_err(|error| broken(&error))?;
+            }
+            frame = next(link) => match decode(&frame?)? {
+                (stamp, Up::Heartbeat(_)) => heard = Some((stamp.time_us, clock::mono_us())),
+                (_, Up::Goodbye(_)) => return Err(refuse(RejectCode::Unspecified, "the device says goodbye")),
+                _ => return Err(refuse(RejectCode::UnexpectedMessage, "only heartbeats belong into the wait for pairing")),
+            }
+        }
+    }
+}
+
 /// Whether the device can show a pairing code.
 fn has_display(capabilities: &Capabilities) -> bool {
     capabilities.display.kind != DisplayKind::None
 }
 
+/// The next frame. Those of a kind that only a later version knows are passed over, as long as they are of the link.
 async fn next(link: &mut Link) -> Result<bytes::Bytes, Refusal> {
-    match link.up.recv().await {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => Err(refuse(RejectCode::Unspecified, "the device went away")),
-        Err(error) => Err(broken(&error)),
+    for _ in 0..=UNKNOWN_MAX {
+        let bytes = match link.up.recv().await {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Err(refuse(RejectCode::Unspecified, "the device went away")),
+            Err(error) => return Err(broken(&error)),
+        };
+        match decode_up(&bytes) {
+            Ok(Decoded::Skipped { kind, .. }) if Class::of_kind(kind) == Class::Link => {}
+            _ => return Ok(bytes),
+        }
     }
+    Err(refuse(RejectCode::UnexpectedMessage, "more frames of unknown kinds than any version sends"))
 }
 
-fn decode(bytes: &[u8]) -> Result<Up<'_>, Refusal> {
+fn decode(bytes: &[u8]) -> Result<(Stamp, Up<'_>), Refusal> {
     match decode_up(bytes) {
-        Ok(Decoded::Frame(frame)) => Ok(frame.message),
+        Ok(Decoded::Frame(frame)) => Ok((frame.stamp, frame.message)),
         Ok(Decoded::Skipped { kind, .. }) => {
             Err(refuse(RejectCode::UnexpectedMessage, format!("kind {kind:#06x} does not belong in the handshake")))
         }

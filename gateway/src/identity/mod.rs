@@ -4,6 +4,6 @@ pub mod handshake;
 pub mod keys;
 pub mod pairing;
 
-pub use handshake::{Admitted, admit, turn_away};
+pub use handshake::{Admitted, admit, retry_ms, turn_away};
 pub use keys::{GatewayKey, fingerprint};
 pub use pairing::Pairings;

@@ -5,7 +5,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// How long a pairing stays open, in microseconds.
 pub const OPEN_US: u64 = 120_000_000;
@@ -36,24 +36,77 @@ pub struct Waiting {
     pub has_code: bool,
 }
 
+/// A grant on its way to the device's handshake, and what comes of it on its way back.
+#[derive(Debug)]
+pub struct Granted {
+    grant: Grant,
+    outcome: oneshot::Sender<Outcome>,
+}
+
+/// What the device is called, once it is stored; or why it is not.
+pub type Outcome = Result<String, String>;
+
+impl Granted {
+    fn new(grant: Grant) -> (Self, oneshot::Receiver<Outcome>) {
+        let (outcome, told) = oneshot::channel();
+        (Self { grant, outcome }, told)
+    }
+
+    /// What was decided.
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Tells whoever decided.
+    pub fn settle(self, outcome: Outcome) {
+        // A window was opened long before: nobody waits.
+        drop(self.outcome.send(outcome));
+    }
+}
+
 struct Candidate {
     model: String,
     code: Option<String>,
     until_us: u64,
-    answer: oneshot::Sender<Grant>,
+    answer: oneshot::Sender<Granted>,
 }
 
 #[derive(Default)]
 struct State {
     waiting: BTreeMap<String, Candidate>,
     windows: BTreeMap<String, (Grant, u64)>,
-    wrong_codes: u8,
     locked_until_us: u64,
 }
 
+impl State {
+    fn check_open(&self, now_us: u64) -> Result<(), PairError> {
+        match self.locked_until_us.saturating_sub(now_us) {
+            0 => Ok(()),
+            left_us => Err(PairError::Locked { wait_s: left_us.div_ceil(1_000_000) }),
+        }
+    }
+}
+
 /// All pairings under way.
-#[derive(Default)]
-pub struct Pairings(Mutex<State>);
+pub struct Pairings {
+    state: Mutex<State>,
+    /// Tries that are left, for whoever waits.
+    tries: watch::Sender<u8>,
+}
+
+impl Default for Pairings {
+    fn default() -> Self {
+        Self { state: Mutex::default(), tries: watch::Sender::new(TRIES_MAX) }
+    }
+}
+
+/// A device's wait for the operator.
+pub struct Wait {
+    /// What the operator decides; closed where pairing is.
+    pub granted: oneshot::Receiver<Granted>,
+    /// Tries that are left.
+    pub tries: watch::Receiver<u8>,
+}
 
 /// Why a pairing did not come about.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,7 +130,7 @@ pub enum PairError {
 
 impl Pairings {
     fn with<R>(&self, now_us: u64, act: impl FnOnce(&mut State) -> R) -> R {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting.retain(|_, candidate| candidate.until_us > now_us && !candidate.answer.is_closed());
         state.windows.retain(|_, (_, until_us)| *until_us > now_us);
         act(&mut state)
@@ -88,40 +141,35 @@ impl Pairings {
     ///
     /// # Errors
     /// Pairing is locked, or too many devices wait.
-    pub fn wait(
-        &self,
-        now_us: u64,
-        fingerprint: &str,
-        model: &str,
-        code: Option<String>,
-    ) -> Result<(oneshot::Receiver<Grant>, u8), PairError> {
+    pub fn wait(&self, now_us: u64, fingerprint: &str, model: &str, code: Option<String>) -> Result<Wait, PairError> {
         self.with(now_us, |state| {
-            if state.locked_until_us > now_us {
-                return Err(PairError::Locked { wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000) });
-            }
+            state.check_open(now_us)?;
             if state.waiting.len() >= WAITING_MAX {
                 return Err(PairError::Crowded);
             }
             let (answer, granted) = oneshot::channel();
             if let Some((grant, _)) = state.windows.remove(fingerprint) {
-                drop(answer.send(grant));
+                drop(answer.send(Granted::new(grant).0));
             } else {
                 let candidate = Candidate { model: model.to_owned(), code, until_us: now_us + OPEN_US, answer };
                 state.waiting.insert(fingerprint.to_owned(), candidate);
             }
-            Ok((granted, TRIES_MAX - state.wrong_codes.min(TRIES_MAX)))
+            Ok(Wait { granted, tries: self.tries.subscribe() })
         })
     }
 
-    /// The operator typed a code.
+    /// The operator typed a code: the device that shows it, and what will come of it.
     ///
     /// # Errors
     /// No device shows it, or there were too many tries.
-    pub fn by_code(&self, now_us: u64, code: &str, grant: Grant) -> Result<String, PairError> {
+    pub fn by_code(
+        &self,
+        now_us: u64,
+        code: &str,
+        grant: Grant,
+    ) -> Result<(String, oneshot::Receiver<Outcome>), PairError> {
         self.with(now_us, |state| {
-            if state.locked_until_us > now_us {
-                return Err(PairError::Locked { wait_s: (state.locked_until_us - now_us).div_ceil(1_000_000) });
-            }
+            state.check_open(now_us)?;
             let found = state
                 .waiting
                 .iter()
@@ -130,31 +178,45 @@ impl Pairings {
             if let Some(fingerprint) = found
                 && let Some(candidate) = state.waiting.remove(&fingerprint)
             {
-                state.wrong_codes = 0;
-                drop(candidate.answer.send(grant));
-                return Ok(fingerprint);
+                self.tries.send_replace(TRIES_MAX);
+                let (granted, outcome) = Granted::new(grant);
+                // A device that has just gone drops it, and with it the outcome.
+                drop(candidate.answer.send(granted));
+                return Ok((fingerprint, outcome));
             }
-            state.wrong_codes += 1;
-            if state.wrong_codes >= TRIES_MAX {
-                state.wrong_codes = 0;
+            let tries_left = self.tries.borrow().saturating_sub(1);
+            if tries_left == 0 {
+                self.tries.send_replace(TRIES_MAX);
                 state.locked_until_us = now_us + OPEN_US;
                 state.waiting.clear();
                 return Err(PairError::Locked { wait_s: OPEN_US / 1_000_000 });
             }
-            Err(PairError::WrongCode { tries_left: TRIES_MAX - state.wrong_codes })
+            self.tries.send_replace(tries_left);
+            Err(PairError::WrongCode { tries_left })
         })
     }
 
-    /// The operator opens a window for a key; answers whether the device was already waiting.
-    pub fn by_fingerprint(&self, now_us: u64, fingerprint: &str, grant: Grant) -> bool {
+    /// The operator opens a window for a key. Where the device was already waiting: what will come of it.
+    pub fn by_fingerprint(&self, now_us: u64, fingerprint: &str, grant: Grant) -> Option<oneshot::Receiver<Outcome>> {
         self.with(now_us, |state| match state.waiting.remove(fingerprint) {
-            Some(candidate) => candidate.answer.send(grant).is_ok(),
+            Some(candidate) => {
+                let (granted, outcome) = Granted::new(grant);
+                drop(candidate.answer.send(granted));
+                Some(outcome)
+            }
             None => {
                 if state.windows.len() < WAITING_MAX {
                     state.windows.insert(fingerprint.to_owned(), (grant, now_us + OPEN_US));
                 }
-                false
+                None
             }
+        })
+    }
+
+    /// Milliseconds until pairing is open again; 0: it is.
+    pub fn locked_ms(&self, now_us: u64) -> u32 {
+        self.with(now_us, |state| {
+            u32::try_from(state.locked_until_us.saturating_sub(now_us).div_ceil(1_000)).unwrap_or(u32::MAX)
         })
     }
 
@@ -188,25 +250,40 @@ mod tests {
         Grant { user: user.to_owned(), name: String::new() }
     }
 
+    /// The grant that a device got.
+    fn granted(device: &mut oneshot::Receiver<Granted>) -> Grant {
+        device.try_recv().unwrap().grant().clone()
+    }
+
     #[test]
     fn right_code_admits_exactly_that_device() {
         let pairings = Pairings::default();
-        let (mut first, _) = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
-        let (mut second, _) = pairings.wait(0, "bb", "m", Some("222222".to_owned())).unwrap();
-        assert_eq!(pairings.by_code(1, "222222", grant("ann")), Ok("bb".to_owned()));
-        assert_eq!(second.try_recv(), Ok(grant("ann")));
+        let mut first = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap().granted;
+        let mut second = pairings.wait(0, "bb", "m", Some("222222".to_owned())).unwrap().granted;
+        let (device, mut outcome) = pairings.by_code(1, "222222", grant("ann")).unwrap();
+        assert_eq!(device, "bb");
+        assert!(outcome.try_recv().is_err(), "nothing is stored yet");
+        let to_second = second.try_recv().unwrap();
+        assert_eq!(to_second.grant(), &grant("ann"));
+        to_second.settle(Err("the store is full".to_owned()));
+        assert_eq!(outcome.try_recv(), Ok(Err("the store is full".to_owned())));
         assert!(first.try_recv().is_err());
     }
 
     #[test]
     fn five_wrong_codes_turn_everybody_away() {
         let pairings = Pairings::default();
-        let (mut device, _) = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
+        let Wait { granted: mut device, mut tries } = pairings.wait(0, "aa", "m", Some("111111".to_owned())).unwrap();
         for left in (1..TRIES_MAX).rev() {
-            assert_eq!(pairings.by_code(1, "000000", grant("x")), Err(PairError::WrongCode { tries_left: left }));
+            let error = pairings.by_code(1, "000000", grant("x")).unwrap_err();
+            assert_eq!(error, PairError::WrongCode { tries_left: left });
+            assert!(tries.has_changed().unwrap(), "whoever waits is told");
+            assert_eq!(*tries.borrow_and_update(), left);
         }
+        assert_eq!(pairings.locked_ms(1), 0);
         assert!(matches!(pairings.by_code(1, "000000", grant("x")), Err(PairError::Locked { .. })));
-        assert_eq!(device.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(pairings.locked_ms(1_000_001), 119_000);
+        assert_eq!(device.try_recv().unwrap_err(), oneshot::error::TryRecvError::Closed);
         assert!(matches!(pairings.by_code(2, "111111", grant("x")), Err(PairError::Locked { .. })));
         assert!(pairings.wait(3, "aa", "m", None).is_err());
         assert!(pairings.wait(OPEN_US + 2, "aa", "m", None).is_ok());
@@ -215,15 +292,15 @@ mod tests {
     #[test]
     fn a_window_admits_once_and_closes_after_two_minutes() {
         let pairings = Pairings::default();
-        assert!(!pairings.by_fingerprint(0, "aa", grant("ann")));
+        assert!(pairings.by_fingerprint(0, "aa", grant("ann")).is_none());
         assert!(pairings.is_open_for(OPEN_US - 1, "aa") && !pairings.is_open_for(OPEN_US - 1, "bb"));
-        let (mut granted, _) = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap();
+        let mut device = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap().granted;
         assert!(!pairings.is_open_for(OPEN_US - 1, "aa"));
-        assert_eq!(granted.try_recv(), Ok(grant("ann")));
-        let (mut again, _) = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap();
+        assert_eq!(granted(&mut device), grant("ann"));
+        let mut again = pairings.wait(OPEN_US - 1, "aa", "m", None).unwrap().granted;
         assert!(again.try_recv().is_err());
-        assert!(!pairings.by_fingerprint(0, "bb", grant("ann")));
-        let (mut late, _) = pairings.wait(OPEN_US + 1, "bb", "m", None).unwrap();
+        assert!(pairings.by_fingerprint(0, "bb", grant("ann")).is_none());
+        let mut late = pairings.wait(OPEN_US + 1, "bb", "m", None).unwrap().granted;
         assert!(late.try_recv().is_err());
     }
 

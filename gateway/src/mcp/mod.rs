@@ -93,6 +93,13 @@ impl Prepared {
 }
 
 impl Prepared {
+    /// What keeps servers from being started.
+    pub fn problems(&self) -> Vec<String> {
+        let path = std::env::var_os("PATH");
+        let problems = self.servers.iter().filter_map(|server| server.cannot_start(path.clone()));
+        problems.map(|problem| format!("[mcp.servers] {problem}")).collect()
+    }
+
     /// Whether the configuration names this server.
     pub fn has_server(&self, name: &str) -> bool {
         self.servers.iter().any(|server| server.name == name)
@@ -155,6 +162,11 @@ impl Mcp {
         Self { hub, http, keys, without_key: config.without_key }
     }
 
+    /// The downstream servers.
+    pub fn pool(&self) -> &Pool {
+        self.hub.pool()
+    }
+
     /// Each downstream server's name and state.
     pub fn servers(&self) -> Vec<(String, State)> {
         self.hub.pool().states()
@@ -179,7 +191,7 @@ impl Mcp {
             Box::new(reply)
         };
         let Some(given) = request.headers().get(header::AUTHORIZATION) else {
-            let local = self.without_key && class == ClientClass::Internal && peer.ip().to_canonical().is_loopback();
+            let local = self.without_key && class == ClientClass::Internal && peer.ip().is_loopback();
             return if local {
                 Ok(USER.to_owned())
             } else {

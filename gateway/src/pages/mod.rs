@@ -4,7 +4,10 @@ mod try_page;
 
 use std::net::SocketAddr;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header, http::uri::Authority};
+use serde_json::json;
 
 use crate::{
     apps,
@@ -43,10 +46,13 @@ fn host(headers: &HeaderMap) -> Option<&str> {
 pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
     let path = request.uri().path();
     if path == "/healthz" {
-        return plain(StatusCode::OK, "ok\n");
+        return health(gate).await;
     }
     if apps::rest::owns(path) {
         return apps::rest::answer(request, &gate.apps).await;
+    }
+    if path == "/" && try_page::is_for(peer, gate) {
+        return try_page::lead();
     }
     if path == try_page::PATH || path.starts_with(try_page::FOLDER) {
         return try_page::answer(request, peer, gate).await;
@@ -55,6 +61,19 @@ pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -
         return gate.mcp.answer(class, request, peer).await;
     }
     plain(StatusCode::NOT_FOUND, "nothing here; people open /try on this machine, glasses connect to /glasses\n")
+}
+
+/// `ok` in one line, or what does not work: whoever supervises the gateway looks at the status alone.
+async fn health(gate: &Gate) -> Reply {
+    let problems = gate.health.problems(&gate.config.data_dir, &gate.store).await;
+    if problems.is_empty() {
+        return plain(StatusCode::OK, "ok\n");
+    }
+    let told = json!({"status": "failing", "problems": problems}).to_string() + "\n";
+    let mut reply = Reply::new(Full::new(Bytes::from(told)).boxed());
+    *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    reply.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    reply
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@
 use std::{net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
-use gateway_core::conversation;
+use gateway_core::conversation::Config;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{
-    HeaderMap, Method, Request, StatusCode,
+    HeaderMap, Method, Request, StatusCode, Uri,
     body::Incoming,
     header::{self, HeaderName, HeaderValue},
 };
@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::{host, host_is_loopback};
 use crate::{
     clock,
+    config::{Checked, Model},
     gate::Gate,
     identity::{fingerprint, pairing::Grant},
     transport::server::{Reply, plain},
@@ -30,8 +31,8 @@ pub(super) const PATH: &str = "/try";
 pub(super) const FOLDER: &str = "/try/";
 /// Where the page asks to be paired.
 const PAIR: &str = "/try/pair";
-/// What the wearer says first, as the configuration has it.
-const WAKE: &str = "/try/wake.json";
+/// What the page tells of the gateway before it connects.
+const ABOUT: &str = "/try/about.json";
 /// A header that only a script of the same origin can set: for others a browser asks first, by a
 /// request that nobody here answers.
 const PAIR_HEADER: &str = "x-lorgnette-try";
@@ -57,6 +58,8 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/try.css", CSS, include_str!("static/try.css")),
     ("/try/app.js", SCRIPT, include_str!("static/app.js")),
     ("/try/bytes.js", SCRIPT, include_str!("static/bytes.js")),
+    ("/try/connection.js", SCRIPT, include_str!("static/connection.js")),
+    ("/try/conversation.js", SCRIPT, include_str!("static/conversation.js")),
     ("/try/identity.js", SCRIPT, include_str!("static/identity.js")),
     ("/try/link.js", SCRIPT, include_str!("static/link.js")),
     ("/try/session.js", SCRIPT, include_str!("static/session.js")),
@@ -65,6 +68,13 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/try/journal.js", SCRIPT, include_str!("static/journal.js")),
     ("/try/microphone.js", SCRIPT, include_str!("static/microphone.js")),
     ("/try/capture.js", SCRIPT, include_str!("static/capture.js")),
+    ("/try/question.js", SCRIPT, include_str!("static/question.js")),
+    ("/try/screen.js", SCRIPT, include_str!("static/screen.js")),
+    ("/try/sound.js", SCRIPT, include_str!("static/sound.js")),
+    ("/try/talk.js", SCRIPT, include_str!("static/talk.js")),
+    ("/try/typing.js", SCRIPT, include_str!("static/typing.js")),
+    ("/try/waits.js", SCRIPT, include_str!("static/waits.js")),
+    ("/try/words.js", SCRIPT, include_str!("static/words.js")),
     ("/try/speaker.js", SCRIPT, include_str!("static/speaker.js")),
     ("/try/playout.js", SCRIPT, include_str!("static/playout.js")),
 ];
@@ -85,16 +95,28 @@ static HEADERS: [(HeaderName, &str); 8] = [
     (HeaderName::from_static("permissions-policy"), "microphone=(self), camera=(), geolocation=()"),
 ];
 
+/// Whether the page exists for who asks from there.
+pub(super) fn is_for(peer: SocketAddr, gate: &Gate) -> bool {
+    gate.config.try_page && peer.ip().is_loopback()
+}
+
+/// From the root to the page: who opens the bare address looks for it.
+pub(super) fn lead() -> Reply {
+    let mut reply = plain(StatusCode::SEE_OTHER, "the page is at /try\n");
+    reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static(PATH));
+    reply
+}
+
 /// Answers for the page; to other machines, and where it is switched off, it does not exist.
 pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
-    let mut reply = if !gate.config.try_page || !peer.ip().to_canonical().is_loopback() {
+    let mut reply = if !is_for(peer, gate) {
         plain(StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n")
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
         plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
     } else if request.uri().path() == PAIR {
         pair(request, gate).await
-    } else if request.uri().path() == WAKE {
-        wake(&request, &gate.config.conversation)
+    } else if request.uri().path() == ABOUT {
+        about(&request, &gate.config)
     } else {
         file(&request)
     };
@@ -120,12 +142,23 @@ fn file(request: &Request<Incoming>) -> Reply {
     reply
 }
 
-/// `{"phrases": [...], "always": false}`: the wake phrases, and whether none is needed.
-fn wake(request: &Request<Incoming>, config: &conversation::Config) -> Reply {
+/// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
+/// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+fn about(request: &Request<Incoming>, config: &Checked) -> Reply {
     if request.method() != Method::GET {
         return only(Method::GET);
     }
-    let words = json!({"phrases": config.wake_phrases, "always": config.always_listening});
+    let model = config.ranks.models.iter().find_map(|model| match model {
+        Model::Remote(remote) => Some(remote),
+        Model::Offline => None,
+    });
+    let model = model.map(|remote| {
+        let host =
+            remote.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)).unwrap_or_default();
+        json!({"name": remote.model, "here": host_is_loopback(&host), "host": host})
+    });
+    let Config { wake_phrases, always_listening, .. } = &config.conversation;
+    let words = json!({"phrases": wake_phrases, "always": always_listening, "model": model});
     let mut reply = Reply::new(Full::new(Bytes::from(words.to_string())).boxed());
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
     reply
@@ -219,7 +252,7 @@ mod tests {
         for name in named {
             let path = name.replace("./", FOLDER);
             assert!(
-                [PAIR, WAKE].contains(&path.as_str()) || FILES.iter().any(|(served, _, _)| *served == path),
+                [PAIR, ABOUT].contains(&path.as_str()) || FILES.iter().any(|(served, _, _)| *served == path),
                 "{name}"
             );
         }

@@ -4,6 +4,7 @@
 mod conversations;
 mod copy;
 mod disk;
+pub mod names;
 mod records;
 mod rows;
 mod writer;
@@ -57,6 +58,9 @@ pub enum Error {
         /// How many there may be.
         max: usize,
     },
+    /// No two devices have one name.
+    #[error("another device is called `{0}`; `lorgnette devices list` shows them")]
+    NameTaken(String),
     /// Too many writes wait.
     #[error("the store is busy: too many writes are waiting")]
     Busy,
@@ -141,6 +145,27 @@ impl Store {
         // Nothing has this key: what is waited for is the turn.
         let nothing = Write::RemoveRow { kind: Kind::Ledger, owner: String::new(), key: Vec::new() };
         self.write(nothing).await.map(drop)
+    }
+
+    /// Whether there is room for a record of so many bytes: it is put, and taken back before anything is written.
+    ///
+    /// # Errors
+    /// There is none, or the store takes nothing any more.
+    pub async fn try_room(&self, bytes: usize) -> Result<(), Error> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.try_room(bytes, Box::new(move |result| drop(reply.send(result))))?;
+        answer.await.map_err(|_| Error::Closed)?.map(drop)
+    }
+
+    /// Bytes that are used of those that the store may have.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn used(&self) -> Result<(u64, u64), Error> {
+        self.disk.with(|opened| {
+            let most = (self.disk.size_max_mib() as u64).saturating_mul(1024 * 1024);
+            Ok((opened.env.real_disk_size()?, most))
+        })
     }
 
     /// Erases: everything else is copied to a new file, which takes the place of the old one, so that no byte of what

@@ -39,6 +39,8 @@ pub enum Kind {
     AppSettings,
     /// Mini-apps that a user has running, by package.
     AppSessions,
+    /// What a user's sessions of mini-apps are called, by package.
+    AppSessionNames,
     /// What a user's models took, by day.
     Spending,
     /// A user's conversations, by number.
@@ -59,6 +61,7 @@ impl Kind {
             | Self::AppStorage
             | Self::AppSettings
             | Self::AppSessions
+            | Self::AppSessionNames
             | Self::Spending
             | Self::Conversations
             | Self::Facts
@@ -69,7 +72,7 @@ impl Kind {
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 12] = [
+pub const KINDS: [(Kind, &str); 13] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
@@ -78,6 +81,7 @@ pub const KINDS: [(Kind, &str); 12] = [
     (Kind::AppStorage, "app-storage"),
     (Kind::AppSettings, "app-settings"),
     (Kind::AppSessions, "app-sessions"),
+    (Kind::AppSessionNames, "app-session-names"),
     (Kind::Spending, "spending"),
     (Kind::Conversations, "conversations"),
     (Kind::Facts, "facts"),

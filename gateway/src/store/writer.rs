@@ -15,7 +15,8 @@ use rkyv::rancor;
 use super::{
     Disk, Error, conversations,
     copy::{self, Scope},
-    disk::{Opened, id_of, user_key, user_prefix},
+    disk::{Opened, id_of, read, user_key, user_prefix},
+    names,
     records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord},
     rows::Kind,
 };
@@ -47,6 +48,8 @@ pub enum Write {
     AddNote { user: String, note: NoteRecord },
     /// Drop a note; answered with 1 when there was one, else 0.
     RemoveNote { user: String, id: u64 },
+    /// Drop all notes of a user; answered with their number.
+    ClearNotes { user: String },
     /// Add or replace a row.
     PutRow { kind: Kind, owner: String, key: Vec<u8>, value: Vec<u8> },
     /// Add a row under a number that the owner never had; answered with it.
@@ -74,7 +77,8 @@ impl Write {
             | Self::PutEntry { user, .. }
             | Self::RemoveEntry { user, .. }
             | Self::AddNote { user, .. }
-            | Self::RemoveNote { user, .. } => Some(user),
+            | Self::RemoveNote { user, .. }
+            | Self::ClearNotes { user } => Some(user),
             Self::PutRow { kind, owner, .. }
             | Self::AddRow { kind, owner, .. }
             | Self::AppendRow { kind, owner, .. }
@@ -88,6 +92,8 @@ impl Write {
 /// What the writer is given.
 enum Job {
     Write(Write, Reply),
+    /// Put so many bytes and take them back.
+    TryRoom(usize, Reply),
     /// Copy everything but this, and put the copy in the file's place.
     Erase(Scope, Reply),
     /// Close the environment and end: the last job.
@@ -122,6 +128,10 @@ impl Writer {
             return Err(Error::Erasing);
         }
         self.send(Job::Write(write, reply))
+    }
+
+    pub(super) fn try_room(&self, bytes: usize, reply: Reply) -> Result<(), Error> {
+        self.send(Job::TryRoom(bytes, reply))
     }
 
     pub(super) fn erase(&self, scope: Scope, reply: Reply) -> Result<(), Error> {
@@ -164,11 +174,14 @@ fn run(disk: &Disk, jobs: &Receiver<Job>) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| jobs.recv().ok()) {
         match first {
+            Job::TryRoom(bytes, reply) => reply(try_room(disk, bytes)),
             Job::Erase(scope, reply) => reply(copy::without(disk, &scope)),
             Job::Close(reply) => {
                 disk.close();
                 // What was submitted after it is not written.
-                for Job::Write(_, reply) | Job::Erase(_, reply) | Job::Close(reply) in jobs.try_iter() {
+                for Job::Write(_, reply) | Job::TryRoom(_, reply) | Job::Erase(_, reply) | Job::Close(reply) in
+                    jobs.try_iter()
+                {
                     reply(Err(Error::Closed));
                 }
                 reply(Ok(0));
@@ -214,6 +227,17 @@ fn commit_group(disk: &Disk, mut group: Vec<(Write, Reply)>) {
     }
 }
 
+/// Puts a record and leaves it uncommitted, so that nothing reaches the disk.
+fn try_room(disk: &Disk, bytes: usize) -> Result<u64, Error> {
+    disk.with(|opened| {
+        let mut txn = opened.env.write_txn()?;
+        let key = user_key("", u64::MAX)?;
+        opened.notes.put(&mut txn, &key, &vec![0; bytes])?;
+        txn.abort();
+        Ok(0)
+    })
+}
+
 fn commit<'a>(disk: &Disk, writes: impl Iterator<Item = &'a Write>) -> Result<Vec<u64>, Error> {
     disk.with(|opened| {
         let mut txn = opened.env.write_txn()?;
@@ -231,6 +255,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         // Revoked while it was erased: there is nothing to revoke any more, and nothing of it comes back.
         Write::PutDevice { id, device } if device.revoked && disk.devices.get(txn, id)?.is_none() => Ok(0),
         Write::PutDevice { id, device } => {
+            check_name(disk, txn, id, device)?;
             disk.devices.put(txn, id, &bytes_of::<DeviceRecord>("devices", device)?)?;
             Ok(0)
         }
@@ -248,12 +273,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
         Write::PutSummary { user, text, behind } => conversations::summarise(disk, txn, user, text, *behind),
         Write::ClearMessages { user } => {
             disk.rows.clear(txn, Kind::Conversations, user, b"")?;
-            let prefix = user_prefix(user)?;
-            let keys = collect_keys(&disk.messages, txn, &prefix)?;
-            for key in &keys {
-                disk.messages.delete(txn, key)?;
-            }
-            Ok(keys.len() as u64)
+            clear(&disk.messages, txn, user)
         }
         Write::PutEntry { user, id, entry } => {
             disk.entries.put(txn, &user_key(user, *id)?, &bytes_of::<EntryRecord>("entries", entry)?)?;
@@ -266,6 +286,7 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
             Ok(id)
         }
         Write::RemoveNote { user, id } => Ok(u64::from(disk.notes.delete(txn, &user_key(user, *id)?)?)),
+        Write::ClearNotes { user } => clear(&disk.notes, txn, user),
         Write::PutRow { kind, owner, key, value } => disk.rows.put(txn, *kind, owner, key, value).map(|()| 0),
         Write::AddRow { kind, owner, value } => disk.rows.add(txn, *kind, owner, value),
         Write::AppendRow { kind, owner, value } => disk.rows.append(txn, *kind, owner, value),
@@ -279,22 +300,40 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
     }
 }
 
+/// A name that is new to a device is no other's. One that both have from before stays with both until one is renamed.
+fn check_name(disk: &Opened, txn: &RwTxn<'_>, id: &str, device: &DeviceRecord) -> Result<(), Error> {
+    let mut others = Vec::new();
+    for row in disk.devices.iter(txn)? {
+        let (other, bytes) = row?;
+        // A damaged one has no name that anybody could read.
+        let Ok(record) = read::<DeviceRecord>("devices", bytes) else { continue };
+        if other == id && record.name == device.name && !record.revoked {
+            return Ok(());
+        }
+        others.push((other.to_owned(), record));
+    }
+    if !device.revoked && names::is_taken(&others, id, &device.name) {
+        return Err(Error::NameTaken(device.name.clone()));
+    }
+    Ok(())
+}
+
 fn next_id(database: &heed::Database<Bytes, Bytes>, txn: &RwTxn<'_>, user: &str) -> Result<u64, Error> {
     let prefix = user_prefix(user)?;
     let last = database.rev_prefix_iter(txn, &prefix)?.next().transpose()?;
     Ok(last.map_or(1, |(key, _)| id_of(key) + 1))
 }
 
-fn collect_keys(
-    database: &heed::Database<Bytes, Bytes>,
-    txn: &RwTxn<'_>,
-    prefix: &[u8],
-) -> Result<Vec<Vec<u8>>, Error> {
+/// Drops everything of a user; how much that was.
+fn clear(database: &heed::Database<Bytes, Bytes>, txn: &mut RwTxn<'_>, user: &str) -> Result<u64, Error> {
     let mut keys = Vec::new();
-    for row in database.prefix_iter(txn, prefix)? {
+    for row in database.prefix_iter(txn, &user_prefix(user)?)? {
         keys.push(row?.0.to_vec());
     }
-    Ok(keys)
+    for key in &keys {
+        database.delete(txn, key)?;
+    }
+    Ok(keys.len() as u64)
 }
 
 fn bytes_of<T>(database: &'static str, value: &T) -> Result<rkyv::util::AlignedVec, Error>

@@ -3,23 +3,39 @@
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{DOWN_QUEUE_FRAMES, Link, Receiver, Sender};
+use super::{Bindings, DOWN_QUEUE_FRAMES, Link, Receiver, Sender, ToolFailure};
+use crate::clock;
 
 /// What such a link is called in logs and records.
 pub const TRANSPORT: &str = "text";
 /// Frames from the device that may wait: a request and a few answers to questions.
 const UP_QUEUE_FRAMES: usize = 16;
+/// Failures of tools that may wait: more than there are calls in a step.
+const FAILURES_MAX: usize = 64;
 
-/// A link, and the device's ends of it: what it sends, and what it is sent. The link closes when the first is dropped.
-pub fn link() -> (Link, mpsc::Sender<Bytes>, mpsc::Receiver<Bytes>) {
+/// The device's ends of a link.
+pub struct Ends {
+    /// What it sends. The link closes when this is dropped.
+    pub up: mpsc::Sender<Bytes>,
+    /// What it is sent.
+    pub down: mpsc::Receiver<Bytes>,
+    /// Why tools failed, each before the frame that says that it did.
+    pub failures: mpsc::Receiver<ToolFailure>,
+}
+
+/// A link, and the device's ends of it.
+pub fn link() -> (Link, Ends) {
     let (up, frames) = mpsc::channel(UP_QUEUE_FRAMES);
     let (queue, down) = mpsc::channel(DOWN_QUEUE_FRAMES);
+    let (failed, failures) = mpsc::channel(FAILURES_MAX);
     let link = Link {
+        opened_us: clock::mono_us(),
         peer: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
-        binding: [0; 32],
+        bindings: Bindings::NONE,
         transport: TRANSPORT,
         up: Receiver::Memory(frames),
         down: Sender::new(queue),
+        failures: Some(failed),
     };
-    (link, up, down)
+    (link, Ends { up, down, failures })
 }

@@ -2,16 +2,21 @@
 //! wire, the rest of the house sees one binary envelope per [`Bytes`].
 
 pub mod memory;
+pub mod places;
 pub mod quic;
 pub mod server;
 pub mod tls;
 pub mod websocket;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use bytes::Bytes;
-use device_protocol::{Class, Decoded, Down, Frame, Message, Stamp, decode_down, encode, limits, peek};
-use tokio::{sync::mpsc, time::timeout};
+use device_protocol::{
+    ChannelBinding, Class, Decoded, Down, Frame, Message, Stamp, auth, decode_down, down, encode, limits, peek,
+};
+use tokio::sync::mpsc;
+
+use crate::clock;
 
 /// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
 /// every control frame of a busy turn; who lets it fill up is too slow.
@@ -21,7 +26,7 @@ const LAST_PLACES: usize = 1;
 /// How long one frame may take to leave before the peer counts as stalled.
 pub const WRITE_MS_MAX: u64 = 5_000;
 
-/// How long a peer may take to go after its last frame: a goodbye needs a round trip.
+/// How long a peer may take to go after its last frame: a goodbye needs a round trip, and over a poor link a second try.
 const CLOSE_MS_MAX: u64 = 1_000;
 
 /// Why a link ended.
@@ -41,38 +46,73 @@ pub enum LinkError {
     Flooding(&'static str),
 }
 
+/// What ties a handshake to a TLS connection (PROTOCOL.md, section 6); all zero without TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct Bindings {
+    /// The TLS exporter of this connection.
+    pub exporter: [u8; 32],
+    /// SHA-256 of the gateway's certificate.
+    pub certificate: [u8; 32],
+}
+
+impl Bindings {
+    /// Of a connection without TLS.
+    pub const NONE: Self = Self { exporter: auth::NO_BINDING, certificate: auth::NO_BINDING };
+
+    /// The one that a device asks for; nothing where this version does not know it.
+    pub fn of(&self, wanted: ChannelBinding) -> Option<[u8; 32]> {
+        match wanted {
+            ChannelBinding::Exporter => Some(self.exporter),
+            ChannelBinding::Certificate => Some(self.certificate),
+            ChannelBinding::Other(_) => None,
+        }
+    }
+}
+
 /// A connection before and during a session.
 pub struct Link {
+    /// When the connection was opened, on the gateway's clock.
+    pub opened_us: u64,
     /// Who is at the other end.
     pub peer: SocketAddr,
-    /// TLS exporter of this connection; all zero on plain `ws://`.
-    pub binding: [u8; 32],
+    /// What ties a handshake to it.
+    pub bindings: Bindings,
     /// For logs: `ws`, `wss` or `quic`.
     pub transport: &'static str,
     /// Frames from the device.
     pub up: Receiver,
     /// Frames to the device.
     pub down: Sender,
+    /// Where more is told of a tool that failed than the wire has room for; absent: nowhere.
+    pub failures: Option<mpsc::Sender<ToolFailure>>,
+}
+
+/// A tool that failed.
+#[derive(Clone, Debug)]
+pub struct ToolFailure {
+    /// Number of the call, as the frames about it have it.
+    pub call: u32,
+    /// Why, in words.
+    pub why: String,
 }
 
 impl Link {
-    /// Lets what is queued leave, then waits, not for long, until the peer is gone. Closing over
-    /// unread bytes would reset a TCP connection, and the reason, sent last, would not arrive.
+    /// Lets what is queued leave and closes so that it arrives: the reason, sent last, must not be lost.
     pub async fn close(self) {
-        let Self { mut up, down, .. } = self;
+        let Self { up, down, .. } = self;
         drop(down);
-        let gone = async {
-            loop {
-                match up.recv().await {
-                    Ok(Some(_)) => {}
-                    // What cannot be read any more stays unread; the peer still gets its time.
-                    Err(LinkError::Malformed(_)) => std::future::pending().await,
-                    Ok(None) | Err(_) => return,
-                }
-            }
-        };
-        drop(timeout(Duration::from_millis(CLOSE_MS_MAX), gone).await);
+        match up {
+            Receiver::WebSocket(receiver) => receiver.close().await,
+            Receiver::Quic(receiver) => receiver.close().await,
+            Receiver::Memory(_) => {}
+        }
     }
+}
+
+/// The address as its owner writes it: a listener for both kinds of addresses has IPv4 ones in the form of IPv6. Every
+/// address of a peer comes through here.
+pub fn canonical(peer: SocketAddr) -> SocketAddr {
+    SocketAddr::new(peer.ip().to_canonical(), peer.port())
 }
 
 /// Receiving half.
@@ -103,6 +143,8 @@ impl Receiver {
 /// dropped, the writer sends what is left and closes.
 pub struct Sender {
     queue: mpsc::Sender<Bytes>,
+    /// Where the clock of this connection begins, on the gateway's.
+    zero_us: u64,
     control_sequence: u32,
     audio_sequence: u32,
     buffer: Vec<u8>,
@@ -111,18 +153,19 @@ pub struct Sender {
 impl Sender {
     /// A sender in front of this queue.
     pub fn new(queue: mpsc::Sender<Bytes>) -> Self {
-        Self { queue, control_sequence: 0, audio_sequence: 0, buffer: vec![0; limits::FRAME_BYTES_MAX] }
+        let buffer = vec![0; limits::FRAME_BYTES_MAX];
+        Self { queue, zero_us: clock::mono_us(), control_sequence: 0, audio_sequence: 0, buffer }
     }
 
-    /// Queues a message with its place in time; returns its sequence.
+    /// Queues a message with its place in time, on the gateway's clock; returns its sequence.
     ///
     /// # Errors
     /// The queue is full (the peer is too slow), the link is gone, or a field is beyond its maximum.
-    pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
+    pub fn send<'a, M: Message<'a>>(&mut self, turn: u32, at_us: u64, message: M) -> Result<u32, LinkError> {
         if self.queue.capacity() <= LAST_PLACES && !self.queue.is_closed() {
             return Err(LinkError::TooSlow);
         }
-        self.send_last(turn, time_us, message)
+        self.send_last(turn, at_us, message)
     }
 
     /// Queues a message behind which the link is closed: there is always a place for it, so that
@@ -130,7 +173,7 @@ impl Sender {
     ///
     /// # Errors
     /// The link is gone, or a field is beyond its maximum.
-    pub fn send_last<'a, M: Message<'a>>(&mut self, turn: u32, time_us: u64, message: M) -> Result<u32, LinkError> {
+    pub fn send_last<'a, M: Message<'a>>(&mut self, turn: u32, at_us: u64, message: M) -> Result<u32, LinkError> {
         let sequence = match message.class() {
             Class::Control => {
                 self.control_sequence += 1;
@@ -142,6 +185,7 @@ impl Sender {
             }
             Class::Link | Class::Reserved => 0,
         };
+        let time_us = at_us.saturating_sub(self.zero_us);
         let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
         let length = encode(&frame, &mut self.buffer).map_err(|error| LinkError::Malformed(error.to_string()))?;
         let bytes = Bytes::copy_from_slice(&self.buffer[..length]);
@@ -156,6 +200,14 @@ impl Sender {
     pub fn audio_sequence(&self) -> u32 {
         self.audio_sequence
     }
+}
+
+/// A heartbeat of ours after the device's last one, where one came: its clock in it, and ours when it came.
+pub fn heartbeat(heard: Option<(u64, u64)>, now_us: u64) -> down::Heartbeat {
+    heard.map_or(down::Heartbeat { echo_us: 0, held_us: 0 }, |(echo_us, at_us)| down::Heartbeat {
+        echo_us,
+        held_us: now_us.saturating_sub(at_us),
+    })
 }
 
 /// Kinds of the two frames that a close follows.

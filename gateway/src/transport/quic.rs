@@ -4,23 +4,28 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Buf, Bytes, BytesMut};
-use device_protocol::{Class, auth, limits, peek};
+use device_protocol::{Class, GoodbyeReason, RejectCode, auth, limits, peek};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use quinn::{Connection, RecvStream, SendStream, VarInt};
-use tokio::{sync::mpsc, time::timeout};
+use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
+use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, farewell};
-use crate::effects::spawn;
+use super::{Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, canonical, farewell};
+use crate::{clock, effects::spawn};
 
-/// How long a device may take to open its control stream.
-const CONTROL_OPEN_MS_MAX: u64 = 5_000;
+/// How long a connection may stand idle: longer than any device may be silent in its session.
+const IDLE_MS_MAX: u32 = limits::HEARTBEATS_MISSED_MAX * limits::HEARTBEAT_MS_MAX + 20_000;
+
+/// How long a peer whose transport has the last frame may take to read it and close by itself: some give what they
+/// have not read away with the connection.
+const LINGER_MS: u64 = 100;
 
 /// Receiving half.
 pub struct Receiver {
     connection: Connection,
     control: RecvStream,
     buffer: BytesMut,
-    one_way: FuturesUnordered<BoxFuture<'static, Option<Bytes>>>,
+    one_way: FuturesUnordered<BoxFuture<'static, Result<Option<Bytes>, LinkError>>>,
+    writer: JoinHandle<()>,
 }
 
 /// Limits of every connection.
@@ -33,34 +38,41 @@ pub fn transport_config() -> Arc<quinn::TransportConfig> {
         .receive_window(VarInt::from_u32(1024 * 1024))
         .datagram_receive_buffer_size(Some(64 * 1024))
         .datagram_send_buffer_size(64 * 1024)
-        .keep_alive_interval(Some(Duration::from_secs(5)))
-        .max_idle_timeout(Some(VarInt::from_u32(20_000).into()));
+        // Heartbeats keep it alive, as seldom as the device has asked for; whoever sends none is closed by its session.
+        .max_idle_timeout(Some(VarInt::from_u32(IDLE_MS_MAX).into()));
     Arc::new(config)
 }
 
-/// Waits for the control stream of a new connection.
+/// Waits for the control stream of a new connection to the gateway with this certificate, by its SHA-256.
 ///
 /// # Errors
 /// The connection broke or the device opened no stream in time.
-pub async fn open(connection: Connection) -> Result<Link, LinkError> {
-    let mut binding = [0; 32];
+pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link, LinkError> {
+    let mut exporter = [0; 32];
     connection
-        .export_keying_material(&mut binding, auth::EXPORTER_LABEL, &[])
+        .export_keying_material(&mut exporter, auth::EXPORTER_LABEL, &[])
         .map_err(|_| LinkError::Transport("TLS has no exporter".to_owned()))?;
-    let (send, control) = timeout(Duration::from_millis(CONTROL_OPEN_MS_MAX), connection.accept_bi())
-        .await
-        .map_err(|_| LinkError::Transport("no control stream was opened in time".to_owned()))?
-        .map_err(|error| LinkError::Transport(error.to_string()))?;
+    let opened_us = clock::mono_us();
+    let opened = timeout(Duration::from_millis(limits::HANDSHAKE_MS_MAX.into()), connection.accept_bi()).await;
+    let Ok(opened) = opened else {
+        let reason = "no control stream was opened in time";
+        connection.close(RejectCode::Timeout.close_code().into(), reason.as_bytes());
+        return Err(LinkError::Transport(reason.to_owned()));
+    };
+    let (send, control) = opened.map_err(|error| LinkError::Transport(error.to_string()))?;
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
-    spawn("quic-writer", write(connection.clone(), send, frames));
-    let peer = connection.remote_address();
-    let receiver = Receiver { connection, control, buffer: BytesMut::new(), one_way: FuturesUnordered::new() };
+    let writer = spawn("quic-writer", write(connection.clone(), send, frames));
+    let peer = canonical(connection.remote_address());
+    let (buffer, one_way) = (BytesMut::new(), FuturesUnordered::new());
+    let receiver = Receiver { connection, control, buffer, one_way, writer };
     Ok(Link {
+        opened_us,
         peer,
-        binding,
+        bindings: Bindings { exporter, certificate },
         transport: "quic",
         up: super::Receiver::Quic(Box::new(receiver)),
         down: Sender::new(queue),
+        failures: None,
     })
 }
 
@@ -72,13 +84,15 @@ impl Receiver {
             }
             let connection = &self.connection;
             tokio::select! {
+                // What came before the connection ended is read first: a goodbye and the close may come at once.
+                biased;
                 chunk = self.control.read_chunk(limits::FRAME_BYTES_MAX, true) => match chunk {
                     Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk.bytes),
                     Ok(None) => return Ok(None),
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 datagram = connection.read_datagram() => match datagram {
-                    Ok(bytes) => return Ok(Some(bytes)),
+                    Ok(bytes) => return sound_only(bytes).map(Some),
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 stream = connection.accept_uni() => match stream {
@@ -86,12 +100,19 @@ impl Receiver {
                     Err(error) => return closed(&error.to_string(), connection),
                 },
                 Some(frame) = self.one_way.next(), if !self.one_way.is_empty() => {
-                    if let Some(frame) = frame {
-                        return Ok(Some(frame));
+                    if let Some(frame) = frame? {
+                        return sound_only(frame).map(Some);
                     }
                 }
             }
         }
+    }
+
+    /// Lets what is queued leave and ends the connection. The sender must have been dropped.
+    pub(super) async fn close(mut self) {
+        // Kept meanwhile: a stream that nobody reads any more is refused, and some peers end at that.
+        drop(timeout(Duration::from_millis(WRITE_MS_MAX + CLOSE_MS_MAX), &mut self.writer).await);
+        self.writer.abort();
     }
 
     fn take_control_frame(&mut self) -> Result<Option<Bytes>, LinkError> {
@@ -119,9 +140,28 @@ fn closed(error: &str, connection: &Connection) -> Result<Option<Bytes>, LinkErr
     }
 }
 
-async fn read_one(mut stream: RecvStream) -> Option<Bytes> {
+/// The frame of a one-way stream; nothing where its sender gave up.
+async fn read_one(mut stream: RecvStream) -> Result<Option<Bytes>, LinkError> {
     let read = stream.read_to_end(limits::AUDIO_FRAME_BYTES_MAX);
-    timeout(Duration::from_millis(WRITE_MS_MAX), read).await.ok()?.ok().map(Bytes::from)
+    match timeout(Duration::from_millis(WRITE_MS_MAX), read).await {
+        Ok(Ok(bytes)) => Ok(Some(bytes.into())),
+        Ok(Err(ReadToEndError::TooLong)) => {
+            let max = limits::AUDIO_FRAME_BYTES_MAX;
+            Err(LinkError::Malformed(format!("a one-way stream with more than the {max} bytes of a frame with sound")))
+        }
+        Ok(Err(ReadToEndError::Read(_))) | Err(_) => Ok(None),
+    }
+}
+
+/// What may be lost or overtaken must be sound. What cannot be read is the decoder's to explain.
+fn sound_only(bytes: Bytes) -> Result<Bytes, LinkError> {
+    match peek(&bytes) {
+        Ok(Some(header)) if header.class() != Class::Audio => Err(LinkError::Malformed(format!(
+            "kind {:#06x} is no sound: it belongs on the control stream, where nothing is lost",
+            header.kind
+        ))),
+        _ => Ok(bytes),
+    }
 }
 
 async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
@@ -141,17 +181,24 @@ async fn write(connection: Connection, mut control: SendStream, mut frames: mpsc
             Ok(false) => return,
             Err(_) => {
                 tracing::info!("a peer took no frame for {WRITE_MS_MAX} ms; closing");
-                connection.close(VarInt::from_u32(1), b"too slow");
+                connection.close(GoodbyeReason::TooSlow.close_code().into(), b"too slow");
                 return;
             }
         }
     }
-    // The last frame must be read before the connection goes, since a close takes along what the
-    // peer has received but not read: a polite peer closes by itself.
-    if control.finish().is_ok() {
-        drop(timeout(Duration::from_millis(CLOSE_MS_MAX), connection.closed()).await);
-    }
+    // Without last words there is nothing to wait for: the peer has said goodbye.
     let (code, reason) = close.unwrap_or_default();
+    if code != 0 && control.finish().is_ok() {
+        let read = async {
+            drop(timeout(Duration::from_millis(CLOSE_MS_MAX), control.stopped()).await);
+            tokio::time::sleep(Duration::from_millis(LINGER_MS)).await;
+        };
+        tokio::select! {
+            // A polite peer closes by itself when it has read them.
+            _ = connection.closed() => {}
+            () = read => {}
+        }
+    }
     connection.close(VarInt::from_u32(code.into()), reason.as_bytes());
 }
 

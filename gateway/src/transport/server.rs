@@ -1,8 +1,14 @@
 //! The listeners: one TCP port for WebSocket and the pages, one UDP port for QUIC.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io::{self, ErrorKind},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use bytes::Bytes;
 use device_protocol::{PATH, SUBPROTOCOL, SUBPROTOCOL_JSON, auth};
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
@@ -16,14 +22,19 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     time::timeout,
 };
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
-use super::{Link, Receiver, quic, tls::Tls, websocket};
-use crate::{apps, effects::spawn, gate::Gate, pages};
+use super::{
+    Bindings, Link, Receiver, canonical,
+    places::{Place, Places},
+    quic,
+    tls::Tls,
+    websocket,
+};
+use crate::{apps, clock, effects::spawn, gate::Gate, pages};
 
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;
@@ -57,9 +68,8 @@ impl Bound {
     /// # Errors
     /// A port is in use or the address is not this machine's.
     pub async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
-        let tcp = TcpListener::bind(listen.web).await.with_context(|| {
-            format!("cannot listen on {} (TCP): is another gateway running? Change `listen.web`", listen.web)
-        })?;
+        let tcp = TcpListener::bind(listen.web).await;
+        let tcp = tcp.map_err(|error| anyhow!(cannot_listen(listen.web, "TCP", "listen.web", &error)))?;
         let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
         Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain_everywhere })
     }
@@ -79,16 +89,17 @@ impl Bound {
 
     /// Accepts until `stop`.
     pub async fn serve(self, gate: Arc<Gate>, stop: CancellationToken) {
+        let places = Arc::new(Places::new(gate.limits().connections_max));
         if let Some(endpoint) = self.quic.clone() {
-            spawn("quic-accept", serve_quic(endpoint, gate.clone(), stop.clone()));
+            let accepting = serve_quic(endpoint, self.tls.fingerprint, places.clone(), gate.clone(), stop.clone());
+            spawn("quic-accept", accepting);
         }
         let acceptor = tokio_rustls::TlsAcceptor::from(self.tls.web.clone());
-        let open = Arc::new(Semaphore::new(gate.limits().connections_max));
         loop {
             let (stream, peer) = tokio::select! {
                 () = stop.cancelled() => break,
                 accepted = self.tcp.accept() => match accepted {
-                    Ok(accepted) => accepted,
+                    Ok((stream, peer)) => (stream, canonical(peer)),
                     Err(error) => {
                         // Out of file descriptors, most likely: wait for some to come free.
                         tracing::warn!(%error, "accepting a connection failed");
@@ -97,16 +108,26 @@ impl Bound {
                     }
                 },
             };
-            let Ok(permit) = open.clone().try_acquire_owned() else {
-                tracing::warn!(%peer, "refused: too many connections");
-                continue;
-            };
-            let (gate, acceptor, plain) = (gate.clone(), acceptor.clone(), self.plain_everywhere);
+            let Some(place) = places.take(&peer) else { continue };
+            let is_welcome_plain = self.plain_everywhere || peer.ip().is_loopback();
+            let (gate, acceptor, places) = (gate.clone(), acceptor.clone(), places.clone());
+            let certificate = self.tls.fingerprint;
             spawn("connection", async move {
-                if let Err(error) = serve_tcp(stream, peer, acceptor, gate, plain).await {
+                let ended = match first_byte(&stream).await {
+                    Ok(TLS_HANDSHAKE) => serve_tls(stream, peer, (acceptor, certificate), gate, place).await,
+                    Ok(_) if is_welcome_plain => {
+                        let peer = Peer { address: peer, bindings: Bindings::NONE, transport: "ws", gate, place };
+                        serve_http(stream, move |request| answer(request, peer.clone())).await
+                    }
+                    Ok(_) => {
+                        places.refused_plain(&peer);
+                        serve_http(stream, |_| async { refuse_plain() }).await
+                    }
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = ended {
                     tracing::debug!(%peer, %error, "connection ended");
                 }
-                drop(permit);
             });
         }
         if let Some(endpoint) = self.quic {
@@ -120,10 +141,33 @@ fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     config.transport_config(quic::transport_config());
     quinn::Endpoint::server(config, address)
-        .with_context(|| format!("cannot listen on {address} (UDP): is another gateway running? Change `listen.quic`"))
+        .map_err(|error| anyhow!(cannot_listen(address, "UDP", "listen.quic", &error)))
 }
 
-async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: CancellationToken) {
+/// Why nothing can listen there, and what to do.
+pub fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => {
+            format!("another program listens there already, perhaps another gateway; change `{key}`")
+        }
+        ErrorKind::AddrNotAvailable => {
+            format!("this machine has no such address; name one that it has in `{key}`, or all of them with [::]")
+        }
+        ErrorKind::PermissionDenied => {
+            format!("the system does not allow it: ports below 1024 are root's; change `{key}`")
+        }
+        _ => format!("{error}; change `{key}`"),
+    };
+    format!("cannot listen on {address} ({kind}): {why}")
+}
+
+async fn serve_quic(
+    endpoint: quinn::Endpoint,
+    certificate: [u8; 32],
+    places: Arc<Places>,
+    gate: Arc<Gate>,
+    stop: CancellationToken,
+) {
     loop {
         let incoming = tokio::select! {
             () = stop.cancelled() => break,
@@ -137,13 +181,14 @@ async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: Cancellati
             drop(incoming.retry());
             continue;
         }
-        if endpoint.open_connections() > gate.limits().connections_max {
+        let Some(place) = places.take(&canonical(incoming.remote_address())) else {
             incoming.refuse();
             continue;
-        }
+        };
         let gate = gate.clone();
         spawn("quic-connection", async move {
-            let opened = async { quic::open(incoming.await?).await.map_err(anyhow::Error::from) };
+            let _place = place;
+            let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
             match opened.await {
                 Ok(link) => gate.run(link).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
@@ -152,48 +197,60 @@ async fn serve_quic(endpoint: quinn::Endpoint, gate: Arc<Gate>, stop: Cancellati
     }
 }
 
-async fn serve_tcp(
-    stream: TcpStream,
-    peer: SocketAddr,
-    acceptor: tokio_rustls::TlsAcceptor,
-    gate: Arc<Gate>,
-    plain_everywhere: bool,
-) -> Result<()> {
+/// What a peer says first; it stays there to be read.
+async fn first_byte(stream: &TcpStream) -> Result<u8> {
     stream.set_nodelay(true)?;
-    let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
     let mut first = [0];
+    let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
     timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
-    if first == [TLS_HANDSHAKE] {
-        let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
-        let binding = stream
-            .get_ref()
-            .1
-            .export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[]))
-            .context("TLS exporter")?;
-        return serve_http(stream, Peer { address: peer, binding, transport: "wss", gate }).await;
-    }
-    if !peer.ip().is_loopback() && !plain_everywhere {
-        tracing::info!(%peer, "refused plain ws:// from another machine: use wss://, or set `listen.plain = true`");
-        return Ok(());
-    }
-    serve_http(stream, Peer { address: peer, binding: auth::NO_BINDING, transport: "ws", gate }).await
+    Ok(first[0])
+}
+
+async fn serve_tls(
+    stream: TcpStream,
+    address: SocketAddr,
+    (acceptor, certificate): (tokio_rustls::TlsAcceptor, [u8; 32]),
+    gate: Arc<Gate>,
+    place: Place,
+) -> Result<()> {
+    let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
+    let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
+    let exporter =
+        stream.get_ref().1.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).context("TLS exporter")?;
+    let peer = Peer { address, bindings: Bindings { exporter, certificate }, transport: "wss", gate, place };
+    serve_http(stream, move |request| answer(request, peer.clone())).await
+}
+
+/// What somebody reads who came without encryption from another machine.
+fn refuse_plain() -> Reply {
+    let mut reply = plain(
+        StatusCode::FORBIDDEN,
+        "this gateway takes encrypted connections only from other machines: https:// in place of http://, wss:// in \
+         place of ws://; whoever runs it can set `listen.plain = true`\n",
+    );
+    reply.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    reply
 }
 
 #[derive(Clone)]
 struct Peer {
     address: SocketAddr,
-    binding: [u8; 32],
+    bindings: Bindings,
     transport: &'static str,
     gate: Arc<Gate>,
+    /// Goes with the connection: what it is upgraded to keeps it until its end.
+    #[expect(dead_code, reason = "it is held, not looked at")]
+    place: Place,
 }
 
-async fn serve_http<S>(stream: S, peer: Peer) -> Result<()>
+async fn serve_http<S, F>(stream: S, answer: impl Fn(Request<Incoming>) -> F + Send + 'static) -> Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = Reply> + Send,
 {
     let service = service_fn(move |request| {
-        let peer = peer.clone();
-        async move { Ok::<_, Infallible>(answer(request, peer).await) }
+        let answered = answer(request);
+        async move { Ok::<_, Infallible>(answered.await) }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -275,15 +332,19 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
     };
     let upgraded = hyper::upgrade::on(&mut request);
     spawn("websocket", async move {
+        // All of it, with its place.
+        let peer = peer;
         match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
             Ok(Ok(upgraded)) => {
                 let (up, down) = websocket::open(upgraded, form).await;
                 let link = Link {
+                    opened_us: clock::mono_us(),
                     peer: peer.address,
-                    binding: peer.binding,
+                    bindings: peer.bindings,
                     transport: peer.transport,
                     up: Receiver::WebSocket(up),
                     down,
+                    failures: None,
                 };
                 peer.gate.run(link).await;
             }
@@ -301,6 +362,7 @@ fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
     let headers = apps::socket::Headers::of(request.headers(), request.uri().path());
     let upgraded = hyper::upgrade::on(&mut request);
     spawn("app", async move {
+        let peer = peer;
         match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
             Ok(Ok(upgraded)) => {
                 // Whoever stops the gateway waits for this: apps are told to dial again.

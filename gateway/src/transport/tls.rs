@@ -9,6 +9,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     version::TLS13,
 };
+use sha2::{Digest as _, Sha256};
 
 /// Server configurations for WebSocket and QUIC.
 pub struct Tls {
@@ -16,6 +17,8 @@ pub struct Tls {
     pub web: Arc<ServerConfig>,
     /// For QUIC.
     pub quic: Arc<ServerConfig>,
+    /// SHA-256 of the certificate.
+    pub fingerprint: [u8; 32],
 }
 
 /// Loads `tls-cert.pem` and `tls-key.pem` of the data folder, making both when neither is there.
@@ -46,9 +49,10 @@ pub fn load_or_make(folder: &Path, names: Vec<String>) -> Result<Tls> {
         .with_context(fits)?;
     let key = PrivateKeyDer::from_pem_file(&key_path).with_context(fits)?;
     ensure!(!chain.is_empty(), "{}: there is no certificate in it", fits());
+    let fingerprint = Sha256::digest(chain.first().map_or(&[][..], |own| own.as_ref())).into();
     let web = config(chain.clone(), key.clone_key(), &[b"http/1.1"]).with_context(fits)?;
     let quic = config(chain, key, &[ALPN]).with_context(fits)?;
-    Ok(Tls { web, quic })
+    Ok(Tls { web, quic, fingerprint })
 }
 
 fn config(

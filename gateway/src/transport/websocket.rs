@@ -11,16 +11,21 @@ use futures_util::{
 };
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    sync::mpsc,
+    task::JoinHandle,
+    time::timeout,
+};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{
         self, Message,
-        protocol::{CloseFrame, Role, WebSocketConfig},
+        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
     },
 };
 
-use super::{DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
+use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
 use crate::{effects::spawn, identity::handshake::crop};
 
 /// Place of the kind in an envelope.
@@ -40,10 +45,18 @@ pub enum Form {
     Json,
 }
 
+/// Bytes that are taken at a time of what nobody reads any more.
+const DRAIN_BYTES: usize = 4 * 1024;
+
+/// The writer's half; what a stalled writer had is gone.
+type Sink = SplitSink<Socket, Message>;
+
 /// Receiving half.
 pub struct Receiver {
     socket: SplitStream<Socket>,
     form: Form,
+    /// Gives its half back when everything has left.
+    writer: JoinHandle<Option<Sink>>,
 }
 
 /// Takes over an upgraded connection.
@@ -62,8 +75,8 @@ pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
-    spawn("websocket-writer", write(sink, frames, form));
-    (Receiver { socket: stream, form }, Sender::new(queue))
+    let writer = spawn("websocket-writer", write(sink, frames, form));
+    (Receiver { socket: stream, form, writer }, Sender::new(queue))
 }
 
 impl Receiver {
@@ -93,6 +106,38 @@ impl Receiver {
             }
         }
     }
+
+    /// Lets what is queued leave, then closes. The sender must have been dropped.
+    pub(super) async fn close(mut self) {
+        let mut readable = true;
+        let written = async {
+            loop {
+                tokio::select! {
+                    sink = &mut self.writer => return sink.ok().flatten(),
+                    // A peer may take nothing before it has said everything.
+                    message = self.socket.next(), if readable => readable = matches!(message, Some(Ok(_))),
+                }
+            }
+        };
+        let sink = timeout(Duration::from_millis(WRITE_MS_MAX), written).await.ok().flatten();
+        self.writer.abort();
+        if let Some(Ok(mut socket)) = sink.map(|sink| self.socket.reunite(sink)) {
+            drain(socket.get_mut()).await;
+        }
+    }
+}
+
+/// Ends the way to a peer and takes in for a while what it still sends: closing over unread bytes would reset the
+/// connection, and a reset takes along what the peer has not read yet, the reason first of all. It works below the
+/// WebSocket, whose reader reads no more after a broken message.
+pub async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+    let drained = async {
+        let mut unread = [0; DRAIN_BYTES];
+        connection.shutdown().await?;
+        while connection.read(&mut unread).await? > 0 {}
+        Ok::<_, std::io::Error>(())
+    };
+    drop(timeout(Duration::from_millis(CLOSE_MS_MAX), drained).await);
 }
 
 fn binary_of(text: &str) -> Result<Bytes, LinkError> {
@@ -121,13 +166,13 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<Bytes>, form: Form) {
-    let mut close = None;
+async fn write(mut sink: Sink, mut frames: mpsc::Receiver<Bytes>, form: Form) -> Option<Sink> {
+    // Without a reason of its own, the gateway answers a goodbye.
+    let mut close = CloseFrame { code: CloseCode::Normal, reason: "".into() };
     while let Some(bytes) = frames.recv().await {
-        close = farewell(&bytes).map(|(code, reason)| CloseFrame {
-            code: code.into(),
-            reason: crop(&reason, CLOSE_REASON_BYTES_MAX).into(),
-        });
+        if let Some((code, reason)) = farewell(&bytes) {
+            close = CloseFrame { code: code.into(), reason: crop(&reason, CLOSE_REASON_BYTES_MAX).into() };
+        }
         let message = match form {
             Form::Binary => Message::Binary(bytes),
             Form::Json => match text_of(&bytes) {
@@ -137,15 +182,17 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut frames: mpsc::Receiver<
         };
         match timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(message)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return,
+            // The peer has closed, or the connection broke.
+            Ok(Err(_)) => break,
             Err(_) => {
                 tracing::info!("a peer took no frame for {WRITE_MS_MAX} ms; closing");
-                return;
+                return None;
             }
         }
     }
     // Everything was sent: say goodbye on the WebSocket level too.
-    drop(timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(Message::Close(close))).await);
+    let said = timeout(Duration::from_millis(WRITE_MS_MAX), sink.send(Message::Close(Some(close)))).await;
+    said.is_ok().then_some(sink)
 }
 
 #[cfg(test)]

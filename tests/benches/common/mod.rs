@@ -171,6 +171,12 @@ pub fn cpu_by_thread(process: &str) -> Vec<(String, u64)> {
     sums.into_iter().collect()
 }
 
+/// Processor microseconds of the calling thread so far.
+pub fn cpu_of_thread_us() -> u64 {
+    let ran = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    ran.split_whitespace().next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000
+}
+
 /// Processor microseconds of a whole process, threads that have ended included.
 pub fn cpu_us(process: &str) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
+use audio::codec::{Codec, Decoder, Encoder};
 use audio::tts::Voice;
 use audio::wav;
+use firmware_sim::random::Random;
 
 use super::argument;
 use super::clips::CLIP_HZ;
@@ -104,4 +106,37 @@ impl Speaker {
         ensure!(done.success(), "{program} failed");
         Ok(wav::read(&file, CLIP_HZ)?)
     }
+}
+
+/// Bits a second of the glasses' microphone.
+const BITRATE: u32 = 24_000;
+/// 20 ms at 16 kHz.
+const PACKET_SAMPLES: usize = CLIP_HZ as usize / 50;
+
+/// As it comes out of a device's microphone path, coded as Opus, with silence around it: samples in front, as the listener's pre-roll
+/// leaves them, and at least so many behind, as a pause does.
+pub fn coded(clean: &[i16], front: usize, behind: usize) -> Result<Vec<i16>> {
+    let mut pcm = vec![0; front];
+    pcm.extend_from_slice(clean);
+    pcm.resize((pcm.len() + behind).next_multiple_of(PACKET_SAMPLES), 0);
+    let mut encoder = Encoder::new(Codec::Opus, CLIP_HZ, BITRATE)?;
+    let mut decoder = Decoder::new(Codec::Opus, CLIP_HZ)?;
+    let mut out = Vec::new();
+    for packet in pcm.chunks_exact(PACKET_SAMPLES) {
+        decoder.decode(&encoder.encode(packet)?, &mut out)?;
+    }
+    Ok(out)
+}
+
+/// With white noise, so many decibels below the mean level of what is said; the same each time.
+pub fn noisy(clean: &[i16], below_db: f32) -> Vec<i16> {
+    let power = clean.iter().map(|sample| f64::from(*sample).powi(2)).sum::<f64>() / clean.len().max(1) as f64;
+    // Uniform noise has a third of the power of its largest sample.
+    let largest = (3.0 * power).sqrt() * 10f64.powf(-f64::from(below_db) / 20.0);
+    let mut random = Random::new(7);
+    let mut sample = |clean: &i16| {
+        let noise = (random.below(2_000_001) as f64 / 1e6 - 1.0) * largest;
+        (f64::from(*clean) + noise).clamp(f64::from(i16::MIN), f64::from(i16::MAX)) as i16
+    };
+    clean.iter().map(&mut sample).collect()
 }

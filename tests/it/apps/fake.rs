@@ -16,12 +16,18 @@ use http_body_util::{BodyExt, Full};
 use hyper::{Response, body::Incoming};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::{net::TcpStream, sync::Notify};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Notify,
+};
 use tokio_tungstenite::{
     WebSocketStream,
     tungstenite::{Message, client::IntoClientRequest as _, protocol::CloseFrame},
 };
-use tools::apps::{faults::Fault, manifest::App};
+use tools::apps::{
+    log::{Entry, Fault},
+    manifest::App,
+};
 
 use crate::{
     http,
@@ -96,7 +102,12 @@ pub struct FakeApp {
 
 impl FakeApp {
     pub async fn start(package: &str) -> Self {
-        let (listener, address) = http::bind().await;
+        Self::on(http::bind().await.0, package)
+    }
+
+    /// On a port that is known before.
+    pub fn on(listener: TcpListener, package: &str) -> Self {
+        let address = listener.local_addr().unwrap();
         let (book, answer) = (Arc::new(Book::default()), Arc::new(Mutex::new(Reply::Success)));
         let (noted, told) = (book.clone(), answer.clone());
         let task = http::serve(listener, move |request| serve(request, noted.clone(), told.clone()));
@@ -169,8 +180,11 @@ type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 async fn serve(request: hyper::Request<Incoming>, book: Arc<Book>, answer: Arc<Mutex<Reply>>) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    book.requests.lock().unwrap().push(Got { path: path.clone(), body });
-    book.came.notify_waiters();
+    // Whoever installs it looks whether it is there, which is no part of its life.
+    if path != "/health" {
+        book.requests.lock().unwrap().push(Got { path: path.clone(), body });
+        book.came.notify_waiters();
+    }
     let text = |status: u16, text: &str| {
         let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).boxed();
         Response::builder().status(status).header("content-type", "application/json").body(body).unwrap()
@@ -447,12 +461,21 @@ impl Stage {
     }
 
     /// What `apps logs` shows, newest last.
-    pub async fn logs(&self) -> Vec<Fault> {
+    pub async fn log(&self) -> Vec<Entry> {
         let wish = Wish::Logs { package: PACKAGE.into() };
         match self.world.ask(Request::Apps { wish }).await {
-            Ok(Answer::Faults { faults }) => faults,
+            Ok(Answer::AppLog { entries }) => entries,
             other => panic!("no log: {other:?}"),
         }
+    }
+
+    /// What went wrong of it.
+    pub async fn logs(&self) -> Vec<Fault> {
+        let faults = self.log().await.into_iter().filter_map(|entry| match entry {
+            Entry::Fault(fault) => Some(fault),
+            Entry::Event(_) => None,
+        });
+        faults.collect()
     }
 
     pub fn base(&self) -> String {

@@ -1,12 +1,14 @@
 //! Starting, stopping, losing and finding again.
 
+use device_protocol::{ButtonAction, ButtonId};
+use gateway_core::app_life::State;
 use serde_json::json;
 use tools::ports::AppHost as _;
 
 use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
 use crate::{
     process::Process,
-    world::{USER, connect},
+    world::{USER, WAIT, connect},
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,15 +33,21 @@ async fn rule_13_a_stop_goes_by_webhook_and_then_by_closing_with_1000() {
     assert_eq!((&request["reason"], &request["sessionId"]), (&json!("user_disabled"), &json!(socket.session)));
     socket.close().await;
     assert!(stopping.await.unwrap());
-    // And one that does not.
-    let mut socket = stage.run().await;
-    let apps = stage.world.gateway().gate().apps.clone();
-    let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
-    stage.app.got("stop_request", 1).await;
-    socket.of_type("app_stopped").await;
-    let closed = socket.closed().await.expect("a close frame");
-    assert_eq!((u16::from(closed.code), closed.reason.as_str()), (1000, "App stopped"));
-    assert!(stopping.await.unwrap());
+    // Those that do not: 1000 would make the SDK run its `onStop` a second time, where it has taken its stop. One that was
+    // too slow to answer has.
+    let cases = [(Reply::Success, 4001), (Reply::Status(500), 4001), (Reply::Never, 4001), (Reply::Status(404), 1000)];
+    for (number, (answer, code)) in cases.into_iter().enumerate() {
+        stage.app.answers(Reply::Success);
+        let mut socket = stage.run().await;
+        stage.app.answers(answer);
+        let apps = stage.world.gateway().gate().apps.clone();
+        let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
+        stage.app.got("stop_request", number + 1).await;
+        socket.of_type("app_stopped").await;
+        let closed = socket.closed().await.expect("a close frame");
+        assert_eq!((u16::from(closed.code), closed.reason.as_str()), (code, "App stopped"));
+        assert!(stopping.await.unwrap());
+    }
 }
 
 struct AppStop(std::sync::Arc<gateway::apps::host::Host>);
@@ -51,17 +59,48 @@ impl AppStop {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rule_15_a_socket_that_breaks_is_taken_up_again_without_a_webhook() {
+async fn rule_15_a_socket_that_breaks_is_taken_up_again_and_its_app_called_anew() {
     let stage = Stage::new().await;
     let socket = stage.run().await;
     let (session, url) = (socket.session.clone(), format!("ws://{}/app-ws", stage.world.web()));
     drop(socket);
     let (ws, ack) = Socket::init(&url, &session, PACKAGE, KEY).await;
     assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
-    let mut again = Socket::of(ws);
+    let broken = Socket::of(ws);
+    let request = stage.app.got("session_request", 1).await.json();
+    assert_eq!(request["sessionId"], json!(session));
+    // As the SDK does it: it gives the old socket up and dials anew.
+    let mut again = Socket::dial(&request, PACKAGE).await;
+    broken.close().await;
     again.subscribe(&["button_press"]).await;
     again.settled().await;
-    assert_eq!(stage.app.history(), ["session_request"]);
+    stage.glasses.press(ButtonId::VolumeUp, ButtonAction::Press).await.unwrap();
+    again.stream("button_press").await;
+    assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_whose_server_was_away_is_tried_again_until_it_is_back() {
+    let mut stage = Stage::new().await;
+    let socket = stage.run().await;
+    let address = stage.app.address;
+    // The whole server goes, longer than any SDK dials.
+    stage.app = FakeApp::start("com.example.other").await;
+    drop(socket);
+    let apps = stage.world.gateway().gate().apps.clone();
+    let away = async {
+        while apps.states(USER).get(PACKAGE) != Some(&State::Away) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(WAIT, away).await.expect("it is tried again");
+    let why = stage.starting(PACKAGE).await.unwrap().unwrap_err();
+    assert_eq!(why, "its server does not answer; it is tried again until it is stopped");
+    let listener = tokio::net::TcpListener::bind(address).await.expect("its port is free");
+    let back = FakeApp::on(listener, PACKAGE);
+    let request = back.got("session_request", 0).await.json();
+    Socket::dial(&request, PACKAGE).await.settled().await;
+    assert_eq!(back.count("stop_request"), 0, "it knows of no session");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,7 +127,7 @@ async fn an_app_that_gives_its_session_up_is_left_alone() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(crate::world::WAIT, gone).await.unwrap();
+    tokio::time::timeout(WAIT, gone).await.unwrap();
     assert_eq!(stage.app.history(), ["session_request"]);
 }
 
@@ -117,7 +156,7 @@ async fn one_app_in_front_and_only_on_glasses_that_can() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rule_15_a_gateway_that_is_killed_and_comes_back_finds_its_apps_again() {
+async fn rule_15_a_gateway_that_is_killed_and_comes_back_calls_its_apps_anew() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let app = FakeApp::start(PACKAGE).await;
@@ -143,11 +182,15 @@ async fn rule_15_a_gateway_that_is_killed_and_comes_back_finds_its_apps_again() 
     let url = request["mentraOSWebsocketUrl"].as_str().unwrap();
     let (ws, ack) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
     assert_eq!(ack["type"], "tpa_connection_ack", "{ack}");
-    Socket::of(ws).settled().await;
-    assert_eq!(app.history(), ["session_request"]);
+    let mut socket = Socket::of(ws);
+    socket.settled().await;
+    assert_eq!(app.history(), ["session_request"], "nobody is there to see it");
+    let _glasses = connect(&data, gateway.options()).await;
+    let request = app.got("session_request", 1).await.json();
+    assert_eq!(app.history(), ["session_request", "stop_request", "session_request"]);
+    socket.close().await;
+    let socket = Socket::dial(&request, PACKAGE).await;
     // One that stops in order asks its apps to dial again.
-    let (ws, _) = Socket::init(url, request["sessionId"].as_str().unwrap(), PACKAGE, KEY).await;
-    let socket = Socket::of(ws);
     let (_, closed) = tokio::join!(gateway.terminate(), socket.closed());
     assert_eq!(closed.map(|frame| u16::from(frame.code)), Some(1012));
 }

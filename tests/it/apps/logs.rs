@@ -19,8 +19,8 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
     let request = stage.app.got("session_request", 1).await.json();
     let (url, session) = (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
     drop(Socket::init(url, session, PACKAGE, "wr0ng-key").await);
-    let mut socket = Socket::dial(&request, PACKAGE).await;
-    assert_eq!(starting.await.unwrap(), Ok(true));
+    starting.await.unwrap().unwrap_err();
+    let mut socket = stage.run().await;
 
     socket.subscribe(&["audio_chunk", "video"]).await;
     socket.of_type("permission_error").await;
@@ -47,7 +47,7 @@ async fn refusals_and_failures_are_kept_with_their_requests_and_without_secrets(
 
     let kinds: Vec<(&str, ErrorCode)> = logs.iter().map(|fault| (fault.what.as_str(), fault.code)).collect();
     let wanted = [
-        ("webhook", ErrorCode::AppNotAvailable),
+        ("start", ErrorCode::AppNotAvailable),
         ("socket", ErrorCode::PermissionDenied),
         ("subscription_update", ErrorCode::PermissionDenied),
         ("subscription_update", ErrorCode::ExecutionError),
@@ -91,7 +91,7 @@ async fn a_restart_stops_the_app_in_order_and_starts_it_anew() {
     };
     let (done, mut again) = tokio::join!(stage.world.ask(Request::Apps { wish }), played);
     done.unwrap();
-    assert_ne!(again.session, before, "a session ends with its app");
+    assert_eq!(again.session, before, "apps keep what they have by it");
     again.settled().await;
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
     // What does not run is started by the same word.

@@ -9,14 +9,19 @@ mod life;
 mod logs;
 mod rest;
 mod rules;
+mod screens;
 mod sdk;
 mod sdk_third;
+mod sessions;
 mod sound;
 mod third;
 
 use std::{path::Path, time::Duration};
 
-use gateway::control::{Request, apps::Wish};
+use gateway::control::{
+    Request,
+    apps::{Given, Wish},
+};
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
 use tools::executor::CallContext;
@@ -52,6 +57,7 @@ async fn stop(data: &Path, package: &str) {
 
 /// Installs an app as an operator does.
 async fn install(data: &Path, manifest: String, url: String, key: &str) {
-    let wish = Wish::Add { manifest, package: None, url: Some(url), api_key: Some(key.to_owned()) };
+    let given = Given { manifest, url: Some(url), api_key: Some(key.to_owned()), ..Given::default() };
+    let wish = Wish::Add(given);
     ask(data, Request::Apps { wish }).await.expect("the app is installed");
 }

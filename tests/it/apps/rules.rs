@@ -98,15 +98,18 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     let voice = socket.stream("VAD").await;
     assert_eq!(voice["data"]["status"], true);
     let name = "transcription:en-US?hints=en%2Cja";
-    let partial = socket.stream(name).await;
-    assert_eq!(partial["data"]["isFinal"], false, "{partial}");
-    let whole = socket.find("a final", |message| message["streamType"] == name && message["data"]["isFinal"] == true);
-    let whole = whole.await;
+    // A busy machine may leave out what is growing, never the whole.
+    let first = socket.stream(name).await;
+    let whole = if first["data"]["isFinal"] == true {
+        first.clone()
+    } else {
+        socket.find("a final", |message| message["streamType"] == name && message["data"]["isFinal"] == true).await
+    };
     let text = whole["data"]["text"].as_str().unwrap().to_lowercase();
     assert!(text.contains("train") && text.contains("mountain"), "{text}");
     assert_eq!(
         (&whole["data"]["transcribeLanguage"], &whole["data"]["utteranceId"]),
-        (&json!("en-US"), &partial["data"]["utteranceId"])
+        (&json!("en-US"), &first["data"]["utteranceId"])
     );
     assert!(whole["data"]["endTime"].as_u64() > whole["data"]["startTime"].as_u64(), "{whole}");
     assert_eq!(whole["sessionId"], json!(socket.session));
@@ -232,10 +235,10 @@ async fn rule_14_and_16_who_is_refused_is_told_and_closed_but_never_with_1008() 
     let request = stage.app.got("session_request", 0).await.json();
     let (url, session) = (request["mentraOSWebsocketUrl"].as_str().unwrap(), request["sessionId"].as_str().unwrap());
     let cases = [
-        (session, PACKAGE, "wrong", "INVALID_API_KEY"),
-        (session, PACKAGE, "", "INVALID_API_KEY"),
+        ("some other session", PACKAGE, "wrong", "INVALID_API_KEY"),
+        ("some other session", PACKAGE, "", "INVALID_API_KEY"),
         ("some other session", PACKAGE, KEY, "SESSION_NOT_FOUND"),
-        (session, "com.example.other", KEY, "APP_NOT_STARTED"),
+        ("some other session", "com.example.other", KEY, "APP_NOT_STARTED"),
     ];
     for (session, package, key, code) in cases {
         let (ws, answer) = Socket::init(url, session, package, key).await;
@@ -246,6 +249,11 @@ async fn rule_14_and_16_who_is_refused_is_told_and_closed_but_never_with_1008() 
     // None of this has harmed the right one.
     let _socket = Socket::dial(&request, PACKAGE).await;
     assert_eq!(starting.await.unwrap(), Ok(true));
+    for (package, key, code) in [(PACKAGE, "wrong", "INVALID_API_KEY"), ("com.example.other", KEY, "APP_NOT_STARTED")] {
+        let (_, answer) = Socket::init(url, session, package, key).await;
+        assert_eq!(answer["code"], json!(code));
+    }
+    assert_eq!(stage.starting(PACKAGE).await.unwrap(), Ok(false), "it still runs");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -195,12 +195,22 @@ async fn an_app_on_the_published_sdk_is_spoken_to() {
     say(&mut glasses, "Hey Mentra, stop the shopping app.").await;
     let stop = app.told("stop").await;
     assert_eq!((&stop[2], &stop[3]), (&json!(USER), &json!("user_disabled")));
+    // Its socket is closed soon, and its own stop does not run again for that.
+    assert_eq!(app.told("disconnected").await[1], 4001);
     assert_eq!(app.count("session"), 1);
-    assert_eq!(app.count("error"), 0, "{:#?}", app.seen);
+
+    // It begins again where it was: under the same name, in place of what the SDK still has of it.
+    super::start(&world.data(), PACKAGE).await;
+    let again = app.told("session").await;
+    assert_eq!(again[1], session[1]);
+    super::stop(&world.data(), PACKAGE).await;
+    app.told("stop").await;
+    app.told("disconnected").await;
+    assert_eq!((app.count("session"), app.count("stop"), app.count("error")), (2, 2, 0), "{:#?}", app.seen);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
+async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restarted() {
     let _floor = floor().await;
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -212,14 +222,15 @@ async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
     options.reconnect = true;
     let mut glasses = connect(&data, options).await;
     super::start(&data, PACKAGE).await;
-    app.told("session").await;
+    let session = app.told("session").await;
     app.told("stored").await;
     shown(&mut glasses, "shopping is ready").await;
 
     gateway.kill().await;
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;
-    app.told("connected").await;
+    assert_eq!(app.told("stop").await[3], "system_stop");
+    assert_eq!(app.told("session").await[1], session[1]);
     until(&mut glasses, "a session", |event| matches!(event.seen, Seen::Welcome { .. })).await;
     pressed(&mut glasses, &mut app).await;
 
@@ -227,12 +238,12 @@ async fn a_killed_gateway_is_a_reconnect_and_no_more_to_the_published_sdk() {
     assert!(status.success(), "{status}");
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;
-    app.told("connected").await;
     // Glasses to which goodbye was said do not come back by themselves.
     let mut glasses = connect(&data, gateway.options()).await;
+    app.told("session").await;
     pressed(&mut glasses, &mut app).await;
 
-    assert_eq!((app.count("session"), app.count("stop")), (1, 0), "{:#?}", app.seen);
+    assert_eq!((app.count("session"), app.count("stop")), (3, 2), "{:#?}", app.seen);
     super::stop(&data, PACKAGE).await;
     app.told("stop").await;
     gateway.kill().await;

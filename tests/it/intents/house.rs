@@ -20,7 +20,9 @@ pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
         now: now(),
         language: "en".into(),
         max_tokens: None,
+        scene: Arc::default(),
         watch: Watch::default(),
+        pending: None,
     }
 }
 
@@ -58,7 +60,7 @@ pub fn tools() -> Arc<[Arc<ToolSpec>]> {
             reply: offer.reply_template.to_owned(),
             ..tools::device::Offer::default()
         };
-        tools::device::spec(offer).expect("the simulated glasses offer sound tools")
+        tools::device::spec(offer).expect("the simulated glasses offer sound tools").0
     });
     built_in.into_iter().chain(offered).map(Arc::new).collect()
 }

@@ -1,6 +1,10 @@
 //! The offline engine against the tables of sentences, and its false fires.
 
+mod apps;
+mod dictated;
 mod house;
+mod questions;
+mod tables;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -16,39 +20,21 @@ use chat_models::{
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use house::{is_held_out, request, tool, tools};
 use serde_json::{Value, json};
+use tables::Row;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// Unrelated sentences that the false-fire rate is taken from.
 const UNRELATED: usize = 2_000;
 
-struct Row {
-    sentence: &'static str,
-    /// Tool and arguments; none where no tool may be called.
-    expected: Option<(&'static str, Value)>,
-}
-
 fn rows() -> Vec<Row> {
-    let table = include_str!("../../data/intents/sentences.tsv");
-    let lines = table.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .map(|line| {
-            let mut cells = line.split('\t');
-            let (Some(sentence), Some(name), Some(arguments), None) =
-                (cells.next(), cells.next(), cells.next(), cells.next())
-            else {
-                panic!("three cells: {line}")
-            };
-            let arguments: Value = serde_json::from_str(arguments).expect(line);
-            Row { sentence, expected: (name != "-").then_some((name, arguments)) }
-        })
-        .collect()
+    tables::rows(include_str!("../../data/intents/sentences.tsv"))
 }
 
 /// The call that was decided; the names of several are joined.
 fn decide(engine: &Engine, sentence: &str) -> Option<(String, Value)> {
     match engine.decide(&request(sentence, &tools_once())) {
-        Decision::Say(_) => None,
+        Decision::Say(_) | Decision::Ask(..) => None,
         Decision::Calls(calls) => {
             let names: Vec<String> = calls.iter().map(|call| call.name.clone()).collect();
             let mut arguments: Vec<Value> = calls.into_iter().map(|call| call.arguments).collect();
@@ -252,7 +238,7 @@ fn a_tool_registered_at_run_time_can_be_spoken_to() {
     let with = list.into();
     let ask = |sentence: &str| match engine.decide(&request(sentence, &with)) {
         Decision::Calls(calls) => calls.into_iter().map(|call| (call.name, call.arguments)).collect(),
-        Decision::Say(_) => Vec::new(),
+        Decision::Say(_) | Decision::Ask(..) => Vec::new(),
     };
     let call = |arguments| vec![("garden.water".to_owned(), arguments)];
     assert_eq!(ask(sentence), call(json!({"bed": "tomatoes", "seconds": 150})));
@@ -279,10 +265,10 @@ fn a_hostile_tool_costs_bounded_time_and_takes_nobodys_sentences() {
     let tools = list.into();
     let engine = Engine::new();
     let long = "set a timer for ten minutes word ".repeat(50);
-    assert!(matches!(engine.decide(&request(&long, &tools)), Decision::Say(_)));
+    assert!(!matches!(engine.decide(&request(&long, &tools)), Decision::Calls(_)));
     let ask = |sentence: &str| match engine.decide(&request(sentence, &tools)) {
         Decision::Calls(calls) => calls[0].name.clone(),
-        Decision::Say(_) => String::new(),
+        Decision::Say(_) | Decision::Ask(..) => String::new(),
     };
     assert_eq!(ask("set a timer for ten minutes"), "timer.set");
     assert_eq!(ask("do what you like"), "");
@@ -372,9 +358,9 @@ fn what_is_not_understood_gets_an_example() {
     let engine = Engine::new();
     let said = |sentence: &str| match engine.decide(&request(sentence, &tools_once())) {
         Decision::Say(text) => text,
-        Decision::Calls(calls) => panic!("{calls:?}"),
+        other => panic!("{other:?}"),
     };
-    let near = said("Set a timer please");
+    let near = said("Set the timer to purple");
     assert!(near.contains("timer") && near.contains("ten minutes"), "{near}");
     let unknown = said("Who painted the Mona Lisa?");
     assert!(unknown.contains("no command that I know") && unknown.contains("what time is it"), "{unknown}");

@@ -247,11 +247,15 @@ impl Notes for Nothing {
     async fn delete(&self, _: &str, _: u64) -> Result<Option<Note>, PortError> {
         none()
     }
+
+    async fn clear(&self, _: &str) -> Result<usize, PortError> {
+        none()
+    }
 }
 
 #[async_trait]
 impl DeviceCall for Nothing {
-    async fn call(&self, _: &str, _: &str, _: Value, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::failed(ErrorCode::AppNotAvailable, "nothing is here", false)
     }
 

@@ -69,13 +69,13 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
     for line in &told {
         let (answer, asked) = (line["answer"].as_str().unwrap(), line["asked"].as_array().unwrap());
         assert_eq!(asked.len(), usize::from(answer != "cannot"), "{line}");
-        assert!(asked.iter().all(|words| words.as_str().unwrap().contains("faulty.erase")), "{line}");
+        assert!(asked.iter().all(|words| words.as_str().unwrap().contains("Erase with Faulty?")), "{line}");
         assert_eq!(line["error"] == false, answer == "accept", "{line}");
         // Nobody wears glasses here, and no operator watches.
         let why = match answer {
             "accept" => "did erase",
             "cancel" => "nothing was done",
-            "cannot" => "was not there or did not answer in time",
+            "cannot" => "nobody could be asked",
             _ => "said no",
         };
         assert!(line["said"].as_str().unwrap().contains(why), "{line}");
@@ -90,7 +90,7 @@ async fn consent_is_asked_of_the_client_and_only_a_yes_runs() {
     assert_eq!(count(ApprovalOutcome::Approved, AnsweredBy::Client), 3);
     assert_eq!(count(ApprovalOutcome::Denied, AnsweredBy::Client), 6);
     assert_eq!(count(ApprovalOutcome::Cancelled, AnsweredBy::Client), 3);
-    assert_eq!(count(ApprovalOutcome::Expired, AnsweredBy::Nobody), 3);
+    assert_eq!(count(ApprovalOutcome::Unasked, AnsweredBy::Nobody), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,16 +127,12 @@ async fn each_class_sees_its_tools_and_nobody_sees_a_key() {
         assert_eq!(told["leaked"]["structuredContent"]["key"], "[secret]");
         assert!(!told.to_string().contains(PLANTED), "{told}");
     }
-    // Nor does a model, nor is it on disk, nor in what was lost of the definitions.
+    // Nor does a model, nor is it on disk.
     let gate = world.gateway().gate();
     let (_, specs) = gate.executor.offered(USER, "", gateway_core::vocab::ClientClass::Internal);
     let specs = serde_json::to_string(&specs.iter().map(|spec| (**spec).clone()).collect::<Vec<_>>()).unwrap();
     assert!(specs.contains("Uses the key [secret].") && !specs.contains(PLANTED));
-    let Answer::ToolReports { reports } = world.ask(Request::ToolReports).await.expect("reports") else {
-        panic!("none")
-    };
-    let faulty = reports.iter().find(|(source, _)| source == "mcp:faulty").expect("a report");
-    assert_eq!(faulty.1, ["tool 'leak' at '/title': titles are not kept"]);
+    assert!(specs.contains("Leak of [secret]"), "{specs}");
     gate.store.settled().await.expect("the store");
     let bytes = std::fs::read(world.data().join("store/data.mdb")).expect("the store");
     let has = |words: &str| bytes.windows(words.len()).any(|window| window == words.as_bytes());

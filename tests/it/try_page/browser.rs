@@ -16,6 +16,8 @@ use tokio_tungstenite::{WebSocketStream, tungstenite::Message};
 
 /// Under these names distributions install it.
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// Keys that do more than write a letter, and their numbers.
+const KEYS: [(&str, u32); 4] = [("Enter", 13), ("Escape", 27), (" ", 32), ("ArrowUp", 38)];
 /// Longest start, and longest wait for one answer: a loaded machine with two cores is slow.
 const WAIT: Duration = Duration::from_secs(120);
 
@@ -32,8 +34,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts it on an empty page; its microphone plays `microphone` once.
-    pub async fn start(microphone: &Path) -> Self {
+    /// Starts it on an empty page; its microphone plays `microphone` once. `None`: it has no microphone.
+    pub async fn start(microphone: Option<&Path>) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut child = spawn(microphone, profile.path());
         let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -108,6 +110,44 @@ impl Browser {
         }
     }
 
+    /// Presses a key, or lets it go: "down" or "up". A letter is typed with it.
+    pub async fn key(&mut self, edge: &str, key: &str) {
+        let mut parameters = json!({"type": if edge == "down" { "keyDown" } else { "keyUp" }, "key": key});
+        if edge == "down" && key.chars().count() == 1 {
+            parameters["text"] = json!(key);
+        }
+        // The number by which the browser knows keys that do something of their own.
+        if let Some((_, number)) = KEYS.iter().find(|(name, _)| *name == key) {
+            parameters["windowsVirtualKeyCode"] = json!(number);
+            if key == "Enter" && edge == "down" {
+                parameters["text"] = json!("\r");
+            }
+        }
+        self.call("Input.dispatchKeyEvent", parameters).await;
+    }
+
+    /// Types a text, key by key.
+    pub async fn type_keys(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.key("down", &letter.to_string()).await;
+            self.key("up", &letter.to_string()).await;
+        }
+    }
+
+    /// Clicks in the middle of the first element that a selector finds.
+    pub async fn click(&mut self, selector: &str) {
+        let middle = format!(
+            "(() => {{ const box = document.querySelector({}).getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2]; }})()",
+            json!(selector)
+        );
+        let middle = self.value(&middle).await;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({"type": kind, "x": middle[0], "y": middle[1], "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event).await;
+        }
+    }
+
     /// Keeps a picture for people to look at, where `LORGNETTE_SHOTS` names a folder.
     pub async fn shot(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("LORGNETTE_SHOTS") else {
@@ -165,8 +205,12 @@ impl Browser {
     }
 }
 
-fn spawn(microphone: &Path, profile: &Path) -> Child {
+fn spawn(microphone: Option<&Path>, profile: &Path) -> Child {
     for name in NAMES {
+        let sound = microphone.map(|path| {
+            let file = format!("--use-file-for-fake-audio-capture={}%noloop", path.display());
+            ["--use-fake-ui-for-media-stream".to_owned(), "--use-fake-device-for-media-stream".to_owned(), file]
+        });
         let started = Command::new(name)
             .args([
                 "--headless",
@@ -179,12 +223,10 @@ fn spawn(microphone: &Path, profile: &Path) -> Child {
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
-                "--use-fake-ui-for-media-stream",
-                "--use-fake-device-for-media-stream",
                 "--autoplay-policy=no-user-gesture-required",
                 "--remote-debugging-port=0",
             ])
-            .arg(format!("--use-file-for-fake-audio-capture={}%noloop", microphone.display()))
+            .args(sound.into_iter().flatten())
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg("about:blank")
             .stdin(Stdio::null())

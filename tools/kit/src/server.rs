@@ -201,7 +201,7 @@ async fn run_webhook(webhook: &Value, state: &Arc<State>) -> Answer {
 async fn begin(user: &str, id: &str, url: &str, state: &Arc<State>) -> Result<(), crate::Error> {
     let target = Target::parse(url, state.app.gateway.as_deref())?;
     let (session, out) = Session::new(user, id, &state.app.package, &state.app.key, target);
-    let opened = socket::open(&session).await?;
+    let opened = socket::open(&session, false).await?;
     if !state.enter(&session) {
         return Err(crate::Error::TooMuch("too many wearers use this app at once".to_owned()));
     }

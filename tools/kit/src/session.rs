@@ -204,9 +204,11 @@ impl Session {
         &self.0.target
     }
 
-    pub(crate) fn init(&self) -> Value {
+    /// The first frame on a socket. One that is dialled again says that the session goes on: without that the gateway
+    /// would take it for an SDK whose app was told of the loss, and call the app anew.
+    pub(crate) fn first(&self, again: bool) -> Value {
         json!({
-            "type": "tpa_connection_init",
+            "type": if again { "reconnect" } else { "tpa_connection_init" },
             "sessionId": self.0.id,
             "packageName": self.0.package,
             "apiKey": self.0.key,

@@ -80,12 +80,14 @@ impl Target {
     }
 }
 
-/// Opens the socket and waits for its acknowledgement.
-pub(crate) async fn open(session: &Session) -> Result<Opened, Error> {
-    timeout(Duration::from_millis(ACK_MS_MAX), shake_hands(session)).await.unwrap_or(Err(Error::Timeout(ACK_MS_MAX)))
+/// Opens the socket and waits for its acknowledgement. `again`: the session goes on where it was.
+pub(crate) async fn open(session: &Session, again: bool) -> Result<Opened, Error> {
+    timeout(Duration::from_millis(ACK_MS_MAX), shake_hands(session, again))
+        .await
+        .unwrap_or(Err(Error::Timeout(ACK_MS_MAX)))
 }
 
-async fn shake_hands(session: &Session) -> Result<Opened, Error> {
+async fn shake_hands(session: &Session, again: bool) -> Result<Opened, Error> {
     let target = session.target();
     let lost = |source| Error::Socket(tokio_tungstenite::tungstenite::Error::Io(source));
     let (host, port) = target.address();
@@ -94,12 +96,12 @@ async fn shake_hands(session: &Session) -> Result<Opened, Error> {
     let config =
         WebSocketConfig::default().max_message_size(Some(MESSAGE_BYTES_MAX)).max_frame_size(Some(MESSAGE_BYTES_MAX));
     let (mut socket, _) = client_async_with_config(target.url.as_str(), stream, Some(config)).await?;
-    socket.send(Message::text(session.init().to_string())).await?;
+    socket.send(Message::text(session.first(again).to_string())).await?;
     while let Some(message) = socket.next().await {
         let Some(answer) = parsed(&message?) else { continue };
         match answer.get("type").and_then(Value::as_str) {
-            Some("tpa_connection_ack") => return Ok(socket),
-            Some("tpa_connection_error" | "connection_error") => {
+            Some("tpa_connection_ack" | "reconnect_ack") => return Ok(socket),
+            Some("tpa_connection_error" | "connection_error" | "reconnect_rejected") => {
                 let why = answer.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
                 return Err(Error::Refused(why.to_owned()));
             }
@@ -177,8 +179,10 @@ async fn come_back(session: &Session) -> Option<Opened> {
             () = session.ended() => return None,
             () = sleep(Duration::from_millis(pause_ms)) => {}
         }
-        match open(session).await {
+        match open(session, true).await {
             Ok(socket) => return Some(socket),
+            // The gateway is there, and the session is over.
+            Err(Error::Refused(_)) => return None,
             Err(error) => tracing::debug!(%error, "the gateway is not back yet"),
         }
     }

@@ -26,11 +26,12 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     answer,
     failure::Failure,
-    faults::{Fault, Faults},
+    log::{Event, Fault, Log},
     manifest::{App, CallShape},
 };
 use crate::{
     consent::cancelled,
+    reply::cut,
     runner::{RunContext, Runner},
     secret::{Secret, Secrets},
 };
@@ -50,6 +51,8 @@ const IDLE_MS_MAX: u64 = 4_000;
 const IDLE_PER_APP_MAX: usize = 4;
 /// Calls of one app at once; more wait their turn. Bounds memory: each may hold an answer.
 const CALLS_PER_APP_MAX: usize = 64;
+/// Bytes of arguments and of an answer in the line of a call.
+const TOLD_BYTES_MAX: usize = 150;
 /// Milliseconds that are kept of a call's deadline, so that the end is told here and not by the
 /// executor, who knows less about it.
 const MARGIN_MS: u64 = 20;
@@ -59,10 +62,10 @@ const MARGIN_MS: u64 = 20;
 #[error("the HTTP client for mini-apps cannot be made: {0}")]
 pub struct ClientError(#[from] reqwest::Error);
 
-/// The one HTTP client for all apps, and what went wrong with them lately.
+/// The one HTTP client for all apps, and what happened to them lately.
 pub struct Client {
     http: reqwest::Client,
-    faults: Faults,
+    log: Log,
 }
 
 impl Client {
@@ -79,7 +82,7 @@ impl Client {
             .pool_max_idle_per_host(IDLE_PER_APP_MAX)
             .tcp_nodelay(true)
             .build()?;
-        Ok(Self { http, faults: Faults::default() })
+        Ok(Self { http, log: Log::default() })
     }
 
     /// For other requests to apps: follows no redirects.
@@ -87,9 +90,9 @@ impl Client {
         &self.http
     }
 
-    /// What went wrong lately.
-    pub fn faults(&self) -> &Faults {
-        &self.faults
+    /// What happened lately.
+    pub fn log(&self) -> &Log {
+        &self.log
     }
 }
 
@@ -160,7 +163,7 @@ impl AppRunner {
             return Err(Failure::ContentType(kind.to_owned()));
         }
         let body = bounded(response, ANSWER_BYTES_MAX).await?;
-        *excerpt = String::from_utf8_lossy(body.get(..super::faults::EXCERPT_BYTES_MAX).unwrap_or(&body)).into_owned();
+        *excerpt = String::from_utf8_lossy(body.get(..super::log::EXCERPT_BYTES_MAX).unwrap_or(&body)).into_owned();
         answer::read(&body).map_err(|garbage| Failure::Garbage(garbage.0))
     }
 }
@@ -176,6 +179,8 @@ struct Attempt {
 impl Runner for AppRunner {
     async fn run(&self, context: RunContext, call: ToolCall) -> ToolResult {
         let repeatable = context.flags.read_only || context.flags.idempotent;
+        let began_us = context.ports.clock.now().mono_us;
+        let told = call.arguments.to_string();
         let mut attempt = Attempt::default();
         let sent = AtomicBool::new(false);
         let limit = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
@@ -201,17 +206,29 @@ impl Runner for AppRunner {
             }
         };
         self.secrets.blot_result(&mut result);
+        let now = context.ports.clock.now();
+        let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
+        let outcome = result.error.as_ref().map_or_else(|| result.content.clone(), |_| "failed".to_owned());
+        let event = Event {
+            wall_ms: now.wall_ms,
+            user: context.user.clone(),
+            what: context.local_name.clone(),
+            message: format!("{took_ms} ms  {}  ->  {}", cut(&told, TOLD_BYTES_MAX), cut(&outcome, TOLD_BYTES_MAX)),
+        };
+        self.client.log.event(&self.app.package, event);
         if let Some(error) = &result.error {
             self.secrets.blot(&mut attempt.answer);
             let fault = Fault {
-                wall_ms: context.ports.clock.now().wall_ms,
+                wall_ms: now.wall_ms,
+                user: context.user,
                 what: context.local_name,
                 code: error.code,
                 message: error.message.clone(),
                 request: format!("POST {}/tool {}", self.app.public_url, attempt.body),
                 answer: attempt.answer,
+                times: 1,
             };
-            self.client.faults.record(&self.app.package, fault);
+            self.client.log.fault(&self.app.package, fault);
         }
         result
     }
@@ -282,7 +299,7 @@ fn is_json(kind: &str) -> bool {
 }
 
 /// The body, at most `max` bytes of it; one that announces more is not read at all.
-async fn bounded(mut response: Response, max: usize) -> Result<Vec<u8>, Failure> {
+pub(super) async fn bounded(mut response: Response, max: usize) -> Result<Vec<u8>, Failure> {
     if let Some(bytes) = response.content_length().filter(|bytes| *bytes > max as u64) {
         return Err(Failure::TooLarge { bytes, max });
     }
@@ -296,13 +313,17 @@ async fn bounded(mut response: Response, max: usize) -> Result<Vec<u8>, Failure>
     Ok(body)
 }
 
-fn failure(error: reqwest::Error) -> Failure {
-    // The innermost cause is the one that people can act on: "Connection refused".
-    let mut cause: &dyn std::error::Error = &error;
+/// The innermost cause: the one that people can act on, such as "Connection refused".
+pub(super) fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let why = cause.to_string();
+    cause.to_string()
+}
+
+fn failure(error: reqwest::Error) -> Failure {
+    let why = cause(&error);
     if error.is_connect() { Failure::NotReached(why) } else { Failure::Lost(why) }
 }
 

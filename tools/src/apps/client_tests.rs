@@ -13,7 +13,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::apps::manifest::AppTool;
+use crate::apps::{log::Entry, manifest::AppTool};
 use crate::{
     fakes_tests::{World, call, context},
     registry::Registry,
@@ -203,7 +203,12 @@ async fn the_published_shape() {
     bench.call(Value::Null).await;
     assert_eq!(server.seen.bodies()[1]["toolParameters"], json!({}));
     assert_eq!(*server.seen.connections.lock().unwrap(), 1, "the connection is used again");
-    assert!(bench.client.faults().of("com.example.todo").is_empty());
+    let log = bench.client.log();
+    assert!(log.faults("com.example.todo").is_empty());
+    let entries = log.of("com.example.todo");
+    let [Entry::Event(event), Entry::Event(_)] = entries.as_slice() else { panic!("{entries:?}") };
+    assert_eq!((event.user.as_str(), event.what.as_str()), ("ada", "list.add"));
+    assert!(event.message.ends_with(r#" ms  {"item":"milk"}  ->  Added milk"#), "{}", event.message);
 }
 
 #[tokio::test]
@@ -298,7 +303,7 @@ async fn each_fault_has_its_code_its_sentence_and_its_place_in_the_log() {
             let error = result.error.clone().unwrap();
             assert_eq!((error.code, error.retryable), (code, retryable), "row {at}: {}", error.message);
             assert!(result.say.as_deref().unwrap().contains(say), "row {at}: {:?}", result.say);
-            let faults = bench.client.faults().of("com.example.todo");
+            let faults = bench.client.log().faults("com.example.todo");
             assert_eq!((faults.len(), faults[0].code, faults[0].what.as_str()), (1, code, "list.add"), "row {at}");
             assert!(
                 faults[0].request.contains("/tool {\"toolId\":\"list.add\",\"toolParameters\":{\"item\":\"milk\"}")

@@ -2,7 +2,7 @@
 
 use gateway_core::vocab::{ErrorCode, ToolResult};
 
-use crate::{limits::MESSAGE_BYTES_MAX, reply::cut};
+use crate::{limits::MESSAGE_BYTES_MAX, reply::cut, spoken};
 
 /// Bytes of an app's name in a sentence: longer names are cut, nobody listens to them.
 const NAME_BYTES_MAX: usize = 48;
@@ -82,7 +82,11 @@ impl Failure {
             Self::Status { status, message } => {
                 let why = message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
                 let retryable = *status >= 500 && repeatable;
-                (ErrorCode::HttpError, format!("{app} answered with status {status}{why}"), retryable)
+                (
+                    ErrorCode::HttpError,
+                    spoken::sentence(&format!("{app} answered with status {status}{why}")),
+                    retryable,
+                )
             }
             Self::ContentType(kind) => (
                 ErrorCode::ExecutionError,
@@ -95,6 +99,7 @@ impl Failure {
                 false,
             ),
             Self::Garbage(why) => {
+                let why = spoken::clause(why);
                 (ErrorCode::ExecutionError, format!("The answer of {app} is not understood: {why}{unknown}."), false)
             }
         }
@@ -125,6 +130,7 @@ mod tests {
     fn each_has_its_code_and_tells_truthfully_what_may_be_repeated() {
         let status = |status| Failure::Status { status, message: None };
         let table = [
+            (Failure::Status { status: 500, message: Some("No list.".into()) }, ErrorCode::HttpError, false, true),
             (Failure::NotReached("refused".into()), ErrorCode::AppNotAvailable, true, true),
             (Failure::Lost("reset".into()), ErrorCode::AppNotAvailable, false, true),
             (Failure::TimedOut { ms: 10, sent: true }, ErrorCode::Timeout, false, true),
@@ -142,6 +148,7 @@ mod tests {
                 let result = failure.result("Todo", may_repeat);
                 let error = result.error.unwrap();
                 assert_eq!((error.code, error.retryable), (code, wanted), "{failure:?} {may_repeat}");
+                assert!(error.message.ends_with('.') && !error.message.contains(".."), "{}", error.message);
                 let say = result.say.unwrap();
                 assert!(say.contains("Todo") && say.len() < 100, "{say}");
                 // A wearer hears no codes, numbers, addresses.

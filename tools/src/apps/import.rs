@@ -49,6 +49,12 @@ const HARDWARE: [&str; 8] = ["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU"
 pub struct Given {
     /// Package.
     pub package: Option<String>,
+    /// Name.
+    pub name: Option<String>,
+    /// How it shares the glasses.
+    pub kind: Option<String>,
+    /// What it may hear and see beside what the manifest asks for.
+    pub permissions: Vec<String>,
     /// Where the app's server answers.
     pub public_url: Option<String>,
     /// SHA-256 of the app's key in hexadecimal digits.
@@ -105,7 +111,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn app(&mut self, given: &Given) -> App {
         let package = self.package(given);
-        let name = self.name(&package);
+        let name = self.name(&package, given);
         let description = self.text(&["description"], DESCRIPTION_BYTES_MAX);
         App {
             description: if description.is_empty() { format!("The mini-app {name}.") } else { description },
@@ -113,8 +119,8 @@ impl<'a> Reader<'a> {
             version: self.text(&["version"], APP_NAME_BYTES_MAX),
             public_url: self.public_url(given),
             api_key_sha256: given.api_key_sha256.clone(),
-            kind: self.kind(),
-            permissions: self.permissions(),
+            kind: self.kind(given),
+            permissions: self.permissions(given),
             settings: self.settings(),
             hardware_required: self.hardware(),
             tools: self.tools(&package),
@@ -137,11 +143,15 @@ impl<'a> Reader<'a> {
         package
     }
 
-    fn name(&mut self, package: &str) -> String {
-        let name = self.text(&["name"], APP_NAME_BYTES_MAX);
+    fn name(&mut self, package: &str, given: &Given) -> String {
+        let written = self.text(&["name"], APP_NAME_BYTES_MAX);
+        let name = given.name.as_deref().map_or(written, clean);
         if name.is_empty() {
-            self.problem("name", "is missing; it is what the wearer says to start the app");
+            self.problem("name", "is missing; it is what the wearer says to start the app: add it, or give --name");
             return package.to_owned();
+        }
+        if name.len() > APP_NAME_BYTES_MAX {
+            self.problem("name", format!("has {} bytes; at most {APP_NAME_BYTES_MAX} are accepted", name.len()));
         }
         name
     }
@@ -162,8 +172,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn kind(&mut self) -> AppKind {
-        match self.text(&["appType", "kind"], usize::MAX).to_lowercase().as_str() {
+    fn kind(&mut self, given: &Given) -> AppKind {
+        let written = self.text(&["appType", "kind"], usize::MAX);
+        match given.kind.as_deref().unwrap_or(&written).to_lowercase().as_str() {
             "" | "standard" | "foreground" => AppKind::Foreground,
             "background" => AppKind::Background,
             "system_dashboard" | "dashboard" => AppKind::Dashboard,
@@ -187,8 +198,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn permissions(&mut self) -> Vec<String> {
+    fn permissions(&mut self, given: &Given) -> Vec<String> {
         let mut permissions = Vec::new();
+        for kind in &given.permissions {
+            let kind = kind.to_ascii_uppercase();
+            if PERMISSIONS.contains(&kind.as_str()) {
+                permissions.push(kind);
+            } else {
+                let reason = format!("'{}' is no permission; there are {}", short(&kind), PERMISSIONS.join(", "));
+                self.problem("permissions", reason);
+            }
+        }
         for (at, item) in self.list("permissions", LIST_MAX) {
             match kind_of(item) {
                 Some(kind) if PERMISSIONS.contains(&kind.as_str()) => permissions.push(kind),
@@ -337,6 +357,11 @@ fn check_url(text: &str) -> Result<String, String> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must not hold a name or password; the app is told its key by header".to_owned());
+    }
+    if let Some(base) =
+        ["/webhook", "/tool"].iter().find_map(|path| url.as_str().trim_end_matches('/').strip_suffix(path))
+    {
+        return Err(format!("is one of the app's paths; the gateway puts them behind the server's address: {base}"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err("must end behind the path; leave out '?' and '#'".to_owned());

@@ -184,3 +184,43 @@ proptest! {
         drop(read(&text, &given()));
     }
 }
+
+#[test]
+fn what_the_operator_says_stands_in_for_a_manifest() {
+    let words = |list: &[&str]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let all = Given {
+        package: Some("com.example.todo".into()),
+        name: Some("To  Do".into()),
+        kind: Some("background".into()),
+        permissions: words(&["microphone", "CAMERA"]),
+        public_url: Some("http://127.0.0.1:7010".into()),
+        ..given()
+    };
+    let (app, notes) = read("{}", &all).unwrap();
+    assert_eq!((app.package.as_str(), app.name.as_str(), app.kind), ("com.example.todo", "To Do", AppKind::Background));
+    assert_eq!((app.permissions, app.tools.len(), notes), (words(&["CAMERA", "MICROPHONE"]), 0, vec![]));
+    // It wins over the file, whose permissions stay.
+    let manifest = json!({"name": "File", "permissions": ["LOCATION"]}).to_string();
+    let (app, _) = read(&manifest, &all).unwrap();
+    assert_eq!((app.name.as_str(), app.permissions), ("To Do", words(&["CAMERA", "LOCATION", "MICROPHONE"])));
+    // What is missing or wrong is told with the word that helps.
+    let told = read("{}", &Given { permissions: words(&["TELEPATHY"]), ..given() }).unwrap_err();
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    for wanted in ["give --package", "give --name", "give --url", "'TELEPATHY' is no permission; there are MICROPHONE"]
+    {
+        assert!(told.iter().any(|problem| problem.contains(wanted)), "{wanted}: {told:?}");
+    }
+}
+
+#[test]
+fn the_address_of_one_of_the_apps_paths_is_refused_with_the_right_one() {
+    for (url, wanted) in [
+        ("http://127.0.0.1:7010/webhook", "address: http://127.0.0.1:7010"),
+        ("http://127.0.0.1:7010/app/webhook/", "address: http://127.0.0.1:7010/app"),
+        ("http://127.0.0.1:7010/tool", "address: http://127.0.0.1:7010"),
+    ] {
+        let told = problems(with("publicUrl", json!(url)));
+        assert!(told.len() == 1 && told[0].ends_with(wanted), "{url}: {told:?}");
+    }
+    assert!(read(&with("publicUrl", json!("http://webhook.example/webhooks")).to_string(), &given()).is_ok());
+}

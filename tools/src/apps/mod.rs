@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod client;
 pub mod failure;
-pub mod faults;
 pub mod import;
+pub mod log;
 pub mod manifest;
+mod probe;

@@ -21,6 +21,7 @@ impl Tool for AppList {
     fn definition(&self) -> Definition {
         Definition {
             name: "app.list",
+            title: "List the apps",
             description: "Lists the mini-apps that are installed and says which of them run.",
             properties: json!({}),
             required: &[],

@@ -12,6 +12,7 @@ use crate::{
     ports::PortError,
     reply::cut,
     runner::RunContext,
+    spoken,
 };
 
 struct AppStart;
@@ -26,15 +27,17 @@ impl Tool for AppStart {
     fn definition(&self) -> Definition {
         Definition {
             name: "app.start",
+            title: "Start an app",
             description: "Starts a mini-app by its name. Another one in front is stopped for it.",
             properties: apps::properties(),
             required: &["app"],
             phrases: &[
                 // The first one is what help shows.
-                "start the {app} app",
-                "[please] (start|open|launch|run|start up) [the|my] {app} (app|application|mini app) [please]",
-                "[please] (start|open|launch|run|start up) [the|my] (app|application|mini app) [called|named] {app} [please]",
-                "[please] launch [the|my] {app} [please]",
+                "start the {app:name} app",
+                "(start|open|launch|run|play|load|start up|open up) [the|my] {app:name} (app|application|mini app)",
+                "(start|open|launch|run|play|load|start up|open up) [the|my] (app|application|mini app) [called|named] {app:name}",
+                "(start|open|launch|run|load|begin|start up|open up|bring up|fire up|switch to) [the|my] {app:app} [app|application|mini app]",
+                "(play|start playing) [a|the|my] [game of] {app:app} [app]",
             ],
             guidance: Some("An app's own tools start it by themselves: do not start it first."),
             // Most houses have few apps: not among what is always offered.
@@ -56,9 +59,7 @@ impl Tool for AppStart {
 }
 
 fn refusal(name: &str, error: &PortError) -> Refusal {
-    let why = match error {
-        PortError::Full(why) | PortError::Unavailable(why) | PortError::Failed(why) => why,
-    };
+    let why = spoken::clause(error.why());
     Refusal {
         code: ErrorCode::AppNotAvailable,
         message: cut(&format!("{name} did not start: {why}."), crate::limits::MESSAGE_BYTES_MAX),

@@ -19,15 +19,17 @@ impl Tool for AppStop {
     fn definition(&self) -> Definition {
         Definition {
             name: "app.stop",
+            title: "Stop an app",
             description: "Stops a mini-app by its name.",
             properties: apps::properties(),
             required: &["app"],
             phrases: &[
                 // The first one is what help shows.
-                "stop the {app} app",
-                "[please] (stop|close|quit|exit|end|shut down) [the|my] {app} (app|application|mini app) [please]",
-                "[please] (stop|close|quit|exit|end|shut down) [the|my] (app|application|mini app) [called|named] {app} [please]",
-                "[please] (quit|exit) [the|my] {app} [please]",
+                "stop the {app:name} app",
+                "(stop|close|quit|exit|end|leave|shut down|turn off|switch off) [the|my] {app:name} (app|application|mini app)",
+                "(stop|close|quit|exit|end|leave|shut down|turn off|switch off) [the|my] (app|application|mini app) [called|named] {app:name}",
+                "(stop|close|quit|exit|end|leave|shut down|turn off|switch off|stop playing) [the|my] {app:app} [app|application|mini app]",
+                "(turn|switch) [the|my] {app:app} [app] off",
             ],
             guidance: None,
             flags: ToolFlags { idempotent: true, always: false, ..CHANGES },

@@ -1,5 +1,7 @@
 //! What the tools for mini-apps share.
 
+use gateway_core::vocab::sound::Name;
+
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
@@ -13,7 +15,7 @@ use crate::{
 /// Properties of a tool that takes an app.
 pub(super) fn properties() -> serde_json::Value {
     serde_json::json!({
-        "app": {"type": "string", "description": "The mini-app's name, as the wearer says it.", "examples": ["Todo"]},
+        "app": {"type": "string", "question": "Which app?", "description": "The mini-app's name, as the wearer says it.", "examples": ["Todo"]},
     })
 }
 
@@ -25,7 +27,12 @@ pub(super) async fn chosen(context: &RunContext, arguments: Arguments<'_>, ask: 
         return Ok(installed.swap_remove(at));
     }
     let names: Vec<String> = installed.iter().map(|app| app.name.clone()).collect();
-    match matching::choose(installed, &wanted, |app| &app.name) {
+    let alike = alike(&installed, &wanted);
+    let chosen = match matching::choose(installed, &wanted, |app| &app.name) {
+        Choice::None => alike,
+        written => written,
+    };
+    match chosen {
         Choice::One(app) => Ok(app),
         Choice::Several(apps) => {
             let names: Vec<String> = apps.iter().take(SPOKEN_ITEMS_MAX).map(name).collect();
@@ -36,6 +43,20 @@ pub(super) async fn chosen(context: &RunContext, arguments: Arguments<'_>, ask: 
             let message = format!("No app is called '{wanted}'; installed are: {}.", names.join(", "));
             Err(Refusal::arguments(message, format!("I have no app called {}.", cut(&wanted, ITEM_CHARS_MAX))))
         }
+    }
+}
+
+/// The app whose name sounds most like what was said: a recogniser writes "to do" for "Todo".
+fn alike(installed: &[AppEntry], said: &str) -> Choice<AppEntry> {
+    let near = installed.iter().filter_map(|app| Some((Name::new(&app.name).distance(said)?, app)));
+    let near: Vec<(u16, &AppEntry)> = near.collect();
+    let least = near.iter().map(|(off, _)| *off).min();
+    let mut nearest: Vec<AppEntry> =
+        near.into_iter().filter(|(off, _)| Some(*off) == least).map(|(_, app)| app.clone()).collect();
+    match nearest.len() {
+        0 => Choice::None,
+        1 => Choice::One(nearest.swap_remove(0)),
+        _ => Choice::Several(nearest),
     }
 }
 

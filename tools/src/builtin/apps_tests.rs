@@ -92,6 +92,18 @@ async fn apps_are_started_and_stopped_by_what_they_are_called() {
 }
 
 #[tokio::test]
+async fn a_name_is_known_by_its_sound() {
+    let house = House::new(Books::default());
+    for (said, answer) in [
+        ("to do", "Todo is not running."),
+        ("shipping list", "Shopping List is not running."),
+        ("today", "I have no app called today."),
+    ] {
+        assert_eq!(house.say("app.stop", said).await, answer, "{said}");
+    }
+}
+
+#[tokio::test]
 async fn who_is_not_understood_is_asked() {
     let house = House::new(Books::default());
     assert_eq!(house.say("app.start", "list").await, "Which one: Shopping List, Wish List?".replace(", ", " and "));

@@ -20,6 +20,8 @@ use crate::{
     runner::RunContext,
 };
 
+const ASK: &str = "What should I calculate?";
+
 struct CalculatorEvaluate;
 
 inventory::submit! { BuiltIn(&CalculatorEvaluate) }
@@ -29,10 +31,11 @@ impl Tool for CalculatorEvaluate {
     fn definition(&self) -> Definition {
         Definition {
             name: "calculator.evaluate",
+            title: "Calculate",
             description: "Calculates: arithmetic, powers, roots, percentages, trigonometry and \
                           conversion of units, for example \"5 miles to km\". No currencies.",
             properties: json!({
-                "expression": {"type": "string", "description": "What to calculate, for example (3 + 4) * 12.", "examples": ["12 times 7"]},
+                "expression": {"type": "string", "question": ASK, "description": "What to calculate, for example (3 + 4) * 12.", "examples": ["12 times 7"]},
             }),
             required: &["expression"],
             phrases: &[
@@ -53,8 +56,7 @@ impl Tool for CalculatorEvaluate {
     }
 
     async fn run(&self, _context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let ask = "What should I calculate?";
-        let asked = arguments.text_required("expression", EXPRESSION_CHARS_MAX, ask)?;
+        let asked = arguments.text_required("expression", EXPRESSION_CHARS_MAX, ASK)?;
         let expression = expression(&asked)?;
         let at_once = Budget::of(STEPS_AT_ONCE);
         let outcome = match evaluate(&expression, &at_once) {

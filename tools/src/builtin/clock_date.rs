@@ -20,6 +20,7 @@ impl Tool for ClockDate {
     fn definition(&self) -> Definition {
         Definition {
             name: "clock.date",
+            title: "Tell the date",
             description: "Tells today's date and day of the week where the wearer is.",
             properties: json!({}),
             required: &[],

@@ -20,6 +20,7 @@ impl Tool for ClockTime {
     fn definition(&self) -> Definition {
         Definition {
             name: "clock.time",
+            title: "Tell the time",
             description: "Tells the wearer's local time.",
             properties: json!({}),
             required: &[],

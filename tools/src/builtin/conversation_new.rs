@@ -19,6 +19,7 @@ impl Tool for ConversationNew {
     fn definition(&self) -> Definition {
         Definition {
             name: "conversation.new",
+            title: "Begin a new conversation",
             description: "Begins a new conversation: what was said before is kept, but no longer told to the model. Only \
                           when the wearer asks for it.",
             properties: json!({}),

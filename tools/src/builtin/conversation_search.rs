@@ -19,6 +19,8 @@ const FOUND_MAX: usize = 10;
 /// Bytes of each for a model.
 const EXCERPT_BYTES_MAX: usize = 400;
 
+const ASK: &str = "What should I look for?";
+
 struct ConversationSearch;
 
 inventory::submit! { BuiltIn(&ConversationSearch) }
@@ -28,19 +30,20 @@ impl Tool for ConversationSearch {
     fn definition(&self) -> Definition {
         Definition {
             name: "conversation.search",
+            title: "Search what was said",
             description: "Finds what was said in earlier conversations with the wearer, newest first, by all words of the \
                           query.",
             properties: json!({
-                "query": {"type": "string", "description": "Words to look for.", "examples": ["the boat"]},
+                "query": {"type": "string", "question": ASK, "description": "Words to look for.", "examples": ["the boat"]},
             }),
             required: &["query"],
             phrases: &[
                 // The first one is what help shows.
-                "when did we talk about {query}",
-                "what did we (say|talk) about [the|my] {query}",
-                "when did we (talk|speak) about [the|my] {query}",
-                "(search|look through) (our|my) [earlier|old] conversations (for|about) [the|my] {query}",
-                "(find|look for) [the|my] {query} in (our|my) conversations",
+                "when did we talk about {query:name}",
+                "what did we (say|talk) about [the|my] {query:name}",
+                "when did we (talk|speak) about [the|my] {query:name}",
+                "(search|look through) (our|my) [earlier|old] conversations (for|about) [the|my] {query:name}",
+                "(find|look for) [the|my] {query:name} in (our|my) conversations",
             ],
             guidance: None,
             flags: ToolFlags { always: false, ..READ_ONLY },
@@ -52,7 +55,7 @@ impl Tool for ConversationSearch {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let query = arguments.text_required("query", QUERY_CHARS_MAX, "What should I look for?")?;
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let found = context.ports.memory.conversations.search(&context.user, &query, FOUND_MAX).await?;
         let at = |said: &Said| spoken::local(said.wall_ms, context.ports.clock.zone());
         let all: Vec<_> = found

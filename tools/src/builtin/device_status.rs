@@ -20,6 +20,7 @@ impl Tool for StatusOfDevice {
     fn definition(&self) -> Definition {
         Definition {
             name: "device.status",
+            title: "Look at the glasses",
             description: "Tells the battery, charging, connection and firmware of the glasses.",
             properties: json!({}),
             required: &[],
@@ -61,7 +62,8 @@ impl Tool for StatusOfDevice {
             "battery_percent": status.battery_percent,
             "charging": status.charging,
             "connection": status.connection,
-            "display": status.display.map(|size| json!({"columns": size.columns, "rows": size.rows})),
+            "display": status.display.filter(|size| size.columns > 0 && size.rows > 0)
+                .map(|size| json!({"columns": size.columns, "rows": size.rows})),
             "muted": status.muted,
         });
         Ok(told(say(&status), "Glasses", show(&status), data))

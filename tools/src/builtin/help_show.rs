@@ -30,6 +30,7 @@ impl Tool for HelpShow {
     fn definition(&self) -> Definition {
         Definition {
             name: "help.show",
+            title: "Say what can be said",
             description: "Gives examples of what the wearer can say to the assistant.",
             properties: json!({}),
             required: &[],

@@ -13,6 +13,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "What should I remember?";
+
 struct MemoryCreate;
 
 inventory::submit! { BuiltIn(&MemoryCreate) }
@@ -22,10 +24,11 @@ impl Tool for MemoryCreate {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.create",
+            title: "Remember something",
             description: "Remembers a lasting fact about the wearer: a preference, a person, a place. One fact, in one \
                           sentence that is understood without the conversation.",
             properties: json!({
-                "text": {"type": "string", "description": "The fact.", "examples": ["my car is on level three"]},
+                "text": {"type": "string", "question": ASK, "description": "The fact.", "examples": ["my car is on level three"]},
             }),
             required: &["text"],
             phrases: &[
@@ -50,7 +53,7 @@ impl Tool for MemoryCreate {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let text = arguments.text_required("text", FACT_CHARS_MAX, "What should I remember?")?;
+        let text = arguments.text_required("text", FACT_CHARS_MAX, ASK)?;
         let memory = &context.ports.memory;
         let all = memory.facts.list(&context.user).await?;
         let known = all.iter().find(|fact| matching::same(&fact.text, &text)).cloned();

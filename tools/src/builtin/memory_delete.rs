@@ -23,6 +23,7 @@ impl Tool for MemoryDelete {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.delete",
+            title: "Forget something",
             description: "Forgets one remembered fact, named by its id or by all of its telling words; \"last\" is the \
                           one that was spoken of. When several fit, none is forgotten. memory.restore brings the last \
                           one back.",
@@ -33,12 +34,12 @@ impl Tool for MemoryDelete {
             required: &[],
             phrases: &[
                 // The first one is what help shows.
-                "forget what i told you about {query}",
+                "forget what i told you about {query:name}",
                 "forget that {query=last}",
                 "forget (what i just (said|told you)|the last thing [i told you]|that again) {query=last}",
-                "forget that {query}",
-                "forget (what i told you|everything|what you (know|remember)) (about|of) [the|my] {query}",
-                "(delete|remove|erase) (what you remember|the memory|your memory|your memories) (about|of) [the|my] {query}",
+                "forget that {query:name}",
+                "forget (what i told you|everything|what you (know|remember)) (about|of) [the|my] {query:name}",
+                "(delete|remove|erase) (what you remember|the memory|your memory|your memories) (about|of) [the|my] {query:name}",
             ],
             guidance: None,
             flags: ToolFlags { destructive: true, ..CHANGES },

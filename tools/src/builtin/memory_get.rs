@@ -20,6 +20,7 @@ impl Tool for MemoryGet {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.get",
+            title: "Recall one thing",
             description: "Gets one remembered fact by its id, as list and search give it.",
             properties: json!({
                 "id": {"type": "integer", "minimum": 1, "description": "The fact's id.", "examples": [5]},

@@ -24,6 +24,7 @@ impl Tool for MemoryList {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.list",
+            title: "Recall what was remembered",
             description: "Lists what is remembered about the wearer, newest first.",
             properties: json!({}),
             required: &[],

@@ -20,6 +20,7 @@ impl Tool for MemoryRestore {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.restore",
+            title: "Bring back what was forgotten",
             description: "Brings back the fact that was forgotten last, within ten minutes.",
             properties: json!({}),
             required: &[],

@@ -12,6 +12,8 @@ use crate::{
     runner::RunContext,
 };
 
+const ASK: &str = "What should I look for?";
+
 struct MemorySearch;
 
 inventory::submit! { BuiltIn(&MemorySearch) }
@@ -21,19 +23,20 @@ impl Tool for MemorySearch {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.search",
+            title: "Search what was remembered",
             description: "Finds what is remembered about the wearer by its words, the most fitting first.",
             properties: json!({
-                "query": {"type": "string", "description": "Words to look for.", "examples": ["my car"]},
+                "query": {"type": "string", "question": ASK, "description": "Words to look for.", "examples": ["my car"]},
             }),
             required: &["query"],
             phrases: &[
                 // The first one is what help shows.
-                "what do you remember about {query}",
-                "what (do you remember|have you remembered) (about|of) [the|my] {query}",
-                "(tell me|say) what you remember (about|of) [the|my] {query}",
-                "what (did|have) i (tell|told) you about [the|my] {query}",
-                "do you remember (anything|something) about [the|my] {query}",
-                "(search|look in|check|look through) (your|my) (memory|memories) (for|about) [the|my] {query}",
+                "what do you remember about {query:name}",
+                "what (do you remember|have you remembered) (about|of) [the|my] {query:name}",
+                "(tell me|say) what you remember (about|of) [the|my] {query:name}",
+                "what (did|have) i (tell|told) you about [the|my] {query:name}",
+                "do you remember (anything|something) about [the|my] {query:name}",
+                "(search|look in|check|look through) (your|my) (memory|memories) (for|about) [the|my] {query:name}",
             ],
             guidance: None,
             flags: READ_ONLY,
@@ -45,7 +48,7 @@ impl Tool for MemorySearch {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let query = arguments.text_required("query", QUERY_CHARS_MAX, "What should I look for?")?;
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let found = facts::found(context, &query, NOTES_LISTED_MAX).await?;
         let all: Vec<_> = found.iter().map(|fact| facts::describe(context, fact)).collect();
         let data = json!({"facts": all});

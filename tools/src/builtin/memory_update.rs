@@ -14,6 +14,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "What is right?";
+
 struct MemoryUpdate;
 
 inventory::submit! { BuiltIn(&MemoryUpdate) }
@@ -23,12 +25,13 @@ impl Tool for MemoryUpdate {
     fn definition(&self) -> Definition {
         Definition {
             name: "memory.update",
+            title: "Correct what was remembered",
             description: "Corrects one remembered fact, named by its id or by all of its telling words; \"last\" is the \
                           one that was spoken of. When several fit, none is changed.",
             properties: json!({
                 "id": {"type": "integer", "minimum": 1, "description": "The fact's id."},
                 "query": {"type": "string", "description": "Words of the fact, or \"last\".", "examples": ["car"]},
-                "text": {"type": "string", "description": "The fact as it is now.",
+                "text": {"type": "string", "question": ASK, "description": "The fact as it is now.",
                          "examples": ["my car is on level two"]},
             }),
             required: &["text"],
@@ -49,7 +52,7 @@ impl Tool for MemoryUpdate {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let text = arguments.text_required("text", FACT_CHARS_MAX, "What is right?")?;
+        let text = arguments.text_required("text", FACT_CHARS_MAX, ASK)?;
         let query = arguments.text_optional("query", QUERY_CHARS_MAX)?.unwrap_or_else(|| "last".to_owned());
         let memory = &context.ports.memory;
         let before = match facts::chosen(context, arguments.integer("id"), &query).await? {

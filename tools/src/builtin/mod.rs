@@ -20,6 +20,7 @@ mod memory_restore;
 mod memory_search;
 mod memory_update;
 mod note_add;
+mod note_clear;
 mod note_delete;
 mod note_list;
 mod note_search;
@@ -58,6 +59,10 @@ pub trait Tool: Send + Sync {
     fn clients(&self) -> Option<&'static [ClientClass]> {
         None
     }
+    /// The question before a call that requires approval.
+    fn approval(&self) -> Option<&'static str> {
+        None
+    }
     /// Runs it. Arguments fit the schema.
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal>;
 }
@@ -67,6 +72,8 @@ pub trait Tool: Send + Sync {
 pub struct Definition {
     /// Full name.
     pub name: &'static str,
+    /// What people read in place of the name.
+    pub title: &'static str,
     /// What it does, for a model.
     pub description: &'static str,
     /// Properties of the arguments, as JSON Schema.
@@ -90,6 +97,7 @@ const READ_ONLY: ToolFlags = ToolFlags {
     always: true,
     persistent: false,
     requires_display: false,
+    slow: false,
 };
 
 /// Changes what is stored for the wearer.
@@ -110,6 +118,7 @@ impl From<Definition> for ToolSpec {
     fn from(definition: Definition) -> Self {
         Self {
             name: definition.name.to_owned(),
+            title: Some(definition.title.to_owned()),
             description: definition.description.to_owned(),
             input_schema: json!({
                 "type": "object",
@@ -144,7 +153,8 @@ pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
         let definition = tool.definition();
         tools.insert(definition.name, *tool);
         let clients = tool.clients().map(<[ClientClass]>::to_vec);
-        specs.push(ToolSpec { clients, ..ToolSpec::from(definition) });
+        let approval = tool.approval().map(ToOwned::to_owned);
+        specs.push(ToolSpec { clients, approval, ..ToolSpec::from(definition) });
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     (specs, Arc::new(BuiltIns(tools)))

@@ -12,6 +12,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "What should the note say?";
+
 struct NoteAdd;
 
 inventory::submit! { BuiltIn(&NoteAdd) }
@@ -21,9 +23,10 @@ impl Tool for NoteAdd {
     fn definition(&self) -> Definition {
         Definition {
             name: "note.add",
+            title: "Take a note",
             description: "Keeps a note for the wearer, in the wearer's own words.",
             properties: json!({
-                "text": {"type": "string", "description": "The note.", "examples": ["buy milk"]},
+                "text": {"type": "string", "question": ASK, "description": "The note.", "examples": ["buy milk"]},
             }),
             required: &["text"],
             phrases: &[
@@ -45,8 +48,7 @@ impl Tool for NoteAdd {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let ask = "What should the note say?";
-        let text = arguments.text_required("text", NOTE_CHARS_MAX, ask)?;
+        let text = arguments.text_required("text", NOTE_CHARS_MAX, ASK)?;
         let note = context.ports.notes.add(&context.user, &text).await?;
         let say = spoken::sentence(&format!("Noted: {}", notes::short(&note)));
         let data = notes::describe(context, &note);

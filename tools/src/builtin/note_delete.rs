@@ -15,6 +15,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "Which note should I delete?";
+
 struct NoteDelete;
 
 inventory::submit! { BuiltIn(&NoteDelete) }
@@ -24,19 +26,20 @@ impl Tool for NoteDelete {
     fn definition(&self) -> Definition {
         Definition {
             name: "note.delete",
+            title: "Delete a note",
             description: "Deletes the one note that has all words of the query; \"last\" is the \
                           newest note. When several fit, none is deleted.",
             properties: json!({
-                "query": {"type": "string", "description": "Words of the note.", "examples": ["milk"]},
+                "query": {"type": "string", "question": ASK, "description": "Words of the note.", "examples": ["milk"]},
             }),
             required: &["query"],
             phrases: &[
                 // The first one is what help shows.
-                "delete the note about {query}",
-                "(delete|remove|erase|forget|drop|clear|throw away) (the|my|that|any|all) (note|notes) (about|on|for|with|of|that says|mentioning|saying) [the|my] {query}",
-                "(delete|remove|erase|forget) notes (about|on|for|with) [the|my] {query}",
-                "(delete|remove|erase|drop|take) [the] {query} from [the|my] notes",
-                "(delete|remove|erase) (the|my) {query} note",
+                "delete the note about {query:name}",
+                "(delete|remove|erase|forget|drop|clear|throw away) (the|my|that|any|all) (note|notes) (about|on|for|with|of|that says|mentioning|saying) [the|my] {query:name}",
+                "(delete|remove|erase|forget) notes (about|on|for|with) [the|my] {query:name}",
+                "(delete|remove|erase|drop|take) [the] {query:name} from [the|my] notes",
+                "(delete|remove|erase) (the|my) {query:name} note",
             ],
             guidance: None,
             flags: ToolFlags { destructive: true, ..CHANGES },
@@ -44,8 +47,7 @@ impl Tool for NoteDelete {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let ask = "Which note should I delete?";
-        let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let port = &context.ports.notes;
         // All that a search may give: the one note with exactly these words may be an old one.
         let found = port.search(&context.user, &query, usize::MAX).await?;

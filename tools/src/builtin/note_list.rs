@@ -21,6 +21,7 @@ impl Tool for NoteList {
     fn definition(&self) -> Definition {
         Definition {
             name: "note.list",
+            title: "Read the notes",
             description: "Reads the wearer's latest notes, newest first.",
             properties: json!({}),
             required: &[],

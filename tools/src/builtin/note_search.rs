@@ -13,6 +13,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "What should I look for?";
+
 struct NoteSearch;
 
 inventory::submit! { BuiltIn(&NoteSearch) }
@@ -22,22 +24,23 @@ impl Tool for NoteSearch {
     fn definition(&self) -> Definition {
         Definition {
             name: "note.search",
+            title: "Search the notes",
             description: "Finds the wearer's notes that have all words of the query.",
             properties: json!({
-                "query": {"type": "string", "description": "Words to look for.", "examples": ["milk"]},
+                "query": {"type": "string", "question": ASK, "description": "Words to look for.", "examples": ["milk"]},
             }),
             required: &["query"],
             phrases: &[
                 // The first one is what help shows.
-                "search my notes for {query}",
-                "(search|look through|look in|check|go through) [in|through] [all] [the|my] notes (for|about) [the|my] {query}",
-                "(find|show|read|get|open|show me|read me|find me|get me|look for|search for|look up) [the|my|a|any|all|all my] (note|notes) (about|on|for|with|of|mentioning|that mentions|that mention) [the|my] {query}",
-                "(find|search for|look for|look up|search) [the|my] {query} in [the|my] notes",
-                "what (did|have) i (note|noted|write|written|jot) [down] (about|on|for) [the|my] {query}",
-                "what (do|did) my notes say (about|on) [the|my] {query}",
-                "what (do i have|is there) in my notes (about|on) [the|my] {query}",
-                "(do i have|are there|is there|have i got) (any|a) (notes|note) (about|on|for|with) [the|my] {query}",
-                "what (is|was) (the|my) note about [the|my] {query}",
+                "search my notes for {query:name}",
+                "(search|look through|look in|check|go through) [in|through] [all] [the|my] notes (for|about) [the|my] {query:name}",
+                "(find|show|read|get|open|show me|read me|find me|get me|look for|search for|look up) [the|my|a|any|all|all my] (note|notes) (about|on|for|with|of|mentioning|that mentions|that mention) [the|my] {query:name}",
+                "(find|search for|look for|look up|search) [the|my] {query:name} in [the|my] notes",
+                "what (did|have) i (note|noted|write|written|jot) [down] (about|on|for) [the|my] {query:name}",
+                "what (do|did) my notes say (about|on) [the|my] {query:name}",
+                "what (do i have|is there) in my notes (about|on) [the|my] {query:name}",
+                "(do i have|are there|is there|have i got) (any|a) (notes|note) (about|on|for|with) [the|my] {query:name}",
+                "what (is|was) (the|my) note about [the|my] {query:name}",
             ],
             guidance: None,
             flags: READ_ONLY,
@@ -45,8 +48,7 @@ impl Tool for NoteSearch {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let ask = "What should I look for?";
-        let query = arguments.text_required("query", QUERY_CHARS_MAX, ask)?;
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         // One more than is listed tells whether there are more.
         let asked = NOTES_LISTED_MAX + 1;
         let found = context.ports.notes.search(&context.user, &query, asked);

@@ -21,6 +21,7 @@ impl Tool for PersonalityGet {
     fn definition(&self) -> Definition {
         Definition {
             name: "personality.get",
+            title: "Tell how the assistant speaks",
             description: "Tells how the assistant of these glasses is to speak: tone, length, how to fail. For the named \
                           model where the operator has written something for its family.",
             properties: json!({

@@ -13,6 +13,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "What should I do from now on?";
+
 struct PromptAdd;
 
 inventory::submit! { BuiltIn(&PromptAdd) }
@@ -22,10 +24,11 @@ impl Tool for PromptAdd {
     fn definition(&self) -> Definition {
         Definition {
             name: "prompt.add",
+            title: "Add a standing instruction",
             description: "Keeps a standing instruction about how to answer, which holds from now on. Only when the \
                           wearer asks for it.",
             properties: json!({
-                "text": {"type": "string", "description": "The instruction.", "examples": ["keep it short"]},
+                "text": {"type": "string", "question": ASK, "description": "The instruction.", "examples": ["keep it short"]},
                 "how": {"type": "string", "description": "Words that stand in front of it.",
                         "examples": ["Always answer"]},
             }),
@@ -52,7 +55,7 @@ impl Tool for PromptAdd {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let text = arguments.text_required("text", INSTRUCTION_CHARS_MAX, "What should I do from now on?")?;
+        let text = arguments.text_required("text", INSTRUCTION_CHARS_MAX, ASK)?;
         let text = match arguments.text_optional("how", INSTRUCTION_CHARS_MAX)? {
             Some(how) => format!("{how} {text}"),
             None => spoken::capitalised(&text),

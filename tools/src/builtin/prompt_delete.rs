@@ -14,6 +14,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "Which instruction should I drop?";
+
 struct PromptDelete;
 
 inventory::submit! { BuiltIn(&PromptDelete) }
@@ -23,17 +25,18 @@ impl Tool for PromptDelete {
     fn definition(&self) -> Definition {
         Definition {
             name: "prompt.delete",
+            title: "Drop a standing instruction",
             description: "Drops the one standing instruction that has all words of the query, or every one for \"all\". \
                           When several fit, none is dropped.",
             properties: json!({
-                "query": {"type": "string", "description": "Words of the instruction, or \"all\".",
+                "query": {"type": "string", "question": ASK, "description": "Words of the instruction, or \"all\".",
                           "examples": ["sentence"]},
             }),
             required: &["query"],
             phrases: &[
                 // The first one is what help shows.
-                "delete the instruction about {query}",
-                "(delete|remove|drop|forget|cancel) (the|my|that) [standing] instruction (about|to|that|on|for) [the|my] {query}",
+                "delete the instruction about {query:name}",
+                "(delete|remove|drop|forget|cancel) (the|my|that) [standing] instruction (about|to|that|on|for) [the|my] {query:name}",
                 "(delete|remove|drop|forget|cancel) all [of] [the|my] [standing] instructions {query=all}",
             ],
             guidance: None,
@@ -46,7 +49,7 @@ impl Tool for PromptDelete {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let query = arguments.text_required("query", QUERY_CHARS_MAX, "Which instruction should I drop?")?;
+        let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let instructions = &context.ports.memory.instructions;
         let all = instructions.list(&context.user).await?;
         let chosen = if query.eq_ignore_ascii_case("all") {

@@ -20,6 +20,7 @@ impl Tool for PromptList {
     fn definition(&self) -> Definition {
         Definition {
             name: "prompt.list",
+            title: "List the standing instructions",
             description: "Lists the wearer's standing instructions, newest first.",
             properties: json!({}),
             required: &[],

@@ -24,18 +24,22 @@ impl Tool for ReminderCancel {
     fn definition(&self) -> Definition {
         Definition {
             name: "reminder.cancel",
-            description: "Drops one pending reminder: the one about the text, or the only one.",
+            title: "Cancel a reminder",
+            description: "Drops pending reminders: the one about the text, the only one, or all.",
             properties: json!({
                 "text": {"type": "string", "description": "Words of the reminder. Leave out when there is only one.", "examples": ["the oven"]},
+                "all": {"type": "boolean", "description": "Drop all reminders."},
             }),
             required: &[],
             phrases: &[
                 // The first one is what help shows.
-                "cancel the reminder to {text}",
+                "cancel the reminder to {text:name}",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) {all=true} (all|every|each) [of] [the|my] [pending] (reminders|reminder)",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) {all=true} (the|my) reminders",
                 "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that|this) [last|next] reminder",
-                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that) reminder (about|to|for|that|of|called) [the|my] {text}",
-                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my) {text} reminder",
-                "(do not|don't) remind me (about|to|of) [the] {text}",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my|that) reminder (about|to|for|that|of|called) [the|my] {text:name}",
+                "(cancel|delete|remove|clear|forget|drop|stop|dismiss) (the|my) {text:name} reminder",
+                "(do not|don't) remind me (about|to|of) [the] {text:name}",
             ],
             guidance: None,
             flags: CHANGES,
@@ -47,6 +51,9 @@ impl Tool for ReminderCancel {
         if reminders.is_empty() {
             let data = json!({"cancelled": null});
             return Ok(told("You have no reminders.", "Reminders", "None", data));
+        }
+        if arguments.flag("all") {
+            return cancel_all(context, &reminders).await;
         }
         let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
             Some(text) => match matching::choose(reminders, &text, |reminder| reminder.text.as_str()) {
@@ -74,6 +81,18 @@ impl Tool for ReminderCancel {
         let data = json!({"cancelled": schedule::describe(context, &chosen)});
         Ok(told(say, "Reminder cancelled", text, data))
     }
+}
+
+async fn cancel_all(context: &RunContext, reminders: &[Entry]) -> Result<ToolResult, Refusal> {
+    let mut cancelled = Vec::new();
+    for reminder in reminders {
+        if schedule::remove(context, reminder).await? {
+            cancelled.push(schedule::describe(context, reminder));
+        }
+    }
+    let say = format!("{} cancelled.", spoken::capitalised(&spoken::count(cancelled.len(), "reminder")));
+    let shown = format!("{} cancelled", cancelled.len());
+    Ok(told(say, "Reminders", shown, json!({"cancelled": cancelled})))
 }
 
 fn which(context: &RunContext, reminders: &[Entry]) -> ToolResult {

@@ -23,6 +23,7 @@ impl Tool for ReminderList {
     fn definition(&self) -> Definition {
         Definition {
             name: "reminder.list",
+            title: "List the reminders",
             description: "Lists the wearer's pending reminders, the next one first.",
             properties: json!({}),
             required: &[],

@@ -18,6 +18,7 @@ struct ReminderSet;
 
 inventory::submit! { BuiltIn(&ReminderSet) }
 
+const ASK_WHAT: &str = "What should I remind you of?";
 const ASK_WHEN: &str = "When should I remind you?";
 
 #[async_trait]
@@ -25,12 +26,13 @@ impl Tool for ReminderSet {
     fn definition(&self) -> Definition {
         Definition {
             name: "reminder.set",
+            title: "Set a reminder",
             description: "Reminds the wearer of something, after a length of time or at a local \
                           date and time. Give exactly one of in_seconds and at.",
             properties: json!({
-                "text": {"type": "string", "description": "What to be reminded of, as the wearer would hear it.", "examples": ["check the oven"]},
-                "in_seconds": {"type": "integer", "description": "Seconds from now."},
-                "at": {"type": "string", "description": "Local date and time, YYYY-MM-DDTHH:MM."},
+                "text": {"type": "string", "question": ASK_WHAT, "description": "What to be reminded of, as the wearer would hear it.", "examples": ["check the oven"]},
+                "in_seconds": {"type": "integer", "question": ASK_WHEN, "description": "Seconds from now."},
+                "at": {"type": "string", "question": ASK_WHEN, "description": "Local date and time, YYYY-MM-DDTHH:MM."},
             }),
             required: &["text"],
             phrases: &[
@@ -56,8 +58,7 @@ impl Tool for ReminderSet {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let ask = "What should I remind you of?";
-        let text = arguments.text_required("text", REMINDER_CHARS_MAX, ask)?;
+        let text = arguments.text_required("text", REMINDER_CHARS_MAX, ASK_WHAT)?;
         let in_seconds = arguments.integer("in_seconds");
         let at = arguments.text_optional("at", QUERY_CHARS_MAX)?;
         let now = spoken::now(&*context.ports.clock);

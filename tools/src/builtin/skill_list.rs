@@ -28,6 +28,7 @@ impl Tool for SkillList {
     fn definition(&self) -> Definition {
         Definition {
             name: "skill.list",
+            title: "List the skills",
             description: "Lists the skills: written instructions for certain tasks, read with skill.read.",
             properties: json!({}),
             required: &[],

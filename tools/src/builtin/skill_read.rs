@@ -15,6 +15,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "Which skill?";
+
 struct SkillRead;
 
 inventory::submit! { BuiltIn(&SkillRead) }
@@ -24,18 +26,19 @@ impl Tool for SkillRead {
     fn definition(&self) -> Definition {
         Definition {
             name: "skill.read",
+            title: "Read a skill",
             description: "Reads a skill's instructions, or a file of its folder that they name. Read a skill before doing \
                           what it is for.",
             properties: json!({
-                "name": {"type": "string", "description": "The skill's name.", "examples": ["barista"]},
+                "name": {"type": "string", "question": ASK, "description": "The skill's name.", "examples": ["barista"]},
                 "file": {"type": "string", "description": "Path of a file within the skill's folder."},
             }),
             required: &["name"],
             phrases: &[
                 // The first one is what help shows.
-                "open the skill {name}",
-                "(open|use|read|follow) [the|my|your] skill {name}",
-                "(open|use|read|follow) (the|my|your) {name} skill",
+                "open the skill {name:name}",
+                "(open|use|read|follow) [the|my|your] skill {name:name}",
+                "(open|use|read|follow) (the|my|your) {name:name} skill",
             ],
             guidance: None,
             flags: READ_ONLY,
@@ -47,7 +50,7 @@ impl Tool for SkillRead {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let name = arguments.text_required("name", SKILL_NAME_CHARS_MAX, "Which skill?")?;
+        let name = arguments.text_required("name", SKILL_NAME_CHARS_MAX, ASK)?;
         let file = arguments.text_optional("file", SKILL_PATH_CHARS_MAX)?;
         let skills = &context.ports.memory.skills;
         let all = skills.list(&skill_list::offered(context)).await?;

@@ -23,6 +23,7 @@ impl Tool for TimerCancel {
     fn definition(&self) -> Definition {
         Definition {
             name: "timer.cancel",
+            title: "Cancel a timer",
             description: "Stops a running timer: the one with the name, the only one, or all.",
             properties: json!({
                 "name": {"type": "string", "description": "The timer's name, or its length such as \"ten minute\". Leave out when there is only one.", "examples": ["pasta"]},
@@ -37,9 +38,9 @@ impl Tool for TimerCancel {
                 "(turn|switch) {all=true} all [of] [the|my] timers off",
                 "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) [the|my|this|that] [running|current|last] timer",
                 "(turn|switch) (the|my) timer off",
-                "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {name} timer",
-                "(turn|switch) (the|my) {name} timer off",
-                "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (called|named|for) [the|my] {name}",
+                "(cancel|stop|delete|remove|clear|end|kill|turn off|switch off|dismiss|abort) (the|my) {name:name} timer",
+                "(turn|switch) (the|my) {name:name} timer off",
+                "(cancel|stop|delete|remove|clear|end|turn off|switch off|dismiss|abort) (the|my) timer (called|named|for) [the|my] {name:name}",
             ],
             guidance: None,
             flags: CHANGES,

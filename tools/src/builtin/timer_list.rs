@@ -22,6 +22,7 @@ impl Tool for TimerList {
     fn definition(&self) -> Definition {
         Definition {
             name: "timer.list",
+            title: "List the timers",
             description: "Lists the running timers and how much time each has left.",
             properties: json!({}),
             required: &[],

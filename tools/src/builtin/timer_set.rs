@@ -1,7 +1,7 @@
 //! `timer.set`: starts a countdown.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{Content, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -13,6 +13,8 @@ use crate::{
     spoken,
 };
 
+const ASK: &str = "For how long?";
+
 struct TimerSet;
 
 inventory::submit! { BuiltIn(&TimerSet) }
@@ -22,10 +24,11 @@ impl Tool for TimerSet {
     fn definition(&self) -> Definition {
         Definition {
             name: "timer.set",
+            title: "Set a timer",
             description: "Starts a timer that rings after a length of time, at most 24 hours. \
                           For a clock time or a thing to be reminded of, use reminder.set.",
             properties: json!({
-                "seconds": {"type": "integer", "description": "Length in seconds, 1 to 86400.", "examples": [600]},
+                "seconds": {"type": "integer", "question": ASK, "description": "Length in seconds, 1 to 86400.", "examples": [600]},
                 "name": {"type": "string", "description": "What it is for, in a word or two, without the word timer.", "examples": ["pasta"]},
             }),
             required: &["seconds"],
@@ -34,15 +37,15 @@ impl Tool for TimerSet {
                 "set a timer for {seconds:duration}",
                 "(set|start|make|create|put|add|run|begin|give me|set me|start me|make me|i need|i want|can i have|can i get|could i have|get me) [a|an|the|my|another] [new] timer [on|going|running] [for|of|to|at|with] {seconds:duration}",
                 "(set|start|make|create|put|add|run|begin|give me|set me|start me|make me|i need|i want|can i have|can i get|could i have|get me) [a|an|the|another] [new] {seconds:duration} [long] timer",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {seconds:duration} timer (for|called|named) [the|my] {name}",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {seconds:duration} {name} timer",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {name} timer [on] (for|of|to) {seconds:duration}",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer (called|named) {name} (for|of|to) {seconds:duration}",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer [on] (for|of|to) {seconds:duration} (for|called|named) [the|my] {name}",
-                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer for [the|my] {name} (for|of|to) {seconds:duration}",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {seconds:duration} timer (for|called|named) [the|my] {name:name}",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {seconds:duration} {name:name} timer",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] {name:name} timer [on] (for|of|to) {seconds:duration}",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer (called|named) {name:name} (for|of|to) {seconds:duration}",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer [on] (for|of|to) {seconds:duration} (for|called|named) [the|my] {name:name}",
+                "(set|start|make|create|put|add|give me|set me|i need|i want|can i have|can i get|could i have) [a|an|the|another] [new] timer for [the|my] {name:name} (for|of|to) {seconds:duration}",
                 "[new|another] timer [for|of] {seconds:duration}",
                 "[a|another] {seconds:duration} timer",
-                "{name} timer for {seconds:duration}",
+                "{name:name} timer for {seconds:duration}",
                 "give me {seconds:duration} on the timer",
                 "time {seconds:duration} for me",
                 "(set|start|begin|do|give me) [a] countdown [of|from|for|with] {seconds:duration}",
@@ -57,7 +60,7 @@ impl Tool for TimerSet {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let seconds = arguments.integer("seconds").unwrap_or(0);
         if seconds < 1 {
-            return Err(Refusal::arguments("'seconds' must be at least 1. Ask the wearer how long.", "For how long?"));
+            return Err(Refusal::arguments("'seconds' must be at least 1. Ask the wearer how long.", ASK));
         }
         if seconds > TIMER_SECONDS_MAX {
             return Err(Refusal::arguments(
@@ -74,7 +77,10 @@ impl Tool for TimerSet {
         let title = if name.is_empty() { "Timer".to_owned() } else { spoken::capitalised(&format!("{name} timer")) };
         let say = format!("{title} set for {}.", spoken::duration(seconds));
         let data = schedule::describe(context, &entry);
-        Ok(told(say, &title, spoken::countdown(seconds), data))
+        let mut result = told(say, &title, "", data);
+        let left_ms = u32::try_from(schedule::remaining_ms(context, &entry)).unwrap_or(u32::MAX);
+        result.show = Some(Content::Countdown { title, left_ms });
+        Ok(result)
     }
 }
 

@@ -9,6 +9,9 @@ pub fn to_mcp(spec: &ToolSpec) -> Value {
     let flags = spec.flags;
     let mut tool = Map::new();
     tool.insert("name".into(), spec.name.as_str().into());
+    if let Some(title) = &spec.title {
+        tool.insert("title".into(), title.as_str().into());
+    }
     tool.insert("description".into(), spec.description.as_str().into());
     tool.insert("inputSchema".into(), spec.input_schema.clone());
     if let Some(schema) = &spec.output_schema {

@@ -16,7 +16,6 @@ use crate::{
 pub(super) fn apply(
     spec: &mut ToolSpec,
     places: &mut [Fields<'_>],
-    destructive: bool,
     report: &mut Report,
 ) -> Result<(), DefinitionError> {
     let spoken = find(places, &["activationPhrases"]);
@@ -36,7 +35,10 @@ pub(super) fn apply(
     } else if let Some(routed) = flag(places, &["routed"])? {
         spec.flags.always = !routed;
     }
-    approval(spec, places, destructive)?;
+    if let Some(slow) = flag(places, &["slow"])? {
+        spec.flags.slow = slow;
+    }
+    approval(spec, places)?;
     spec.clients = find(places, &["clients"]).map(|at| clients(&at)).transpose()?;
     spec.rate_limit = find(places, &["rateLimit"]).map(|at| rate_limit(&at)).transpose()?;
     if let Some(at) = find(places, &["timeoutMs", "timeout"]) {
@@ -78,8 +80,7 @@ fn flag(places: &mut [Fields<'_>], names: &[&str]) -> Result<Option<bool>, Defin
 
 /// `requiresApproval`: true or false, the question itself, or `{message}`; the question may also
 /// stand in `approvalMessage`. What calls itself destructive asks unless it says otherwise.
-fn approval(spec: &mut ToolSpec, places: &mut [Fields<'_>], destructive: bool) -> Result<(), DefinitionError> {
-    spec.flags.requires_approval = destructive;
+fn approval(spec: &mut ToolSpec, places: &mut [Fields<'_>]) -> Result<(), DefinitionError> {
     let mut message = find(places, &["approvalMessage", "approval"]);
     if let Some(wanted) = find(places, &["requiresApproval"]) {
         match wanted.value {

@@ -131,13 +131,17 @@ pub fn read(value: &Value, naming: Naming<'_>) -> Result<(ToolSpec, String, Repo
 
     let mut spec = ToolSpec {
         description: describe(&parts.description, &parts.title, &local_name, &mut report),
+        title: parts
+            .title
+            .filter(|title| !title.trim().is_empty())
+            .map(|title| cut(title.trim(), LOCAL_NAME_BYTES_MAX)),
         name,
         input_schema: parts.input_schema,
         output_schema: parts.output_schema.map(|(schema, _)| schema),
         flags: parts.flags,
         ..ToolSpec::default()
     };
-    extensions::apply(&mut spec, &mut parts.places, parts.destructive_at, &mut report)?;
+    extensions::apply(&mut spec, &mut parts.places, &mut report)?;
     match naming {
         Naming::App(package) => {
             let wanted = spec.flags.requires_display || parts.published;
@@ -170,9 +174,6 @@ fn full_name(local_name: &str, naming: Naming<'_>) -> String {
 /// A description that a model can read: the definition's own, else its title, else its name.
 fn describe(description: &Option<String>, title: &Option<String>, name: &str, report: &mut Report) -> String {
     let given = [description, title].into_iter().flatten().find(|text| !text.trim().is_empty());
-    if given.is_some() && given != title.as_ref() && title.is_some() {
-        report.note("/title", "titles are not kept");
-    }
     let Some(given) = given else {
         return name.to_owned();
     };
@@ -194,9 +195,37 @@ fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What a definition that says nothing about itself may do: anything, so every call is recorded.
-fn flags(read_only: bool, idempotent: bool, destructive: bool) -> ToolFlags {
-    ToolFlags { read_only, idempotent, destructive, persistent: !read_only, ..ToolFlags::default() }
+/// What a tool says that it does to the world: of an app, a server or the glasses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// Destroys or publishes something.
+    pub destructive: bool,
+    /// The second of two equal calls changes nothing.
+    pub idempotent: bool,
+    /// Takes long.
+    pub slow: bool,
+}
+
+impl Hints {
+    /// What that means here, whoever says it. A tool that says nothing may do anything, so its calls are recorded; one
+    /// that destroys asks first, whatever else it says of itself.
+    pub fn flags(self) -> ToolFlags {
+        let Self { destructive, slow, .. } = self;
+        let read_only = self.read_only && !destructive;
+        let idempotent = self.idempotent || read_only;
+        let persistent = !read_only;
+        ToolFlags {
+            read_only,
+            idempotent,
+            destructive,
+            requires_approval: destructive,
+            persistent,
+            slow,
+            ..ToolFlags::default()
+        }
+    }
 }
 
 #[cfg(test)]

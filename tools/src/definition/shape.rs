@@ -4,9 +4,8 @@ use gateway_core::vocab::ToolFlags;
 use serde_json::{Map, Value, json};
 
 use super::{
-    DefinitionError, Report,
+    DefinitionError, Hints, Report,
     fields::{At, Fields},
-    flags,
 };
 use crate::limits::PROPERTIES_MAX;
 
@@ -20,8 +19,6 @@ pub(super) struct Parts<'a> {
     pub(super) input_at: String,
     pub(super) output_schema: Option<(Value, String)>,
     pub(super) flags: ToolFlags,
-    /// Where the definition itself says that it is destructive.
-    pub(super) destructive_at: bool,
     /// The form of published mini-apps, which expect to run when a tool is called.
     pub(super) published: bool,
     /// Where extensions may stand, the first one first.
@@ -90,7 +87,6 @@ pub(super) fn take_apart<'a>(tool: &str, value: &'a Value, report: &mut Report) 
         input_at,
         output_schema: output.map(|at| (at.value.clone(), at.pointer)),
         flags: annotations.flags,
-        destructive_at: annotations.flags.destructive,
         published,
         places: Vec::new(),
     };
@@ -119,13 +115,13 @@ struct Annotations {
 /// MCP's hints. One that is absent counts as not given: the protocol's own defaults would make
 /// every server's every tool destructive.
 fn annotations(fields: &mut Fields<'_>) -> Result<Annotations, DefinitionError> {
-    let mut found = Annotations { title: None, flags: flags(false, false, false), open_world: false };
+    let mut found = Annotations { title: None, flags: Hints::default().flags(), open_world: false };
     if let Some(mut hints) = fields.object("annotations")? {
         let read_only = hints.flag("readOnlyHint")?.unwrap_or(false);
-        // Both hints have a meaning only for tools that change something.
-        let idempotent = hints.flag("idempotentHint")?.unwrap_or(false) || read_only;
+        let idempotent = hints.flag("idempotentHint")?.unwrap_or(false);
+        // The hint has a meaning only for tools that change something.
         let destructive = hints.flag("destructiveHint")?.unwrap_or(false) && !read_only;
-        found.flags = flags(read_only, idempotent, destructive);
+        found.flags = Hints { read_only, destructive, idempotent, slow: false }.flags();
         found.title = hints.text("title")?;
         found.open_world = hints.flag("openWorldHint")?.is_some();
     }

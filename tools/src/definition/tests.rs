@@ -38,7 +38,7 @@ fn an_mcp_definition_is_taken_whole() {
             "sentenceTemplates": ["remember {text} at {time:time}"],
             "requiresDisplay": true, "activateApp": true, "category": "productivity",
             "guidance": "Ask for the time when it is missing.", "always": true, "clients": ["internal", "copilot"],
-            "persistent": false, "requiresApproval": {"message": "Remind you of {text}?"},
+            "persistent": false, "slow": true, "requiresApproval": {"message": "Remind you of {text}?"},
             "rateLimit": {"requests": 100, "period": "minute"}, "timeoutMs": 5000, "replyTemplate": "Reminder {id}."}});
     let (spec, local, report) = taken(&definition, APP);
     assert_eq!(report, Report::default());
@@ -67,6 +67,7 @@ fn an_mcp_definition_is_taken_whole() {
         always: true,
         persistent: false,
         requires_display: true,
+        slow: true,
     };
     assert_eq!(spec.flags, wanted);
     assert_eq!(spec.app.as_deref(), Some("com.example.todo"));
@@ -272,7 +273,6 @@ fn what_is_wrong_is_told_with_its_place() {
 #[test]
 fn what_is_not_carried_over_is_reported() {
     for (definition, pointer, reason) in [
-        (json!({"name": "t", "description": "d", "title": "T", "inputSchema": {"type": "object"}}), "/title", "titles"),
         (json!({"name": "t", "inputSchema": {"type": "object"}, "colour": 1}), "/colour", "not known"),
         (json!({"name": "t", "inputSchema": {"properties": {}}}), "/inputSchema", "was added"),
         (json!({"name": "t", "annotations": {"openWorldHint": true}}), "/annotations/openWorldHint", "not kept"),

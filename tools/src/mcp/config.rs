@@ -1,6 +1,11 @@
 //! Which MCP servers there are: the common `mcpServers` form, checked once.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+};
 
 use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
@@ -135,11 +140,36 @@ impl Server {
         self.clients.as_ref().is_none_or(|clients| clients.contains(&class))
     }
 
+    /// What keeps it from being started, as far as that shows before: its program or its folder is not there. `path`:
+    /// the folders that programs are looked for in.
+    pub fn cannot_start(&self, path: Option<OsString>) -> Option<String> {
+        let Reach::Stdio { command, env, cwd, .. } = &self.reach else {
+            return None;
+        };
+        let name = &self.name;
+        if let Some(cwd) = cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Some(format!("`{name}.cwd`: there is no folder {}", cwd.display()));
+        }
+        // With a slash in it, it is the program's place, and otherwise its name.
+        if command.contains('/') {
+            let place = cwd.as_deref().unwrap_or(Path::new("")).join(command);
+            let told = || format!("`{name}.command`: {} is not there, or no program", place.display());
+            return (!is_program(&place)).then(told);
+        }
+        let path = env.get("PATH").map(OsString::from).or(path).unwrap_or_default();
+        let found = std::env::split_paths(&path).any(|folder| is_program(&folder.join(command)));
+        (!found).then(|| format!("`{name}.command`: there is no program `{command}` in PATH; is it installed?"))
+    }
+
     /// Whether a tool of the server is wanted.
     pub fn wants(&self, tool: &str) -> bool {
         let listed = |list: &[String]| list.iter().any(|name| name == tool);
         self.allow.as_ref().is_none_or(|allow| listed(allow)) && !listed(&self.deny)
     }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 /// Checks a server; `variable` looks up the environment. `None`: it is disabled.

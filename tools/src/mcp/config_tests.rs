@@ -71,3 +71,22 @@ fn a_server_may_be_for_some_clients_only() {
     assert!(servers[0].is_for(ClientClass::Internal) && !servers[0].is_for(ClientClass::External));
     assert!(servers[1].is_for(ClientClass::External));
 }
+
+#[test]
+fn a_program_that_is_not_there_is_told_before_it_is_started() {
+    let folder = std::env::temp_dir();
+    let problem = |command: &str, more: &str| {
+        let raw = serde_json::from_str(&format!("{{\"command\": {command:?}{more}}}")).unwrap();
+        let server = check("a", raw, &|_| None).unwrap().unwrap();
+        server.cannot_start(Some("/nowhere:/bin:/usr/bin".into()))
+    };
+    assert_eq!(problem("sh", ""), None);
+    assert_eq!(problem("/bin/sh", ""), None);
+    assert_eq!(problem("./sh", ", \"cwd\": \"/bin\""), None);
+    assert!(problem("no-such-program", "").unwrap().contains("no program `no-such-program` in PATH"));
+    assert!(problem("sh", ", \"env\": {\"PATH\": \"/nowhere\"}").unwrap().contains("in PATH"));
+    assert!(problem("/bin/no-such", "").unwrap().contains("/bin/no-such is not there"));
+    assert!(problem("/etc/passwd", "").unwrap().contains("no program"), "it cannot be run");
+    let absent = folder.join("no-such-folder").display().to_string();
+    assert!(problem("sh", &format!(", \"cwd\": {absent:?}")).unwrap().contains("`a.cwd`"));
+}

@@ -10,6 +10,22 @@ const UNITS: &[(&str, [&str; 2])] = &[
     ("l", ["liter", "liters"]),
     ("L", ["liter", "liters"]),
     ("h", ["hour", "hours"]),
+    ("hr", ["hour", "hours"]),
+    ("hrs", ["hour", "hours"]),
+    ("min", ["minute", "minutes"]),
+    ("mins", ["minute", "minutes"]),
+    ("sec", ["second", "seconds"]),
+    ("secs", ["second", "seconds"]),
+    ("wk", ["week", "weeks"]),
+    ("wks", ["week", "weeks"]),
+    ("yr", ["year", "years"]),
+    ("yrs", ["year", "years"]),
+    ("mi", ["mile", "miles"]),
+    ("lb", ["pound", "pounds"]),
+    ("lbs", ["pound", "pounds"]),
+    ("oz", ["ounce", "ounces"]),
+    ("ft", ["foot", "feet"]),
+    ("yd", ["yard", "yards"]),
     ("W", ["watt", "watts"]),
     ("V", ["volt", "volts"]),
     ("kcal", ["kilocalorie", "kilocalories"]),
@@ -34,6 +50,17 @@ const ABBREVIATIONS: &[(&str, &str)] = &[
     ("Temp.", "Temperature"),
     ("tel.", "telephone"),
     ("Tel.", "Telephone"),
+    ("approx.", "approximately"),
+    ("Approx.", "Approximately"),
+    ("vs.", "versus"),
+    ("avg.", "average"),
+    ("Avg.", "Average"),
+    ("dept.", "department"),
+    ("Dept.", "Department"),
+    ("govt.", "government"),
+    ("misc.", "miscellaneous"),
+    ("cf.", "compare"),
+    ("excl.", "excluding"),
 ];
 /// Days of the week by their first three letters.
 const DAYS: [(&str, &str); 7] = [
@@ -58,7 +85,12 @@ pub(super) fn add(words: &mut Words) {
     }
 }
 
-fn day(short: &str) -> Option<&'static str> {
+/// Whether a word is a day of the week, short or not.
+pub(super) fn is_day(word: &str) -> bool {
+    word.len() >= 3 && DAYS.iter().any(|(_, name)| name.starts_with(word))
+}
+
+pub(super) fn day(short: &str) -> Option<&'static str> {
     DAYS.iter().find_map(|(first, name)| short.starts_with(first).then_some(*name))
 }
 

@@ -1,7 +1,9 @@
 //! Text to phonemes: say addresses in words, cut it into sentences, spell out figures, split it into words, tag them,
 //! look them up, guess the rest.
 
+mod abbreviations;
 mod addresses;
+mod amounts;
 mod extra;
 mod figures;
 mod lexicon;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::super::Error;
 use super::super::assets::{self, Pairs};
-use super::{extra, readings};
+use super::{abbreviations, amounts, extra, readings};
 
 /// The word lists, as the file has them.
 #[derive(Deserialize)]
@@ -85,7 +85,13 @@ impl Normalizer {
         let abbreviations = alternatives(words.abbreviations.keys().cloned());
         let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
         let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
+        let before_figures = alternatives(abbreviations::before_figures());
+        let before_names = alternatives(abbreviations::before_names());
         let rules: Vec<(String, Say)> = vec![
+            (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
+            (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
+            (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
+            (format!(r"(?<![\w:.,])()(\d{{1,4}}):(\d{{1,4}})(?= {}\b)", amounts::RATIO_BEHIND), amounts::ratio),
             (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
             (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
             (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
@@ -93,17 +99,40 @@ impl Normalizer {
             (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
             (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
             (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])(?:\.[Mm]\.|[Mm])(?![A-Za-z])".into(), extra::hour),
+            (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
             (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
             (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
+            (
+                format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
+                amounts::money,
+            ),
             (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
             (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
             (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
             (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
+            (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
             (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
             (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
-            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])"), readings::unit),
+            (
+                format!(
+                    r"\b{DET} (?:({NUMBER})[ -]?({units})\.? (or|to|and) )?((?:{NUMBER} by )*{NUMBER})[ -]?({units})(?![\w])\.?",
+                    DET = amounts::DETERMINER
+                ),
+                amounts::attributive,
+            ),
+            (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
+            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
+            (
+                format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
+                abbreviations::month_before,
+            ),
+            (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
             (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
             (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
+            (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
+            (format!(r"(?<![Tt]he )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
+            (format!(r"\b({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
+            (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
             (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
             (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
             (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
@@ -230,7 +259,7 @@ mod tests {
             ("at 7:00 a.m.", "at seven A.M."),
             ("It's 12:00.", "It's twelve o'clock."),
             ("5:59:30 pm", "five fifty-nine and thirty seconds P.M."),
-            ("25:99", "25:99"),
+            ("25:99", "25 to 99"),
             ("2026-12-01", "December first, 2026"),
             ("3/14/26", "March fourteenth, 2026"),
             ("25/3/2026", "March twenty-fifth, 2026"),
@@ -261,8 +290,27 @@ mod tests {
             ),
             ("6'2\" tall", "6 foot 2 tall"),
             ("20 USD, 1 USD", "20 dollars, 1 dollar"),
-            ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15min of 30 grams, for example 3 square meters"),
+            ("2h 15min of 30 g, e.g. 3 m²", "2 hours 15 minutes of 30 grams, for example 3 square meters"),
             ("max. 5 s", "maximum 5 seconds"),
+            (
+                "2.10.3, v1.02, version v2, 10.0.0.7, 24.12.2027, 3.5",
+                "2 point 10 point 3, version 1 point zero two, version 2, 10 dot 0 dot 0 dot 7, December twenty-fourth, 2027, 3.5",
+            ),
+            (
+                "2 x 4, 2x3x4 km, 6 × 7, 4 × 6 km, 3 x 4 = 12",
+                "2 by 4, 2 by 3 by 4 kilometers, 6 times 7, 4 by 6 kilometers, 3 times 4 equals 12",
+            ),
+            ("16:9, a 16:10 screen, scale 1:10, 2:15", "16 to 9, a 16 to 10 screen, scale 1 to 10, two fifteen"),
+            (
+                "a 50 lb bag, 50-lb bags, a 3 km or 5 km run, the 5 km are",
+                "a 50 pound bag, 50 pound bags, a 3 kilometer or 5 kilometer run, the 5 kilometers are",
+            ),
+            ("a $5 bill, the $5 he owes, a 30 °C day", "a 5 dollar bill, the $5 he owes, a 30 degree Celsius day"),
+            (
+                "from Jan. to Oct., Nov 2026, Sat. or the Sun.",
+                "from January to October, November 2026, Saturday or the Sun.",
+            ),
+            ("Fig. 3 of Gen. Lee, 5 lb. of it", "Figure 3 of General Lee, 5 pounds of it"),
             ("Tue–Thu, the 1980s, 1900s, the 90s", "Tuesday to Thursday, the nineteen eighties, 1900s, the 90s"),
         ] {
             assert_eq!(normalizer.normalize(written), spoken, "{written}");

@@ -35,7 +35,7 @@ pub(super) fn time(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(words)
 }
 
-fn date(words: &Words, year: &str, month: u16, day: u16) -> Option<String> {
+pub(super) fn date(words: &Words, year: &str, month: u16, day: u16) -> Option<String> {
     let (_, month) = words.months.0.get(usize::from(month).checked_sub(1)?)?;
     if !(1..=31).contains(&day) {
         return None;
@@ -60,7 +60,7 @@ pub(super) fn date_us(words: &Words, found: &Match<'_>) -> Option<String> {
     date(words, &year, month, day)
 }
 
-fn month<'w>(words: &'w Words, written: &str) -> Option<&'w str> {
+pub(super) fn month<'w>(words: &'w Words, written: &str) -> Option<&'w str> {
     let short: String = written.to_lowercase().chars().take(3).collect();
     words.months.0.iter().find_map(|(key, name)| (*key == short).then_some(name.as_str()))
 }
@@ -81,7 +81,7 @@ fn plural<'w>(figure: &str, [one, more]: &'w [String; 2]) -> &'w str {
     if matches!(figure.replace(',', "").as_str(), "1" | "1.0" | "-1") { one } else { more }
 }
 
-fn scale(written: &str) -> &str {
+pub(super) fn scale(written: &str) -> &str {
     match written {
         "k" | "K" => "thousand",
         "m" | "M" => "million",

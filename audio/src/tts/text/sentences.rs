@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 
+use super::abbreviations;
+
 const CLOSERS: &[char] = &['"', '”', '’', ')', ']'];
 const ENDS: &[char] = &['.', '!', '?', '…'];
 const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
 
 /// Sentences of `text`: lines end one, and so do end marks followed by white space, except after a title, an
-/// initial, before a small letter, or in "No. 5".
+/// initial or an abbreviation that goes on, before a small letter, or in "No. 5".
 pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -38,7 +40,7 @@ fn ends(before: &str, next: &str, titles: &HashSet<String>) -> bool {
     let word = before.rsplit(' ').next().unwrap_or_default().trim_start_matches(['(', '"', '“', '\'', '‘']);
     let initial = word.chars().count() == 1 && word.chars().all(char::is_uppercase);
     let number = matches!(word, "No" | "Nos") && next.starts_with(|c: char| c.is_ascii_digit());
-    !initial && !number && !titles.contains(word)
+    !initial && !number && !titles.contains(word) && abbreviations::ends_sentence(word, next).unwrap_or(true)
 }
 
 /// Stretches of at most `chars_max` phonemes, cut after clause marks, else between words, else anywhere.
@@ -117,6 +119,10 @@ mod tests {
         assert_eq!(split("J. K. Rowling, e.g. today... or so"), ["J. K. Rowling, e.g. today... or so"]);
         assert_eq!(split("No. 5 is late. No. It is not."), ["No. 5 is late.", "No.", "It is not."]);
         assert_eq!(split("Wait... What"), ["Wait...", "What"]);
+        assert_eq!(
+            split("In Oct. Paris vs. Rome. It was Oct. It rained."),
+            ["In Oct. Paris vs. Rome.", "It was Oct.", "It rained."]
+        );
         assert_eq!(split(" \n\n "), Vec::<&str>::new());
     }
 

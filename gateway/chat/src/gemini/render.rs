@@ -238,7 +238,7 @@ fn told(result: &ToolResult) -> Value {
     match &result.error {
         Some(error) => json!({"error": error}),
         None => match &result.data {
-            Some(data) if result.content.trim().is_empty() => json!({"output": data}),
+            Some(data) if result.for_model().trim().is_empty() => json!({"output": data}),
             _ => json!({"output": transcript::told(result)}),
         },
     }

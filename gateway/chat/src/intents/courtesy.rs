@@ -38,20 +38,26 @@ const OPENINGS: [&str; 33] = [
     "next",
     "be a dear and",
 ];
+/// Thanks and please: nobody means anything else by them behind a comma.
+const PLAIN_ENDINGS: [&str; 7] =
+    ["please", "thanks", "thank you", "many thanks", "thanks a lot", "thank you so much", "thank you very much"];
 /// Words behind a command that mean nothing to it.
-const ENDINGS: [&str; 9] = [
-    "please",
-    "thanks",
-    "thank you",
-    "would you",
-    "will you",
-    "if you can",
-    "if you could",
-    "for me please",
-    "thank you very much",
-];
-/// The same, but they may belong to a free text.
+const ENDINGS: [&str; 5] = ["would you", "will you", "if you can", "if you could", "for me please"];
+/// The same, where a template that knows them has none.
 const LOOSE_ENDINGS: [&str; 7] = ["now", "right now", "for me", "then", "okay", "again", "today"];
+
+/// A place where a command may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// One past its last word.
+    pub at: usize,
+    /// Whether what was taken off cannot belong to a text that is dictated: nothing, or courtesy that a comma or the
+    /// end of a sentence sets apart, as recognition writes it. "Tell him to say please" has none, and a word too many
+    /// does less harm than one that is lost.
+    pub set_apart: bool,
+    /// Whether words were taken off that a template may know.
+    pub loose: bool,
+}
 
 /// Every place where the command may begin: the start, and behind each opening.
 pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
@@ -70,22 +76,30 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
 }
 
 /// Every place where the command may end, the likeliest first.
-pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<usize> {
-    let strip = |mut end: usize, endings: &[&str]| {
+pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<Ending> {
+    let strip = |mut end: usize, endings: &[&str], set_apart: bool| {
         while let Some(next) = endings.iter().find_map(|words| {
             let length = words.split(' ').count();
             let from = end.checked_sub(length).filter(|from| *from > start)?;
-            (utterance.view(end).phrase(from, words)? == end).then_some(from)
+            (utterance.view(end).phrase(from, words)? == end && (!set_apart || utterance.is_set_apart(from)))
+                .then_some(from)
         }) {
             end = next;
         }
         end
     };
-    let polite = strip(end, &ENDINGS);
-    let loose = strip(polite, &[LOOSE_ENDINGS.as_slice(), ENDINGS.as_slice()].concat());
-    let mut out = vec![polite];
-    if loose != polite {
-        out.push(loose);
+    let polite = strip(end, &[PLAIN_ENDINGS.as_slice(), ENDINGS.as_slice()].concat(), false);
+    let all = [PLAIN_ENDINGS.as_slice(), ENDINGS.as_slice(), LOOSE_ENDINGS.as_slice()].concat();
+    let mut out: Vec<Ending> = Vec::new();
+    for ending in [
+        Ending { at: end, set_apart: true, loose: false },
+        Ending { at: strip(end, &PLAIN_ENDINGS, true), set_apart: true, loose: false },
+        Ending { at: polite, set_apart: false, loose: false },
+        Ending { at: strip(polite, &all, false), set_apart: false, loose: true },
+    ] {
+        if out.iter().all(|other| other.at != ending.at) {
+            out.push(ending);
+        }
     }
     out
 }

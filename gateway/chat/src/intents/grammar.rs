@@ -1,18 +1,22 @@
 //! All templates of the tools on offer, compiled and indexed by the words that they may begin with.
 
+mod partial;
+
 use std::{collections::HashMap, sync::Arc};
 
 use gateway_core::vocab::{Clarity, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
-    courtesy::{endings, openings},
+    courtesy::{Ending, endings, openings},
     hearing,
     matcher::{self, Match},
     template::{self, Op, SlotKind, TemplateError},
     utterance::{Utterance, View},
     words,
 };
+
+pub(super) use partial::Partial;
 
 /// Templates of one tool that are compiled; a device that declares more is careless or hostile.
 pub const TEMPLATES_MAX: usize = 64;
@@ -207,16 +211,16 @@ impl Grammar {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
         let mut best: Option<(f32, Intent)> = None;
-        for (strictness, end) in ends.iter().enumerate() {
-            let view = utterance.view(*end);
+        for ending in ends {
+            let view = utterance.view(ending.at);
             for start in &starts {
                 for index in self.candidates(view, *start, repair) {
-                    let Some((score, intent)) = self.try_one(index, view, *start, repair) else {
+                    let Some((score, intent)) = self.try_one(index, utterance, (*start, ending), repair) else {
                         continue;
                     };
                     // Words cut off at the end cost a little, so that a template that knows
                     // them wins.
-                    let score = score - 0.05 * strictness as f32;
+                    let score = if ending.loose { score - 0.05 } else { score };
                     if best.as_ref().is_none_or(|(top, _)| score > *top) {
                         best = Some((score, intent));
                     }
@@ -226,10 +230,16 @@ impl Grammar {
         best.map(|(_, intent)| intent)
     }
 
-    fn try_one(&self, index: usize, view: View<'_>, start: usize, repair: bool) -> Option<(f32, Intent)> {
+    fn try_one(
+        &self,
+        index: usize,
+        utterance: &Utterance<'_>,
+        span: (usize, Ending),
+        repair: bool,
+    ) -> Option<(f32, Intent)> {
         let template = self.templates.get(index)?;
         let tool = self.tools.get(template.tool)?;
-        let Match { score, arguments, free_text } = matcher::read(&template.program, view, start, repair)?;
+        let Match { score, arguments, free_text, .. } = matcher::read(&template.program, utterance, span, repair)?;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
         let complete = tool.required.iter().all(|name| arguments.contains_key(name));
         complete.then(|| {
@@ -336,7 +346,7 @@ impl Grammar {
             let own = || self.templates.iter().filter(|template| template.tool == tool);
             let free = |template: &&Template| {
                 let slots = template.program.iter();
-                !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
+                !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
             };
             if let Some(template) = own().find(free).or_else(|| own().next()) {
                 out.push(example(&template.program));
@@ -435,7 +445,7 @@ fn example(program: &[Op]) -> String {
 
 fn sample(kind: &SlotKind) -> String {
     match kind {
-        SlotKind::Text => "\u{2026}".to_owned(),
+        SlotKind::Text { .. } => "\u{2026}".to_owned(),
         SlotKind::Number { minimum, maximum, .. } => {
             let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
             format!("{value}")
@@ -446,6 +456,7 @@ fn sample(kind: &SlotKind) -> String {
         SlotKind::When => "tomorrow at eight".to_owned(),
         SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
         SlotKind::Expression => "twelve times seven".to_owned(),
+        SlotKind::App => "\u{2026}".to_owned(),
     }
 }
 

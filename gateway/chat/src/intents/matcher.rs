@@ -3,9 +3,11 @@
 use serde_json::{Number, Value};
 
 use super::{
-    clock, duration, expression, hearing,
+    apps, clock,
+    courtesy::Ending,
+    duration, expression, hearing,
     template::{Op, Slot, SlotKind},
-    utterance::{SlotReader, SlotReading, View},
+    utterance::{SlotReader, SlotReading, Utterance, View},
     words,
 };
 
@@ -24,6 +26,12 @@ const EVIDENCE_FREE_MIN: f32 = 1.5;
 const REPAIRS_MAX: u8 = 2;
 /// The same beside a free text, which could be anything by itself.
 const REPAIRS_FREE_MAX: u8 = 1;
+/// Evidence in the name of an app: a little less than in a word, so that "the timer" is a timer before it is an app.
+const NAMED: f32 = 0.95;
+/// What of that is lost where the name only sounds alike.
+const NAMED_ALIKE: f32 = 0.4;
+/// Slots that a sentence may lack: who has to be asked more often than that had better say it anew.
+const MISSING_MAX: usize = 3;
 
 /// A reading of the utterance.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,17 +42,39 @@ pub(super) struct Match {
     pub arguments: Vec<(String, Value)>,
     /// Whether words were taken as free text.
     pub free_text: bool,
+    /// What the fixed words say, without which a sentence could be anything.
+    pub evidence: f32,
+    /// The properties of slots for which there are no words, in the order of the sentence.
+    pub missing: Vec<String>,
 }
 
-/// The best reading of the words from `start` to the end of the view, if one has enough evidence.
-/// With `repair`, words may be taken for what they sound like.
-pub(super) fn read(program: &[Op], view: View<'_>, start: usize, repair: bool) -> Option<Match> {
+/// The best reading of the words from `start` to `ending`, if one has enough evidence. With `repair`, words may be
+/// taken for what they sound like.
+pub(super) fn read(
+    program: &[Op],
+    utterance: &Utterance<'_>,
+    (start, ending): (usize, Ending),
+    repair: bool,
+) -> Option<Match> {
     let repairs_max = match repair {
         false => 0,
         true if has_free_text(program) => REPAIRS_FREE_MAX,
         true => REPAIRS_MAX,
     };
-    let mut run = Run { program, view, steps: 0, repairs_max, captured: Vec::new(), best: None };
+    let view = utterance.view(ending.at);
+    let mut run = Run::new(program, view, ending.set_apart, repairs_max, false);
+    run.step(0, start, Evidence::default());
+    run.best
+}
+
+/// The best reading of the words from `start` to `ending` as a sentence without some of its slots: "set a timer". Small
+/// words that hold a slot at the end may be missing with it.
+pub(super) fn read_partial(
+    program: &[Op],
+    utterance: &Utterance<'_>,
+    (start, ending): (usize, Ending),
+) -> Option<Match> {
+    let mut run = Run::new(program, utterance.view(ending.at), ending.set_apart, 0, true);
     run.step(0, start, Evidence::default());
     run.best
 }
@@ -57,6 +87,8 @@ struct Evidence {
     /// Words of typed slots beyond the first of each.
     typed_words: usize,
     repairs: u8,
+    /// The last words were dictated.
+    dictated: bool,
 }
 
 /// What a slot took; free text stays a span until the reading is complete.
@@ -68,13 +100,23 @@ enum Captured {
 struct Run<'a> {
     program: &'a [Op],
     view: View<'a>,
+    /// Whether a dictated text may reach to the end.
+    set_apart: bool,
     steps: u32,
     repairs_max: u8,
+    /// Whether slots are to be missing.
+    partial: bool,
+    missing: Vec<&'a str>,
     captured: Vec<(&'a str, Captured)>,
     best: Option<Match>,
 }
 
 impl<'a> Run<'a> {
+    fn new(program: &'a [Op], view: View<'a>, set_apart: bool, repairs_max: u8, partial: bool) -> Self {
+        let (missing, captured) = (Vec::new(), Vec::new());
+        Self { program, view, set_apart, steps: 0, repairs_max, partial, missing, captured, best: None }
+    }
+
     fn step(&mut self, op: usize, at: usize, evidence: Evidence) {
         self.steps += 1;
         if self.steps > STEPS_MAX {
@@ -104,7 +146,7 @@ impl<'a> Run<'a> {
         let here = self.view.text(at);
         if here == word {
             let found = evidence.found + weight(word);
-            self.step(op + 1, at + 1, Evidence { found, ..evidence });
+            self.step(op + 1, at + 1, Evidence { found, dictated: false, ..evidence });
         } else {
             if is_skippable(here) {
                 let skipped = evidence.skipped + 0.05;
@@ -115,7 +157,8 @@ impl<'a> Run<'a> {
             }
         }
         // A recogniser loses and invents articles.
-        if is_article(word) && here != word {
+        let cut = self.partial && at == self.view.end && is_small(word);
+        if (is_article(word) && here != word) || cut {
             self.step(op + 1, at, evidence);
         }
     }
@@ -126,7 +169,12 @@ impl<'a> Run<'a> {
         if here.is_empty() {
             return;
         }
-        let repaired = |gain: f32| Evidence { found: evidence.found + gain, repairs: evidence.repairs + 1, ..evidence };
+        let repaired = |gain: f32| Evidence {
+            found: evidence.found + gain,
+            repairs: evidence.repairs + 1,
+            dictated: false,
+            ..evidence
+        };
         let small = hearing::small_cost();
         let strict = self.repairs_max <= REPAIRS_FREE_MAX;
         if let Some(cost) = hearing::cost(word, here, strict) {
@@ -147,11 +195,17 @@ impl<'a> Run<'a> {
 
     fn slot(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
+        if self.partial && self.missing.len() < MISSING_MAX {
+            self.missing.push(&slot.property);
+            self.step(op + 1, at, evidence);
+            self.missing.pop();
+        }
         let mut typed = |end: usize, value: Value| {
             let evidence = Evidence {
                 found: evidence.found + 1.0,
                 // "a quarter of an hour" is one length of time, not a name and an hour.
                 typed_words: evidence.typed_words + end.saturating_sub(at + 1),
+                dictated: false,
                 ..evidence
             };
             self.captured.push((&slot.property, Captured::Value(value)));
@@ -159,7 +213,7 @@ impl<'a> Run<'a> {
             self.captured.pop();
         };
         match &slot.kind {
-            SlotKind::Text => self.text(op, slot, at, evidence),
+            SlotKind::Text { dictated } => self.text(op, slot, at, Evidence { dictated: *dictated, ..evidence }),
             SlotKind::Number { integer, minimum, maximum } => {
                 for (end, value) in view.numbers(at) {
                     if (*minimum..=*maximum).contains(&value)
@@ -194,6 +248,7 @@ impl<'a> Run<'a> {
                 let read = || each(expression::read(view, at));
                 all(&view.slot(SlotReader::Expression, at, read), typed);
             }
+            SlotKind::App => self.app(op, slot, at, evidence),
             SlotKind::Choice(choices) => {
                 for (spoken, value) in choices {
                     let same = spoken.iter().enumerate().all(|(index, word)| view.text(at + index) == word);
@@ -201,6 +256,28 @@ impl<'a> Run<'a> {
                         typed(at + spoken.len(), value.clone());
                     }
                 }
+            }
+        }
+    }
+
+    fn app(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
+        let view = self.view;
+        for (reader, alike) in [(SlotReader::App, false), (SlotReader::AppAlike, true)] {
+            if alike && evidence.repairs >= self.repairs_max {
+                return;
+            }
+            let readings = view.slot(reader, at, || each(apps::read(view, at, alike)));
+            for (end, name) in readings.iter() {
+                let evidence = Evidence {
+                    found: evidence.found + if alike { NAMED - NAMED_ALIKE } else { NAMED },
+                    typed_words: evidence.typed_words + end.saturating_sub(at + 1),
+                    repairs: evidence.repairs + u8::from(alike),
+                    dictated: false,
+                    ..evidence
+                };
+                self.captured.push((&slot.property, Captured::Value(name.clone())));
+                self.step(op + 1, *end, evidence);
+                self.captured.pop();
             }
         }
     }
@@ -283,11 +360,14 @@ impl<'a> Run<'a> {
     fn finish(&mut self, at: usize, evidence: Evidence) {
         let free = evidence.text_words > 0 || evidence.repairs > 0;
         let needed = if free { EVIDENCE_FREE_MIN } else { EVIDENCE_MIN };
-        if at != self.view.end || evidence.found < needed {
+        let cut = evidence.dictated && !self.set_apart;
+        if at != self.view.end || evidence.found < needed || cut || self.partial == self.missing.is_empty() {
             return;
         }
-        let score =
-            evidence.found + 0.5 * evidence.typed_words as f32 - evidence.skipped - 0.3 * evidence.text_words as f32;
+        let score = evidence.found + 0.5 * evidence.typed_words as f32
+            - evidence.skipped
+            - 0.3 * evidence.text_words as f32
+            - 0.1 * self.missing.len() as f32;
         if self.best.as_ref().is_none_or(|best| score > best.score) {
             let captured = self.captured.iter();
             self.best = Some(Match {
@@ -296,6 +376,8 @@ impl<'a> Run<'a> {
                     .map(|(property, captured)| ((*property).to_owned(), self.value(captured)))
                     .collect(),
                 free_text: evidence.text_words > 0,
+                evidence: evidence.found,
+                missing: self.missing.iter().map(|property| (*property).to_owned()).collect(),
             });
         }
     }
@@ -328,7 +410,7 @@ fn skip_articles(view: View<'_>, at: usize) -> usize {
 
 /// Whether a template takes words that could be anything.
 pub(super) fn has_free_text(program: &[Op]) -> bool {
-    program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Text))
+    program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
 }
 
 /// How much a fixed word says about the sentence.

@@ -10,6 +10,8 @@
 //! evidence, and at most one of them beside a free text, which is itself never touched but for one
 //! plain case: a to-do that begins with "by" is something to buy.
 
+mod apps;
+mod asking;
 mod clock;
 mod courtesy;
 mod duration;
@@ -17,6 +19,7 @@ mod expression;
 mod grammar;
 mod hearing;
 mod matcher;
+mod question;
 mod reply;
 mod template;
 mod utterance;
@@ -28,13 +31,13 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, ModelEvent, Role, StopReason, ToolCall, ToolSpec, Usage};
+use gateway_core::vocab::{Clarity, ModelEvent, Pending, Role, StopReason, ToolCall, ToolSpec, Usage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{ChatModel, Considered, Request, Tools, same_tools};
+use asking::{Reader, Reading};
 use grammar::{Grammar, Intent};
-use utterance::Utterance;
 
 pub use grammar::{TEMPLATES_MAX, check};
 pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
@@ -66,6 +69,8 @@ struct Compiled {
 pub enum Decision {
     /// Run these tools.
     Calls(Vec<ToolCall>),
+    /// Ask this, and wait for the answer.
+    Ask(String, Pending),
     /// Say this; empty for silence.
     Say(String),
 }
@@ -78,20 +83,18 @@ impl Engine {
 
     /// Decides about a request; the whole engine without its stream.
     pub fn decide(&self, request: &Request) -> Decision {
-        if let Some(said) = reply::to_results(&request.messages, &request.tools) {
+        if let Some(said) = reply::to_results(&request.messages) {
             return Decision::Say(said);
         }
         let grammar = self.grammar(&request.tools, &request.language);
+        let reader = reader(&grammar, request);
         let near = match wearers_words(request) {
             None => None,
-            Some(text) => {
-                let mut utterance = Utterance::new(&text, utterance::local(request.now));
-                let intents = grammar.understand(&mut utterance).intents;
-                if !intents.is_empty() {
-                    return Decision::Calls(self.calls(request, intents));
-                }
-                grammar.near_miss(&utterance)
-            }
+            Some(text) => match reader.read(&text, request.pending.as_ref()) {
+                Reading::Calls(intents, _) => return Decision::Calls(self.calls(request, intents)),
+                Reading::Ask { pending, again, .. } => return Decision::Ask(reader.question(&pending, again), pending),
+                Reading::Nothing => grammar.near_miss(&reader.utterance(&text)),
+            },
         };
         Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)))
     }
@@ -103,8 +106,11 @@ impl Engine {
         }
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let intents = grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).intents;
-        (!intents.is_empty()).then(|| events(Decision::Calls(self.calls(request, intents))))
+        match reader(&grammar, request).read(&text, request.pending.as_ref()) {
+            Reading::Calls(intents, _) => Some(events(Decision::Calls(self.calls(request, intents)))),
+            // A model asks by itself, and with a word of its own.
+            Reading::Ask { .. } | Reading::Nothing => None,
+        }
     }
 
     fn calls(&self, request: &Request, intents: Vec<Intent>) -> Vec<ToolCall> {
@@ -144,6 +150,11 @@ impl Engine {
     }
 }
 
+fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
+    let now = utterance::local(request.now);
+    Reader { grammar, tools: &request.tools, apps: &request.scene.apps, now }
+}
+
 /// What the wearer has just said, if it is short enough to be a command.
 fn wearers_words(request: &Request) -> Option<String> {
     let last = request.messages.last().filter(|message| message.role == Role::User)?;
@@ -155,6 +166,7 @@ fn wearers_words(request: &Request) -> Option<String> {
 fn events(decision: Decision) -> Vec<ModelEvent> {
     let (mut events, stop) = match decision {
         Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
+        Decision::Ask(text, pending) => (vec![ModelEvent::Question { text, pending }], StopReason::End),
         Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
         Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
     };
@@ -171,7 +183,11 @@ impl ChatModel for Engine {
     fn consider(&self, request: &Request) -> Option<Considered> {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let clarity = grammar.understand(&mut Utterance::new(&text, utterance::local(request.now))).clarity;
+        let clarity = match reader(&grammar, request).read(&text, request.pending.as_ref()) {
+            Reading::Calls(_, clarity) => clarity,
+            Reading::Ask { sure: true, .. } => Clarity::Partial,
+            Reading::Ask { .. } | Reading::Nothing => Clarity::Unclear,
+        };
         let vocabulary = match clarity {
             // The command is known already; a recogniser that leans towards commands writes worse free text.
             Clarity::Free => Arc::default(),
@@ -225,7 +241,9 @@ mod tests {
                 now: Timestamp::default(),
                 language,
                 max_tokens: None,
+                scene: Arc::default(),
                 watch: crate::Watch::default(),
+                pending: None,
             })
         };
         for (text, expected) in [

@@ -31,7 +31,7 @@ pub enum TemplateError {
     #[error("the input schema has no property '{0}'")]
     UnknownProperty(String),
     /// The type of a slot is not one of the vocabulary.
-    #[error("'{0}' is no slot type: use text, number, duration, time, date, when, choice or expression")]
+    #[error("'{0}' is no slot type: use text, name, number, duration, time, date, when, choice, expression or app")]
     UnknownType(String),
     /// A choice without an enum, or a fixed value that its property does not take.
     #[error("the property '{0}' does not take what the template gives it")]
@@ -44,7 +44,11 @@ pub enum TemplateError {
 /// What a slot reads.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SlotKind {
-    Text,
+    /// Free words. Those that are dictated are kept word for word; of those that only look for something, the courtesy
+    /// behind them is no part.
+    Text {
+        dictated: bool,
+    },
     Number {
         integer: bool,
         minimum: f64,
@@ -60,6 +64,15 @@ pub(super) enum SlotKind {
     /// Spoken words and the value that they stand for.
     Choice(Vec<(Vec<String>, Value)>),
     Expression,
+    /// The name of a mini-app that is installed.
+    App,
+}
+
+impl SlotKind {
+    /// Whether it takes words that could be anything.
+    pub fn is_text(&self) -> bool {
+        matches!(self, Self::Text { .. })
+    }
 }
 
 /// A slot bound to a property.
@@ -233,7 +246,8 @@ impl Parser<'_> {
         };
         let (minimum, maximum) = (bound("minimum", f64::MIN), bound("maximum", f64::MAX));
         let kind = match kind {
-            "text" => SlotKind::Text,
+            "text" => SlotKind::Text { dictated: true },
+            "name" => SlotKind::Text { dictated: false },
             "number" => SlotKind::Number {
                 integer: property.get("type").and_then(Value::as_str) == Some("integer"),
                 minimum,
@@ -244,6 +258,7 @@ impl Parser<'_> {
             "date" => SlotKind::Date,
             "when" => SlotKind::When,
             "expression" => SlotKind::Expression,
+            "app" => SlotKind::App,
             "choice" => SlotKind::Choice(choices(property).ok_or_else(|| TemplateError::WrongValue(name.to_owned()))?),
             other => return Err(TemplateError::UnknownType(other.to_owned())),
         };

@@ -1,8 +1,12 @@
 //! One utterance with all the numbers that can be read in it, and the moment it was said.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    rc::Rc,
+};
 
-use gateway_core::vocab::Timestamp;
+use gateway_core::vocab::{SceneApp, Timestamp, sound::Name};
 use jiff::civil::DateTime;
 use serde_json::Value;
 use text2num::{Language, text2digits};
@@ -26,6 +30,9 @@ pub(super) struct Utterance<'a> {
     pub now: DateTime,
     /// Slots that were read before: many templates ask for the same slot at the same word.
     slots: RefCell<HashMap<SlotKey, Rc<[SlotReading]>>>,
+    /// Mini-apps that may be named in it.
+    apps: &'a [SceneApp],
+    names: OnceCell<Vec<Name>>,
 }
 
 /// The reader, the first word, and the end of the view.
@@ -42,6 +49,8 @@ pub(super) enum SlotReader {
     Date,
     When,
     Expression,
+    App,
+    AppAlike,
 }
 
 /// The words before `end`: what is behind them does not exist for a slot.
@@ -59,7 +68,18 @@ impl<'a> Utterance<'a> {
     fn of_words(source: &'a str, words: Vec<Word>, now: DateTime) -> Self {
         let english = Language::english();
         let numbers = (0..words.len()).map(|at| readings(&words, at, &english)).collect();
-        Self { source, words, numbers, now, slots: RefCell::default() }
+        Self { source, words, numbers, now, slots: RefCell::default(), apps: &[], names: OnceCell::new() }
+    }
+
+    /// The same, in which these apps may be named.
+    pub fn with_apps(self, apps: &'a [SceneApp]) -> Self {
+        Self { apps, names: OnceCell::new(), ..self }
+    }
+
+    /// The apps that may be named, each with its name as it sounds.
+    pub fn apps(&self) -> impl Iterator<Item = (&Name, &SceneApp)> + Clone {
+        let names = self.names.get_or_init(|| self.apps.iter().map(|app| Name::new(&app.name)).collect());
+        names.iter().zip(self.apps)
     }
 
     /// The same with small words put right that only one spelling makes sense of where they stand: "for
@@ -69,7 +89,16 @@ impl<'a> Utterance<'a> {
         for at in 0..words.len() {
             respell(&mut words, at);
         }
-        (words != self.words).then(|| Self::of_words(self.source, words, self.now))
+        (words != self.words).then(|| Self::of_words(self.source, words, self.now).with_apps(self.apps))
+    }
+
+    /// Whether a comma or the end of a sentence stands before the word at `at`.
+    pub fn is_set_apart(&self, at: usize) -> bool {
+        let (Some(before), Some(word)) = (at.checked_sub(1).and_then(|at| self.words.get(at)), self.words.get(at))
+        else {
+            return false;
+        };
+        self.source.get(before.end..word.start).is_some_and(|between| between.contains([',', '.', ';', '!', '?', ':']))
     }
 
     pub fn view(&'a self, end: usize) -> View<'a> {

@@ -30,6 +30,8 @@ pub(super) struct Word {
 }
 
 const HESITATIONS: [&str; 9] = ["um", "uh", "er", "erm", "uhm", "hmm", "mm", "ah", "umm"];
+/// Signs that belong to the word beside them.
+const SIGNS: [char; 9] = ['$', '\u{20ac}', '\u{a3}', '\u{a5}', '#', '@', '\u{b0}', '&', '='];
 
 /// Cuts an utterance, or the literal part of a template, into words.
 pub(super) fn cut(source: &str) -> Vec<Word> {
@@ -46,9 +48,13 @@ pub(super) fn cut(source: &str) -> Vec<Word> {
     cutter.words
 }
 
-/// The wearer's own words of a span, without what was dropped inside it.
+/// The wearer's own words of a span, with the signs at its edges and without what was dropped inside it.
 pub(super) fn original(source: &str, words: &[Word]) -> String {
-    let mut out = String::new();
+    let (Some(first), Some(last)) = (words.first(), words.last()) else {
+        return String::new();
+    };
+    let before = source.get(..first.start).unwrap_or("");
+    let mut out = before[before.trim_end_matches(SIGNS).len()..].to_owned();
     let mut last_end = None;
     for word in words {
         if let Some(end) = last_end {
@@ -61,6 +67,10 @@ pub(super) fn original(source: &str, words: &[Word]) -> String {
         out.push_str(source.get(word.start..word.end).unwrap_or(""));
         last_end = Some(word.end);
     }
+    let behind = source.get(last.end..).unwrap_or("");
+    let closes = |c| c == ')' && out.contains('(');
+    let kept = behind.len() - behind.trim_start_matches(|c| SIGNS.contains(&c) || closes(c)).len();
+    out.push_str(&behind[..kept]);
     out
 }
 
@@ -159,7 +169,7 @@ impl Cutter<'_> {
         }
         self.at = end;
         let trimmed = text.trim_end_matches('\'');
-        if HESITATIONS.contains(&trimmed) {
+        if HESITATIONS.contains(&trimmed) && !self.means_something(start, end) {
             self.gap = true;
             return;
         }
@@ -170,6 +180,13 @@ impl Cutter<'_> {
             }
             None => self.push(trimmed, Kind::Plain, start, end),
         }
+    }
+
+    /// Whether what looks like a hesitation is none: "the ER", "5 mm".
+    fn means_something(&self, start: usize, end: usize) -> bool {
+        let letters = self.source.get(start..end).unwrap_or("");
+        let counted = || matches!(self.words.last(), Some(Word { kind: Kind::Number(_), .. }));
+        letters.chars().all(char::is_uppercase) || (letters == "mm" && !self.gap && counted())
     }
 
     fn push_sign(&mut self, sign: char) {
@@ -246,9 +263,15 @@ mod tests {
 
     #[test]
     fn free_text_keeps_the_wearers_spelling() {
-        let source = "Note: two eggs, um, Flour (and) sugar.";
-        let words = cut(source);
-        assert_eq!(original(source, &words[1..]), "two eggs Flour (and) sugar");
+        for (source, expected) in [
+            ("Note: two eggs, um, Flour (and) sugar.", "two eggs Flour (and) sugar"),
+            ("Note \u{20ac}5 for 3 mm of milk (fresh).", "\u{20ac}5 for 3 mm of milk (fresh)"),
+            ("note, the ER is at 30\u{b0}!", "the ER is at 30\u{b0}"),
+            ("(note milk)", "milk"),
+            ("note", ""),
+        ] {
+            assert_eq!(original(source, &cut(source)[1..]), expected);
+        }
     }
 
     proptest::proptest! {

@@ -23,7 +23,9 @@ pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
         now: now(),
         language: "en".into(),
         max_tokens: None,
+        scene: Arc::default(),
         watch: Watch::default(),
+        pending: None,
     }
 }
 

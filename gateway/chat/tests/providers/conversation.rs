@@ -48,7 +48,7 @@ pub fn spoken(events: &[ModelEvent]) -> (String, Vec<&Value>, Vec<&ToolCall>) {
     let (mut thoughts, mut calls) = (Vec::new(), Vec::new());
     for event in events {
         match event {
-            ModelEvent::Text(text) => told.push_str(text),
+            ModelEvent::Text(text) | ModelEvent::Question { text, .. } => told.push_str(text),
             ModelEvent::Thinking { data, .. } => thoughts.push(data),
             ModelEvent::ToolCall(call) => calls.push(call),
             ModelEvent::Done { .. } | ModelEvent::Failed { .. } => {}
@@ -193,7 +193,9 @@ pub fn any_request(messages: impl Strategy<Value = Vec<Message>>) -> impl Strate
             now: Timestamp::default(),
             language: "en".into(),
             max_tokens: Some(100),
+            scene: Arc::default(),
             watch: Watch::default(),
+            pending: None,
         },
     )
 }

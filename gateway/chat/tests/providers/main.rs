@@ -225,7 +225,9 @@ fn check_next(witness: &dyn Witness, request: &Request, events: &[ModelEvent]) -
     let mut results = Vec::new();
     for event in events {
         match event {
-            ModelEvent::Text(text) => parts.push(Part::Text { text: text.clone() }),
+            ModelEvent::Text(text) | ModelEvent::Question { text, .. } => {
+                parts.push(Part::Text { text: text.clone() });
+            }
             ModelEvent::Thinking { provider, data } => {
                 parts.push(Part::Thinking { provider: provider.clone(), data: data.clone() });
             }

@@ -60,12 +60,14 @@ impl Active {
             return self.fail(cx, phrases::MONEY_USED_UP, ErrorCode::Cancelled);
         };
         let messages = self.messages(cx, if candidate.images { Sight::Sees } else { Sight::Blind });
+        // What comes of its calls goes on with nothing that was said.
+        let pending = self.pending.clone().filter(|_| self.steps.is_empty());
         self.steps.push(Step::default());
         self.phase = Phase::Model { started: false };
         self.on_box = false;
         let wait_ms = if self.has_another() { cx.config.model_fall_back_ms } else { cx.config.model_first_ms_max };
         cx.arm(Timer::ModelSilent, wait_ms);
-        cx.push(Output::AskModel { turn: self.turn, rank: candidate.rank, messages });
+        cx.push(Output::AskModel { turn: self.turn, rank: candidate.rank, messages, pending });
         Vec::new()
     }
 
@@ -175,7 +177,7 @@ impl Active {
 fn chars(part: &Part) -> usize {
     match part {
         Part::Text { text } => text.len(),
-        Part::ToolResult { result, .. } => result.content.len(),
+        Part::ToolResult { result, .. } => result.for_model().len(),
         Part::ToolCall { call } => call.name.len(),
         Part::Image { .. } | Part::Thinking { .. } => 0,
     }

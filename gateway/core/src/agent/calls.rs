@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde_json::json;
 
-use super::pictures::{Sight, told};
+use super::pictures::{self, Sight};
 use crate::vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult};
 
 /// Failures of the very same call after which it is not tried again, though that might help.
@@ -123,7 +123,8 @@ fn kept(result: &ToolResult, call_id: &str, sight: Sight) -> ToolResult {
     };
     ToolResult {
         attachments: result.attachments.iter().map(reference).collect(),
-        content: told(result, sight),
+        content: result.content.clone(),
+        notes: result.notes.iter().cloned().chain(pictures::note(result, sight).map(String::from)).collect(),
         data: result.data.clone(),
         say: result.say.clone(),
         show: result.show.clone(),

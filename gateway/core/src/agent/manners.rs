@@ -6,7 +6,7 @@ use super::{Active, Agent, Event, calls::Step, phrases};
 use crate::{
     conversation::{Context, Timer},
     limits::{FOLLOW_UP_CHARS_MAX, FOLLOW_UPS_MAX},
-    vocab::ToolResult,
+    vocab::{ToolResult, Turn},
 };
 
 /// How long a tool may take before silence sounds like deafness.
@@ -21,6 +21,11 @@ impl Agent {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// A tool of this turn takes long: the word comes before the wait.
+    pub(crate) fn handle_slow_tool(&mut self, cx: &mut Context, turn: Turn) -> Vec<Event> {
+        if self.turn() == Some(turn) { self.handle_preamble_due(cx) } else { Vec::new() }
     }
 
     /// What tools suggested that the wearer might say next.

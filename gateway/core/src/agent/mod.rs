@@ -17,7 +17,7 @@ use crate::{
     conversation::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
-    vocab::{Content, ErrorCode, Means, Message, ModelOutcome, ToolResult, Turn},
+    vocab::{Content, ErrorCode, Means, Message, ModelOutcome, Pending, ToolResult, Turn},
 };
 
 /// What the answer does.
@@ -31,6 +31,8 @@ pub(crate) enum Event {
     Say { step: usize, text: String },
     /// A sentence that is no part of the answer, on the display too where `shown`.
     Aside { text: String, shown: bool },
+    /// What was said last asks about a request that is not whole.
+    Asks(Pending),
     /// A tool shows something.
     Show(Content),
     /// Nothing more will be said.
@@ -40,6 +42,8 @@ pub(crate) enum Event {
 /// When the words of a request were said and understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spoken {
+    /// When it began, monotonic.
+    pub(crate) started_us: u64,
     /// Capture time of the last voiced sample.
     pub(crate) last_voice_us: u64,
     /// When the end was decided.
@@ -59,6 +63,8 @@ pub(crate) struct Agent {
 struct Active {
     turn: Turn,
     request: String,
+    /// What the request may be the answer to, or go on with.
+    pending: Option<Pending>,
     history: Vec<Message>,
     means: Means,
     /// Which of the models is asked.
@@ -120,7 +126,13 @@ impl Agent {
     }
 
     /// Begins a turn. The one before it must have ended.
-    pub(crate) fn start(&mut self, cx: &mut Context, request: String, spoken: Option<Spoken>) {
+    pub(crate) fn start(
+        &mut self,
+        cx: &mut Context,
+        request: String,
+        pending: Option<Pending>,
+        spoken: Option<Spoken>,
+    ) {
         self.last_turn = self.last_turn.saturating_add(1);
         let turn = Turn { id: self.last_turn, revision: 0 };
         if let Some(spoken) = spoken {
@@ -129,11 +141,13 @@ impl Agent {
             }
         }
         cx.mark(turn, Stage::Final);
+        cx.done.clear();
         cx.push(Output::RequestTurn { turn });
         cx.arm(Timer::GrantMissing, cx.config.grant_ms_max);
         self.active = Some(Active {
             turn,
             request,
+            pending,
             history: Vec::new(),
             means: Means::default(),
             choice: 0,
@@ -285,7 +299,7 @@ impl Active {
                 cx.push(Output::ToolActivity {
                     turn: self.turn,
                     call_id: pending.call.id.clone(),
-                    label: pending.call.name.clone(),
+                    tool: pending.call.name.clone(),
                     state: ToolActivityState::Failed,
                 });
             }

@@ -1,7 +1,7 @@
 //! Pictures that tools give: shown to a model that sees, within the turn in which they were taken, and told of in one
 //! line everywhere else. They are never kept.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use super::calls::Step;
 use crate::{
@@ -56,17 +56,18 @@ pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
     Some(Message { role: Role::User, parts })
 }
 
-/// What a result says, with a line for the pictures that came with it and are not shown.
-pub(super) fn told(result: &ToolResult, sight: Sight) -> String {
+/// What a model is told of the pictures that came with a result and are not shown.
+pub(super) fn note(result: &ToolResult, sight: Sight) -> Option<&'static str> {
     let images = result.attachments.iter().filter(|attachment| matches!(attachment, Attachment::Image { .. }));
-    let line = match sight {
-        Sight::Sees if images.clone().all(is_shown) => return result.content.clone(),
-        Sight::Sees => "[A picture came with this that cannot be shown: it is too large, or no JPEG, PNG or WebP.]",
-        _ if images.count() == 0 => return result.content.clone(),
-        Sight::Blind => "[A picture came with this. You cannot see pictures: say so where it matters.]",
-        Sight::Later => "[A picture was here. It was not kept.]",
-    };
-    format!("{}\n{line}", result.content)
+    match sight {
+        Sight::Sees if images.clone().all(is_shown) => None,
+        Sight::Sees => {
+            Some("[A picture came with this that cannot be shown: it is too large, or no JPEG, PNG or WebP.]")
+        }
+        _ if images.count() == 0 => None,
+        Sight::Blind => Some("[A picture came with this. You cannot see pictures: say so where it matters.]"),
+        Sight::Later => Some("[A picture was here. It was not kept.]"),
+    }
 }
 
 #[cfg(test)]
@@ -98,12 +99,12 @@ mod tests {
     #[test]
     fn who_is_not_shown_a_picture_is_told_of_it() {
         let with = |attachments: Vec<Attachment>| ToolResult { attachments, ..ToolResult::said("Taken.") };
-        let line = |result: &ToolResult, sight| told(result, sight).replace("Taken.", "");
+        let line = |result: &ToolResult, sight| note(result, sight).unwrap_or_default();
         let good = with(vec![image("/9j/4AAQ")]);
         assert_eq!(line(&good, Sight::Sees), "");
         assert!(line(&good, Sight::Blind).contains("You cannot see pictures"));
         assert!(line(&good, Sight::Later).contains("not kept"));
-        let large = with(vec![image(&format!("/9j/{}", "A".repeat(IMAGE_BYTES_MAX)))]);
+        let large = with(vec![image(&alloc::format!("/9j/{}", "A".repeat(IMAGE_BYTES_MAX)))]);
         for bad in [large, with(vec![image("R0lGODlh")]), with(vec![image("/9j/4AAQ"), image("nonsense")])] {
             assert!(line(&bad, Sight::Sees).contains("cannot be shown"));
         }

@@ -35,6 +35,11 @@ impl Agent {
             ModelEvent::Text(text) => active.take_text(cx, &text),
             ModelEvent::Thinking { provider, data } => active.take_thinking(provider, data),
             ModelEvent::ToolCall(call) => active.take_call(cx, call),
+            ModelEvent::Question { text, pending } => {
+                let mut asked = active.take_text(cx, &text);
+                asked.push(Event::Asks(pending));
+                asked
+            }
             ModelEvent::Done { stop, usage } => {
                 active.model_used(cx, usage, ModelOutcome::Answered);
                 active.step_done(cx, stop)
@@ -98,9 +103,10 @@ impl Active {
             cx.push(Output::ToolActivity {
                 turn: self.turn,
                 call_id: call.id.clone(),
-                label: call.name.clone(),
+                tool: call.name.clone(),
                 state: ToolActivityState::Started,
             });
+            cx.done.push(call.clone());
             cx.push(Output::RunTool { turn: self.turn, call });
             self.watch_tools(cx);
             self.watch_patience(cx);
@@ -194,10 +200,13 @@ impl Active {
         };
         let state = if result.is_error() { ToolActivityState::Failed } else { ToolActivityState::Finished };
         let show = result.show.clone();
+        if result.has_not_run() {
+            cx.done.retain(|call| call.id != call_id);
+        }
         cx.push(Output::ToolActivity {
             turn,
             call_id: pending.call.id.clone(),
-            label: pending.call.name.clone(),
+            tool: pending.call.name.clone(),
             state,
         });
         pending.result = Some(result);

@@ -9,8 +9,10 @@ use crate::floor::wake::Phrases;
 pub struct Config {
     /// Phrases that address the assistant, lower case. At most 16 are used.
     pub wake_phrases: Vec<String>,
-    /// Whether everything said is meant for the assistant.
+    /// Whether a tool's sentence needs no wake word.
     pub always_listening: bool,
+    /// Whether a model answers what is no command; then nothing is heard a second time in search of one.
+    pub conversational: bool,
     /// Whether no wake word is needed during an answer and for `follow_up_ms` after it was heard.
     pub follow_up: bool,
     /// Length of the window after an answer.
@@ -94,6 +96,7 @@ impl Default for Config {
         Self {
             wake_phrases: vec!["hey mentra".into(), "ok mentra".into(), "mentra".into()],
             always_listening: false,
+            conversational: false,
             follow_up: true,
             follow_up_ms: 30_000,
             ear_open_ms: 8_000,

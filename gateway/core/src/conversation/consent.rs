@@ -21,7 +21,7 @@ impl Conversation {
         if self.agent.turn() != Some(asked.turn) || !self.agent.is_thinking() {
             return approval::refuse(&mut self.cx, &asked);
         }
-        let (id, question) = (asked.id, asked.question.clone());
+        let (id, question) = (asked.id, asked.question.said.clone());
         if self.approvals.handle_asked(&mut self.cx, asked) {
             self.agent.pause(&mut self.cx);
             self.reply.push_question(&mut self.cx, id, &question);
@@ -44,7 +44,7 @@ impl Conversation {
             && let Some(asked) = self.approvals.standing()
             && !self.reply.is_speaking()
         {
-            let (id, question) = (asked.id, asked.question.clone());
+            let (id, question) = (asked.id, asked.question.said.clone());
             self.reply.push_question(&mut self.cx, id, &question);
         }
     }
@@ -57,7 +57,7 @@ impl Conversation {
         self.ended(ended);
         match self.approvals.standing() {
             Some(next) => {
-                let (id, question) = (next.id, next.question.clone());
+                let (id, question) = (next.id, next.question.said.clone());
                 self.reply.push_question(&mut self.cx, id, &question);
             }
             None if self.reply.purpose() == Some(&Purpose::Question) => {
@@ -76,7 +76,7 @@ impl Conversation {
             return;
         }
         if let Some(asked) = self.approvals.put_outside(&mut self.cx) {
-            let (id, question) = (asked.id, asked.question.clone());
+            let (id, question) = (asked.id, asked.question.said.clone());
             self.cx.push(Output::Chime(Chime::Notice));
             self.reply.begin(&mut self.cx, Purpose::Question, NO_TURN);
             self.reply.push_question(&mut self.cx, id, &question);

@@ -9,7 +9,7 @@ use crate::{
     limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
     output::{Output, Stage},
     timers::Timers,
-    vocab::{AppEvent, Content, DeviceFacts, DisplaySize, Priority, Timestamp, Turn},
+    vocab::{AppEvent, Content, DeviceFacts, DisplaySize, Priority, Timestamp, ToolCall, Turn},
 };
 
 /// Why a conversation wants to be woken.
@@ -53,6 +53,8 @@ pub enum Timer {
     PageDue,
     /// A question was not answered.
     ApprovalExpired,
+    /// The next page of a question.
+    QuestionPageDue,
     /// Something on the display ends, or is next.
     ScreenDue,
     /// An announcement has waited long enough for silence.
@@ -60,7 +62,7 @@ pub enum Timer {
 }
 
 impl Timer {
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::Heartbeat,
         Self::DeviceSilent,
         Self::ResumeExpired,
@@ -80,6 +82,7 @@ impl Timer {
         Self::DisplayDue,
         Self::PageDue,
         Self::ApprovalExpired,
+        Self::QuestionPageDue,
         Self::ScreenDue,
         Self::NoticeDue,
     ];
@@ -93,8 +96,12 @@ pub(crate) struct Context {
     pub(crate) display: Option<DisplaySize>,
     pub(crate) speaker: bool,
     pub(crate) echo_cancelled: bool,
+    /// Whether the glasses show what is being said.
+    pub(crate) captions: bool,
     /// Told to the model with every request.
     pub(crate) briefing: Vec<String>,
+    /// The calls of the last turn that have run, or may have.
+    pub(crate) done: Vec<ToolCall>,
     facts: DeviceFacts,
     screen: Display,
     timers: Timers<{ Timer::ALL.len() }>,
@@ -110,7 +117,9 @@ impl Context {
             display: None,
             speaker: false,
             echo_cancelled: false,
+            captions: false,
             briefing: Vec::new(),
+            done: Vec::new(),
             facts: DeviceFacts::default(),
             timers: Timers::new(),
             out: VecDeque::new(),
@@ -132,6 +141,17 @@ impl Context {
         }
     }
 
+    /// The words that were just captioned begin this turn.
+    pub(crate) fn name_turn(&mut self, begun: Turn) {
+        let last = self.out.iter_mut().rev().find_map(|output| match output {
+            Output::Caption { turn, last: true, .. } => Some(turn),
+            _ => None,
+        });
+        if let Some(turn) = last {
+            *turn = begun;
+        }
+    }
+
     fn caption(&mut self, text: String) {
         let caption_ms = self.config.display.caption_ms;
         self.claim(Priority::Caption, Content::Text { text }, Some(caption_ms));
@@ -150,6 +170,11 @@ impl Context {
 
     pub(crate) fn app(&mut self, event: AppEvent) {
         self.screen(|screen, now| screen.handle_app(now, event));
+    }
+
+    /// Whether the app in front listens to what is said.
+    pub(crate) fn app_listens(&self) -> bool {
+        self.screen.app_listens()
     }
 
     /// Tells the display something and draws what comes of it.

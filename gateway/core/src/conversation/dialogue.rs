@@ -51,6 +51,16 @@ impl Conversation {
         self.heard(event);
     }
 
+    pub(super) fn partial_due(&mut self) {
+        let activity = self.activity();
+        self.floor.handle_partial_due(&mut self.cx, &activity);
+    }
+
+    pub(super) fn followed(&mut self, followed: bool) {
+        let activity = self.activity();
+        self.floor.note_followed(&mut self.cx, &activity, followed);
+    }
+
     pub(super) fn end_of_turn(&mut self) {
         let activity = self.activity();
         let event = self.floor.handle_end_of_turn(&mut self.cx, &activity);
@@ -75,7 +85,7 @@ impl Conversation {
         self.heard(event);
     }
 
-    fn heard(&mut self, event: Option<floor::Event>) {
+    pub(super) fn heard(&mut self, event: Option<floor::Event>) {
         match event {
             None | Some(floor::Event::Nothing) => {}
             Some(floor::Event::Interrupt) => self.interrupted_by_voice(),
@@ -142,17 +152,21 @@ impl Conversation {
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
             Some(Command::Cancel) | None => {
-                let spoken = Spoken { last_voice_us: said.last_voice_us, decided_us: said.decided_us };
+                let spoken = Spoken {
+                    started_us: said.started_us,
+                    last_voice_us: said.last_voice_us,
+                    decided_us: said.decided_us,
+                };
                 self.start_turn(request, Some(spoken));
+                self.cx.name_turn(self.agent.turn().unwrap_or(NO_TURN));
             }
         }
     }
 
+    /// Who has said it is asked to say it again; nobody else hears anything.
     fn not_understood(&mut self, addressed: bool) {
         if addressed && !self.is_busy() {
             self.aside(phrases::NOT_UNDERSTOOD);
-        } else if !self.is_busy() {
-            self.cx.push(Output::Chime(Chime::Trouble));
         }
     }
 
@@ -162,13 +176,19 @@ impl Conversation {
             return;
         }
         let request: String = text.chars().take(crate::limits::UTTERANCE_CHARS_MAX).collect();
+        if self.approvals.is_premature(&self.cx, &request) {
+            return;
+        }
         let answer = Answer { text: &request, started_us: self.cx.now_us(), echo: false, by: AnsweredBy::Text };
         let settled = self.approvals.handle_said(&mut self.cx, answer);
         if settled.is_some() {
             return self.approval_settled(settled);
         }
         match commands::command(&request) {
-            Some(Command::Cancel) if self.is_busy() => self.stop(true),
+            Some(Command::Cancel) if self.is_busy() || self.floor.is_called(self.cx.now_us()) => {
+                self.stop(true);
+                self.floor.close_ear(&mut self.cx);
+            }
             Some(Command::Repeat) => self.repeat(),
             Some(Command::Mute) => self.mute(true),
             _ => self.start_turn(request, None),
@@ -176,7 +196,7 @@ impl Conversation {
     }
 
     /// The wearer wants attention and has not said for what.
-    fn call(&mut self) {
+    pub(super) fn call(&mut self) {
         self.floor.open_ear(&mut self.cx);
         self.cx.push(Output::Chime(Chime::Attentive));
     }
@@ -187,6 +207,8 @@ impl Conversation {
             Button::Press if self.is_busy() => self.stop(true),
             Button::Press if self.muted || !self.link.is_up() => {}
             Button::Press => self.call(),
+            Button::Down => self.talk_down(),
+            Button::Up => self.talk_up(),
         }
     }
 
@@ -196,6 +218,7 @@ impl Conversation {
         }
         self.muted = muted;
         if muted {
+            self.held = None;
             self.floor.discard(&mut self.cx);
         }
         self.cx.push(Output::SetMuted(muted));
@@ -206,8 +229,9 @@ impl Conversation {
 impl Conversation {
     fn start_turn(&mut self, request: String, spoken: Option<Spoken>) {
         self.stop(false);
-        self.floor.close_ear(&mut self.cx);
-        self.agent.start(&mut self.cx, request, spoken);
+        let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
+        let pending = self.floor.take_request(&mut self.cx, &request, times);
+        self.agent.start(&mut self.cx, request, pending, spoken);
         let turn = self.agent.turn().unwrap_or(NO_TURN);
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
     }
@@ -222,6 +246,10 @@ impl Conversation {
                 }
                 agent::Event::Say { step, text } => self.reply.push_sentence(&mut self.cx, step, &text),
                 agent::Event::Aside { text, shown } => self.reply.push_aside(&mut self.cx, &text, shown),
+                agent::Event::Asks(pending) => {
+                    self.floor.note_question(&self.cx, pending);
+                    None
+                }
                 agent::Event::Show(content) => {
                     self.reply.show(&mut self.cx, content, Priority::Assistant);
                     None
@@ -254,7 +282,7 @@ impl Conversation {
         match ended.purpose {
             Purpose::Answer => {
                 self.agent.complete(&mut self.cx, &ended.heard);
-                self.floor.expect_follow_up(&mut self.cx);
+                self.floor.answer_heard(&mut self.cx, ended.asks);
             }
             Purpose::Notice { id } => self.cx.push(Output::Announced { id, heard: ended.part >= NOTICE_HEARD_PART }),
             Purpose::Question | Purpose::Aside => {}
@@ -262,7 +290,7 @@ impl Conversation {
     }
 
     /// Ends whatever is going on. `on_purpose`: the wearer asked for just that.
-    fn stop(&mut self, on_purpose: bool) {
+    pub(super) fn stop(&mut self, on_purpose: bool) {
         self.approvals.cancel_all(&mut self.cx);
         let Some(ended) = self.reply.stop(&mut self.cx) else {
             return;
@@ -271,8 +299,10 @@ impl Conversation {
             Purpose::Answer => {
                 let was_heard = ended.part > 0.0 && !self.agent.is_thinking();
                 self.agent.interrupt(&mut self.cx, ended.heard, TurnOutcome::Interrupted);
-                if was_heard && !on_purpose {
-                    self.floor.expect_follow_up(&mut self.cx);
+                if on_purpose {
+                    self.floor.drop_question();
+                } else if was_heard {
+                    self.floor.answer_heard(&mut self.cx, ended.asks);
                 }
             }
             Purpose::Notice { id } => {
@@ -284,13 +314,12 @@ impl Conversation {
 
     fn repeat(&mut self) {
         self.stop(false);
-        if self.reply.last_answer().is_empty() {
-            self.aside(phrases::NOTHING_TO_REPEAT);
-        } else {
-            let again = String::from(self.reply.last_answer());
-            self.aside(&again);
-        }
-        self.floor.expect_follow_up(&mut self.cx);
+        let again = match self.reply.last_answer() {
+            "" => String::from(phrases::NOTHING_TO_REPEAT),
+            answer => String::from(answer),
+        };
+        self.aside(&again);
+        self.floor.answer_heard(&mut self.cx, again.trim_end().ends_with('?'));
     }
 
     /// Says something that belongs to no turn.
@@ -379,7 +408,7 @@ impl Conversation {
         self.agent.turn().is_some() || self.reply.is_active()
     }
 
-    fn activity(&self) -> Activity {
+    pub(super) fn activity(&self) -> Activity {
         let speaking = self.reply.is_speaking();
         Activity {
             busy: self.is_busy(),
@@ -397,13 +426,15 @@ impl Conversation {
         self.announce_next();
         self.ask_next();
         if self.reply.take_began() {
-            self.floor.speech_began(&self.cx);
+            let activity = self.activity();
+            self.floor.speech_began(&mut self.cx, &activity);
         }
         let listening = self.listening_now();
         if listening != self.listening && self.link != Link::Fresh {
             self.listening = listening;
             if self.link.is_up() {
-                self.cx.push(Output::Listening(listening));
+                let turn = self.agent.turn().unwrap_or(NO_TURN);
+                self.cx.push(Output::Listening { turn, state: listening });
             }
         }
     }

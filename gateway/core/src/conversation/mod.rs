@@ -6,6 +6,7 @@ mod consent;
 mod context;
 mod dialogue;
 mod presence;
+mod talk;
 
 pub(crate) use self::context::Context;
 pub use self::{
@@ -14,6 +15,7 @@ pub use self::{
 };
 pub use crate::display::Config as DisplayConfig;
 
+use self::talk::Held;
 use crate::{
     agent::Agent,
     approval::Approvals,
@@ -45,6 +47,8 @@ pub struct Conversation {
     notices: Notices,
     /// An announcement that the wearer spoke over, until it is known what was said.
     cut_notice: Option<u64>,
+    /// The talk button, while it is held.
+    held: Option<Held>,
     muted: bool,
     listening: ListeningState,
 }
@@ -61,6 +65,7 @@ impl Conversation {
             approvals: Approvals::default(),
             notices: Notices::default(),
             cut_notice: None,
+            held: None,
             muted: false,
             listening: ListeningState::default(),
         }
@@ -82,6 +87,7 @@ impl Conversation {
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
             Input::Considered { utterance, revision, clarity } => self.considered(utterance, revision, clarity),
+            Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
             Input::Granted { turn, history, means } => {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, means);
@@ -91,6 +97,10 @@ impl Conversation {
             Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);
+                self.answer(events);
+            }
+            Input::SlowTool { turn } => {
+                let events = self.agent.handle_slow_tool(&mut self.cx, turn);
                 self.answer(events);
             }
             Input::Tool { turn, call_id, result } => {
@@ -123,8 +133,9 @@ impl Conversation {
             }
             Input::Status(facts) => self.cx.learn(facts),
             Input::Briefing(blocks) => self.cx.brief(blocks),
-            Input::App(event) => self.cx.app(event),
+            Input::App(event) => self.app(event),
             Input::Look { up } => self.cx.screen(|screen, now| screen.handle_look(now, up)),
+            Input::Timers(running) => self.cx.screen(|screen, now| screen.handle_timers(now, running)),
             Input::Announce(announcement) => self.announce(announcement),
             Input::Withdraw { id } => self.withdraw(id),
             Input::Shutdown => self.shutdown(),
@@ -160,7 +171,7 @@ impl Conversation {
             Timer::Heartbeat => self.link.handle_heartbeat(&mut self.cx),
             Timer::DeviceSilent => self.device_silent(),
             Timer::ResumeExpired => self.resume_expired(),
-            Timer::PartialDue => self.floor.handle_partial_due(&mut self.cx),
+            Timer::PartialDue => self.partial_due(),
             Timer::EndOfTurn => self.end_of_turn(),
             Timer::UtteranceStalled => self.utterance_stalled(),
             Timer::TranscriptMissing => self.transcript_missing(),
@@ -195,6 +206,7 @@ impl Conversation {
                 let settled = self.approvals.handle_expired(&mut self.cx);
                 self.approval_settled(settled);
             }
+            Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
             Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
             Timer::NoticeDue => self.notices.handle_due(),
         }

@@ -10,7 +10,7 @@ use crate::{
     link::Link,
     output::{CloseReason, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{DeviceInfo, ListeningState},
+    vocab::{AppEvent, DeviceInfo, ListeningState},
 };
 
 impl Conversation {
@@ -23,13 +23,24 @@ impl Conversation {
         self.cx.display = device.display;
         self.cx.speaker = device.speaker;
         self.cx.echo_cancelled = device.echo_cancelled;
+        self.cx.captions = device.captions;
         self.link.handle_connected(&mut self.cx);
         self.cx.screen(|screen, now| screen.handle_connected(now, device, !returns));
         self.reply.watch(&mut self.cx, true);
         if self.muted {
             self.cx.push(Output::SetMuted(true));
         }
-        self.cx.push(Output::Listening(self.listening));
+        let turn = self.agent.turn().unwrap_or_default();
+        self.cx.push(Output::Listening { turn, state: self.listening });
+    }
+
+    /// A mini-app does something. One that comes to listen in front is who is spoken to next.
+    pub(super) fn app(&mut self, event: AppEvent) {
+        let listened = self.cx.app_listens();
+        self.cx.app(event);
+        if self.cx.app_listens() && !listened {
+            self.floor.hand_over(&mut self.cx);
+        }
     }
 
     pub(super) fn link_lost(&mut self) {
@@ -86,6 +97,6 @@ impl Conversation {
                 Heard::Part(Vec::new())
             }
         };
-        self.agent.abandon(&mut self.cx, heard, TurnOutcome::Failed);
+        self.agent.abandon(&mut self.cx, heard, TurnOutcome::Interrupted);
     }
 }

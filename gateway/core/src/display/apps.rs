@@ -32,6 +32,8 @@ struct App {
     drawing: Option<Drawing>,
     waiting: Option<Waiting>,
     line: String,
+    /// Whether it is given what is said.
+    listens: bool,
 }
 
 /// A drawing whose time has not come.
@@ -70,7 +72,7 @@ impl Apps {
         let name = if name.trim().is_empty() { &package } else { name };
         let name = name.chars().filter(|letter| !letter.is_control()).take(APP_NAME_CHARS_MAX).collect();
         let line = String::new();
-        self.list.push(App { package, name, kind, boots_until_us, drawing: None, waiting: None, line });
+        self.list.push(App { package, name, kind, boots_until_us, drawing: None, waiting: None, line, listens: false });
     }
 
     /// An app is gone, and all that it drew or wanted to.
@@ -84,6 +86,18 @@ impl Apps {
         if booted && !self.is_booting() {
             self.boot_ended(now);
         }
+    }
+
+    /// An app is given what is said, or not any more.
+    pub(super) fn set_listens(&mut self, package: &str, listens: bool) {
+        if let Some(app) = self.list.iter_mut().find(|app| app.package == package) {
+            app.listens = listens;
+        }
+    }
+
+    /// Whether the app in front listens.
+    pub(super) fn front_listens(&self) -> bool {
+        self.front().and_then(|front| self.list.get(front)).is_some_and(|app| app.listens)
     }
 
     pub(super) fn kind(&self, package: &str) -> Option<AppKind> {
@@ -137,13 +151,16 @@ impl Apps {
         self.list.iter_mut().find(|app| app.package == current)?.drawing.as_mut()
     }
 
-    /// A drawing that was seen is not seen any more: it goes unless it may come back.
-    pub(super) fn covered(&mut self, now: Now, serial: u64) {
-        for app in &mut self.list {
+    /// A drawing that was seen is not seen any more: it goes unless it may come back. `by_app`: another app has taken its
+    /// place, as apps know it of one another; of anything else that is shown in between, the app in front knows nothing.
+    pub(super) fn covered(&mut self, now: Now, serial: u64, by_app: bool) {
+        let front = self.front();
+        for (index, app) in self.list.iter_mut().enumerate() {
             let Some(drawing) = app.drawing.as_mut().filter(|drawing| drawing.serial == serial) else {
                 continue;
             };
-            if drawing.comes_back(now.us, now.config.consumed_ms) {
+            let kept = !by_app && front == Some(index);
+            if kept || drawing.comes_back(now.us, now.config.consumed_ms) {
                 drawing.cover();
                 return;
             }

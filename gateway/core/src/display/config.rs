@@ -19,6 +19,8 @@ pub struct Config {
     pub captions: bool,
     /// How long a caption stands.
     pub caption_ms: u32,
+    /// Whether the timer that is due next counts on the main view while nobody else wants it.
+    pub timers: bool,
 }
 
 impl Default for Config {
@@ -31,6 +33,7 @@ impl Default for Config {
             consumed_ms: 1_000,
             captions: false,
             caption_ms: 3_000,
+            timers: true,
         }
     }
 }

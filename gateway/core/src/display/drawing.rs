@@ -54,9 +54,9 @@ impl Drawing {
         }
     }
 
-    /// It was covered before it counted as read: when it is seen again, its second begins anew.
+    /// It is covered and comes back: what has no time of its own is new then.
     pub(super) fn cover(&mut self) {
-        if self.duration_ms.is_none() {
+        if self.duration_ms.is_none_or(|ms| ms == 0) {
             self.shown_us = None;
         }
     }

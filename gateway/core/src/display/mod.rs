@@ -8,16 +8,19 @@ mod apps;
 mod config;
 mod dashboard;
 mod drawing;
+mod timers;
 
-use alloc::{collections::VecDeque, string::String};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 pub use self::config::Config;
 use self::{
     apps::{Apps, Now},
     dashboard::Dashboard,
     drawing::{Drawing, is_empty},
+    timers::Timers,
 };
 use crate::{
+    input::RunningTimer,
     limits::DASHBOARD_LINE_CHARS_MAX,
     vocab::{AppEvent, AppKind, Content, DeviceInfo, DisplayCommand, Priority, Timestamp, View},
 };
@@ -40,6 +43,7 @@ pub(crate) struct Display {
     linked: bool,
     looks_up: bool,
     claims: [Option<Claim>; CLAIMANTS],
+    timers: Timers,
     apps: Apps,
     dashboard: Dashboard,
     main: Sent,
@@ -54,6 +58,7 @@ pub(crate) struct Display {
 struct Claim {
     serial: u64,
     content: Content,
+    since_us: u64,
     ends_us: Option<u64>,
 }
 
@@ -70,6 +75,8 @@ struct Standing {
     serial: u64,
     priority: Priority,
     content: Content,
+    /// Since when a countdown in it counts.
+    since_us: u64,
     ends_us: Option<u64>,
 }
 
@@ -114,7 +121,7 @@ impl Display {
         let serial = self.serial;
         let ends_us = duration_ms.map(|ms| now.mono_us.saturating_add(u64::from(ms) * 1_000));
         if let Some(claim) = self.claims.get_mut(index) {
-            *claim = Some(Claim { serial, content, ends_us });
+            *claim = Some(Claim { serial, content, since_us: now.mono_us, ends_us });
         }
         self.settle(now);
         self.main.standing.as_ref().is_some_and(|standing| standing.serial == serial)
@@ -128,16 +135,22 @@ impl Display {
         self.settle(now);
     }
 
-    /// An app does something.
+    /// The timers that run, in any order.
+    pub(crate) fn handle_timers(&mut self, now: Timestamp, running: Vec<RunningTimer>) {
+        self.timers.set(if self.config.timers { running } else { Vec::new() });
+        self.settle(now);
+    }
+
     /// What the wearer sees on the main view, but for the assistant's own words and the wearer's: those are in the
     /// conversation.
     pub(crate) fn seen(&self) -> Option<&Content> {
         let standing = self.main.standing.as_ref()?;
         let words = matches!(standing.content, Content::Text { .. });
         let said = words && matches!(standing.priority, Priority::Assistant | Priority::Caption);
-        (!said).then_some(&standing.content)
+        (!said && standing.priority != Priority::Timer).then_some(&standing.content)
     }
 
+    /// An app does something.
     pub(crate) fn handle_app(&mut self, now: Timestamp, event: AppEvent) {
         let moment = self.moment(now);
         match event {
@@ -150,6 +163,7 @@ impl Display {
                 self.apps.start(moment, package, &name, kind, false);
             }
             AppEvent::Running { .. } => {}
+            AppEvent::Listens { package, listens } => self.apps.set_listens(&package, listens),
             AppEvent::Stopped { package } => {
                 self.dashboard.clear(&package);
                 self.apps.stop(moment, &package);
@@ -175,6 +189,11 @@ impl Display {
         self.settle(now);
     }
 
+    /// Whether the app in front listens.
+    pub(crate) fn app_listens(&self) -> bool {
+        self.apps.front_listens()
+    }
+
     /// The wearer raises the head, which turns the dashboard's page, or lowers it. Told twice counts once.
     pub(crate) fn handle_look(&mut self, now: Timestamp, up: bool) {
         if up && !self.looks_up {
@@ -197,7 +216,8 @@ impl Display {
     /// When something changes by itself, monotonic.
     pub(crate) fn poll_timeout(&self, now: Timestamp) -> Option<u64> {
         let claims = self.claims.iter().flatten().filter_map(|claim| claim.ends_us);
-        claims.chain(self.apps.poll_timeout(self.moment(now))).chain(self.dashboard.poll_timeout()).min()
+        let apps = self.apps.poll_timeout(self.moment(now)).into_iter();
+        claims.chain(apps).chain(self.dashboard.poll_timeout()).chain(self.timers.poll_timeout(now.mono_us)).min()
     }
 
     fn moment(&self, now: Timestamp) -> Now {
@@ -220,6 +240,7 @@ impl Display {
             serial: 0,
             priority: Priority::App,
             content,
+            since_us: now.mono_us,
             ends_us,
         });
         let shown = |standing: &Standing| (standing.content.clone(), standing.ends_us);
@@ -234,7 +255,8 @@ impl Display {
         if let Some(before) = self.main.standing.as_ref().map(|standing| standing.serial)
             && standing.as_ref().map(|standing| standing.serial) != Some(before)
         {
-            self.apps.covered(self.moment(now), before);
+            let by_app = standing.as_ref().is_some_and(|standing| standing.priority == Priority::App);
+            self.apps.covered(self.moment(now), before, by_app && !self.apps.is_booting());
             standing = self.stands_on_main(now.mono_us);
         }
         if standing.as_ref().map(|standing| standing.serial) != self.main.standing.as_ref().map(|sent| sent.serial) {
@@ -245,8 +267,8 @@ impl Display {
     fn stands_on_main(&mut self, now_us: u64) -> Option<Standing> {
         for priority in [Priority::Approval, Priority::Notice, Priority::Assistant, Priority::Caption] {
             if let Some(Some(claim)) = claimant(priority).and_then(|index| self.claims.get(index)) {
-                let (serial, content, ends_us) = (claim.serial, claim.content.clone(), claim.ends_us);
-                return Some(Standing { serial, priority, content, ends_us });
+                let Claim { serial, since_us, ends_us, .. } = *claim;
+                return Some(Standing { serial, priority, content: claim.content.clone(), since_us, ends_us });
             }
         }
         if let Some((names, until_us)) = self.apps.boot() {
@@ -255,15 +277,19 @@ impl Display {
                 serial: self.boot_serial(&content),
                 priority: Priority::App,
                 content,
+                since_us: now_us,
                 ends_us: Some(until_us),
             });
         }
-        let drawing = self.apps.standing()?;
+        let Some(drawing) = self.apps.standing() else {
+            return self.timers.standing(now_us, &mut self.serial);
+        };
         drawing.show(now_us);
         Some(Standing {
             serial: drawing.serial,
             priority: Priority::App,
             content: drawing.content.clone(),
+            since_us: now_us,
             ends_us: drawing.ends_us(),
         })
     }
@@ -295,9 +321,10 @@ impl Display {
             let revision = self.next_revision();
             self.commands.push_back(DisplayCommand::Clear { view, revision });
         }
-        if let Some(Standing { priority, content, ends_us, .. }) = standing {
+        if let Some(Standing { priority, content, since_us, ends_us, .. }) = standing {
             let revision = self.next_revision();
             let duration_ms = ends_us.map(|ends_us| left_ms(now_us, ends_us));
+            let content = counted(content, now_us.saturating_sub(since_us));
             let content = if self.bitmaps { content } else { in_words(content) };
             self.commands.push_back(DisplayCommand::Show { view, priority, revision, duration_ms, content });
         }
@@ -309,9 +336,20 @@ impl Display {
     }
 }
 
+/// A countdown that was told so long ago, as it is told now.
+fn counted(content: Content, since_us: u64) -> Content {
+    match content {
+        Content::Countdown { title, left_ms } => {
+            let since_ms = u32::try_from(since_us / 1_000).unwrap_or(u32::MAX);
+            Content::Countdown { title, left_ms: left_ms.saturating_sub(since_ms) }
+        }
+        other => other,
+    }
+}
+
 fn claimant(priority: Priority) -> Option<usize> {
     match priority {
-        Priority::App => None,
+        Priority::Timer | Priority::App => None,
         Priority::Caption => Some(0),
         Priority::Assistant => Some(1),
         Priority::Notice => Some(2),
@@ -354,6 +392,7 @@ mod tests {
                     bitmaps: false,
                     speaker: false,
                     echo_cancelled: false,
+                    captions: false,
                 };
                 display.handle_connected(now, &device, true);
                 let content = || Content::Text { text: String::from("x") };

@@ -7,12 +7,20 @@
 //!
 //! What larger weights leave unclear the usual ones hear again, too: they are better at what is short.
 //!
+//! Where it is in doubt whether words are meant for the assistant at all, the same question tells; what is no part of a
+//! command is talk then, and not heard again.
+//!
 //! It begins while the pause is still being judged, so that it often costs the wearer nothing. A text that is
 //! clear at first never waits for it, and new speech ends it: then the first text counts.
 
 use alloc::string::String;
 
-use super::{Activity, Event, Floor, cancel_all, commands, utterance::Origin};
+use super::{
+    Activity, Event, Floor,
+    addressing::{self, Grounds},
+    cancel_all, commands,
+    utterance::Origin,
+};
 use crate::{
     conversation::{Config, Context},
     output::Output,
@@ -36,8 +44,15 @@ pub(super) struct Look {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// Whether the first text is a command is asked; how sure recognition is of it, 0 to 1.
-    First { confidence: f32 },
+    /// Whether the first text is a command is asked.
+    First {
+        /// How sure recognition is of it, 0 to 1.
+        confidence: f32,
+        /// Whether it may be heard again.
+        again: bool,
+        /// Whether it may be meant for somebody else.
+        doubtful: bool,
+    },
     /// The sound is being decoded again; a text that is less sure than `confidence_min` does not count.
     Decoding { confidence_min: f32, rest: Rest },
     /// Whether this other text is a command is asked.
@@ -53,6 +68,13 @@ enum Rest {
     Nothing,
     /// Nothing either; and since the first text is a command with free text, the other one has to be one, too.
     NothingButFree,
+}
+
+/// A look that was awaited, and the utterance that it is about.
+struct Taken {
+    look: Look,
+    origin: Origin,
+    started_us: u64,
 }
 
 /// What follows for a text that is looked at.
@@ -73,22 +95,31 @@ impl Floor {
         (text, confidence): (&str, f32),
         (origin, began_us): (Origin, u64),
     ) -> Option<Look> {
-        let short = cx.now_us().saturating_sub(began_us) <= LENGTH_US_MAX;
-        if !short || activity.asked || origin.echo || origin.background {
+        if activity.asked || origin.echo || origin.background {
             return None;
         }
-        let request = self.command_in(cx, origin, text)?;
-        let look = Look { awaited: revision.saturating_add(1), stage: Stage::First { confidence } };
-        cx.push(Output::Consider { utterance, revision: look.awaited, text: String::from(request) });
+        let grounds = self.grounds(cx, activity, origin);
+        let request = self.request_in(grounds, text)?;
+        let pending = self.pending(cx, began_us);
+        let named = self.phrases.strip(text).is_some();
+        let doubtful = !named && addressing::is_doubtful(cx, grounds, pending.as_ref());
+        let short = cx.now_us().saturating_sub(began_us) <= LENGTH_US_MAX
+            && request.split_whitespace().count() <= WORDS_MAX
+            && commands::yes_or_no(request).is_none();
+        let again = short && !cx.config.conversational;
+        if !again && !doubtful {
+            return None;
+        }
+        let look = Look { awaited: revision.saturating_add(1), stage: Stage::First { confidence, again, doubtful } };
+        let text = String::from(request);
+        cx.push(Output::Consider { utterance, revision: look.awaited, text, pending });
         Some(look)
     }
 
-    /// The part of a text that may be a command to a tool.
-    fn command_in<'a>(&self, cx: &Context, origin: Origin, text: &'a str) -> Option<&'a str> {
-        let bare = cx.config.always_listening || origin.expected;
-        let request = self.phrases.strip(text).or(bare.then_some(text))?;
-        let own = commands::command(request).is_some() || commands::yes_or_no(request).is_some();
-        (commands::has_words(request) && !own && request.split_whitespace().count() <= WORDS_MAX).then_some(request)
+    /// The part of a text that may be a request to a tool or a model.
+    fn request_in<'a>(&self, grounds: Grounds, text: &'a str) -> Option<&'a str> {
+        let request = self.phrases.strip(text).or((grounds != Grounds::None).then_some(text))?;
+        (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
     }
 
     /// The shell knows how clear a text is.
@@ -99,24 +130,31 @@ impl Floor {
         (utterance, revision): (u32, u16),
         clarity: Clarity,
     ) -> Option<Event> {
-        let (look, _) = self.take_look(utterance, revision)?;
+        let Taken { look, .. } = self.take_look(utterance, revision)?;
         let next = match look.stage {
-            Stage::First { confidence } => match worth_it(clarity, confidence, &cx.config) {
-                Some(confidence_min) => {
-                    let rest = match clarity {
-                        Clarity::Free => Rest::NothingButFree,
-                        _ if cx.config.larger_weights => Rest::Usual,
-                        _ => Rest::Nothing,
-                    };
-                    let awaited = look.awaited.saturating_add(1);
-                    cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
-                    Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, rest } })
+            Stage::First { confidence, again, doubtful } => {
+                self.note_clarity(utterance, clarity);
+                let hopeless = doubtful && clarity == Clarity::Unclear;
+                match worth_it(clarity, confidence, &cx.config).filter(|_| again && !hopeless) {
+                    Some(confidence_min) => {
+                        let rest = match clarity {
+                            Clarity::Free => Rest::NothingButFree,
+                            _ if cx.config.larger_weights => Rest::Usual,
+                            _ => Rest::Nothing,
+                        };
+                        let awaited = look.awaited.saturating_add(1);
+                        cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
+                        Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, rest } })
+                    }
+                    None => Next::Settle(None),
                 }
-                None => Next::Settle(None),
-            },
+            }
             // Recognition leaned towards commands, so that nothing is put right in what came of it.
             Stage::Second { text, rest } => match (clarity, rest) {
-                (Clarity::Free, _) | (Clarity::Clear, Rest::Usual | Rest::Nothing) => Next::Settle(Some(text)),
+                (Clarity::Free, _) | (Clarity::Clear, Rest::Usual | Rest::Nothing) => {
+                    self.note_clarity(utterance, clarity);
+                    Next::Settle(Some(text))
+                }
                 _ => give_up(cx, utterance, look.awaited, rest),
             },
             Stage::Decoding { .. } => Next::Wait(look),
@@ -133,15 +171,17 @@ impl Floor {
         text: String,
     ) -> Option<Event> {
         let utterance = transcript.utterance;
-        let (look, origin) = self.take_look(utterance, transcript.revision)?;
-        let (sure, rest) = match look.stage {
-            Stage::Decoding { confidence_min, rest } => (transcript.confidence >= confidence_min, rest),
-            Stage::First { .. } | Stage::Second { .. } => (false, Rest::Nothing),
+        let Taken { look, origin, started_us } = self.take_look(utterance, transcript.revision)?;
+        let Stage::Decoding { confidence_min, rest } = look.stage else {
+            return self.follow(cx, activity, utterance, Next::Wait(look));
         };
-        let next = match self.command_in(cx, origin, &text).filter(|_| sure).map(String::from) {
+        let sure = transcript.confidence >= confidence_min;
+        let grounds = self.grounds(cx, activity, origin);
+        let next = match self.request_in(grounds, &text).filter(|_| sure).map(String::from) {
             Some(request) => {
                 let awaited = look.awaited.saturating_add(1);
-                cx.push(Output::Consider { utterance, revision: awaited, text: request });
+                let pending = self.pending(cx, started_us);
+                cx.push(Output::Consider { utterance, revision: awaited, text: request, pending });
                 Next::Wait(Look { awaited, stage: Stage::Second { text, rest } })
             }
             None => give_up(cx, utterance, look.awaited, rest),
@@ -156,10 +196,10 @@ impl Floor {
         activity: &Activity,
         (utterance, revision): (u32, u16),
     ) -> Option<Event> {
-        let (look, _) = self.take_look(utterance, revision)?;
+        let Taken { look, .. } = self.take_look(utterance, revision)?;
         let next = match look.stage {
             Stage::Decoding { rest, .. } => give_up(cx, utterance, look.awaited, rest),
-            Stage::First { .. } | Stage::Second { .. } => Next::Settle(None),
+            Stage::First { .. } | Stage::Second { .. } => Next::Wait(look),
         };
         self.follow(cx, activity, utterance, next)
     }
@@ -175,13 +215,26 @@ impl Floor {
         Some(self.said(cx, activity, closed, text))
     }
 
-    fn take_look(&mut self, utterance: u32, revision: u16) -> Option<(Look, Origin)> {
+    fn take_look(&mut self, utterance: u32, revision: u16) -> Option<Taken> {
         let awaited = |look: &mut Look| look.awaited == revision;
         if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
-            return Some((closed.look.take_if(awaited)?, closed.origin));
+            let look = closed.look.take_if(awaited)?;
+            return Some(Taken { look, origin: closed.origin, started_us: closed.started_us });
         }
         let open = self.open.as_mut().filter(|open| open.id == utterance)?;
-        Some((open.speculative.as_mut()?.look.take_if(awaited)?, open.origin))
+        let look = open.speculative.as_mut()?.look.take_if(awaited)?;
+        Some(Taken { look, origin: open.origin, started_us: open.started_us })
+    }
+
+    /// How well the text of an utterance is understood, as far as is known.
+    fn note_clarity(&mut self, utterance: u32, clarity: Clarity) {
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
+            closed.clarity = Some(clarity);
+        } else if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance)
+            && let Some(speculative) = &mut open.speculative
+        {
+            speculative.clarity = Some(clarity);
+        }
     }
 
     fn follow(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, next: Next) -> Option<Event> {
@@ -224,7 +277,7 @@ fn give_up(cx: &mut Context, utterance: u32, awaited: u16, rest: Rest) -> Next {
 /// How sure a second text has to be, 0 to 1; `None` where the first is not heard again.
 fn worth_it(clarity: Clarity, confidence: f32, config: &Config) -> Option<f32> {
     match clarity {
-        Clarity::Unclear | Clarity::Guessed => Some(0.0),
+        Clarity::Unclear | Clarity::Guessed | Clarity::Partial => Some(0.0),
         Clarity::Free => config.larger_weights.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
         Clarity::Clear => None,
     }

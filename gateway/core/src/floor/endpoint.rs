@@ -24,6 +24,8 @@ pub(super) struct Evidence<'a> {
     pub(super) text: Option<&'a str>,
     /// Whether the text is no more than a wake phrase.
     pub(super) only_wake: bool,
+    /// Whether it is a command that lacks what that has to be told.
+    pub(super) partial: bool,
     /// Probability that the speaker is done.
     pub(super) score: Option<f32>,
 }
@@ -33,7 +35,7 @@ pub(super) fn silence_ms(config: &Config, evidence: Evidence<'_>) -> u32 {
     let Some(text) = evidence.text else {
         return config.silence_ms;
     };
-    if evidence.only_wake || trails_off(text) {
+    if evidence.only_wake || evidence.partial || trails_off(text) {
         return config.silence_incomplete_ms;
     }
     let done = match evidence.score {
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     fn judged(text: &str, score: Option<f32>) -> u32 {
-        silence_ms(&Config::default(), Evidence { text: Some(text), only_wake: false, score })
+        silence_ms(&Config::default(), Evidence { text: Some(text), only_wake: false, partial: false, score })
     }
 
     #[test]
@@ -92,13 +94,19 @@ mod tests {
 
     #[test]
     fn without_text_the_plain_silence_counts() {
-        let evidence = Evidence { text: None, only_wake: false, score: Some(0.9) };
+        let evidence = Evidence { text: None, only_wake: false, partial: false, score: Some(0.9) };
         assert_eq!(silence_ms(&Config::default(), evidence), 600);
     }
 
     #[test]
     fn a_wake_phrase_alone_is_waited_for() {
-        let evidence = Evidence { text: Some("Hey Mentra."), only_wake: true, score: Some(0.9) };
+        let evidence = Evidence { text: Some("Hey Mentra."), only_wake: true, partial: false, score: Some(0.9) };
+        assert_eq!(silence_ms(&Config::default(), evidence), 1_000);
+    }
+
+    #[test]
+    fn a_command_that_lacks_something_is_waited_for() {
+        let evidence = Evidence { text: Some("Set a timer."), only_wake: false, partial: true, score: Some(0.9) };
         assert_eq!(silence_ms(&Config::default(), evidence), 1_000);
     }
 }

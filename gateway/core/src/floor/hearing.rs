@@ -3,15 +3,18 @@
 use alloc::string::String;
 
 use super::{
-    Activity, Event, Floor, Said, barge_in, cancel_all, commands,
+    Activity, Event, Floor, Said,
+    addressing::{self, Grounds},
+    barge_in, cancel_all, commands,
     endpoint::{self, Evidence},
+    talk::Talk,
     utterance::{Closed, Open, Origin, Silence, Speculative},
 };
 use crate::{
     conversation::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{Transcript, TranscriptKind, Turn, VoiceFact},
+    vocab::{Clarity, Transcript, TranscriptKind, Turn, VoiceFact},
 };
 
 /// Time that facts about a pause may be late before its end is decided without them.
@@ -34,18 +37,20 @@ impl Floor {
         match fact {
             VoiceFact::SpeechStarted { .. } => None,
             VoiceFact::Paused { at_us, silence_us, .. } => {
-                pause(cx, open, at_us, silence_us);
+                self.pause(cx, activity, at_us);
+                self.note_silence(cx, silence_us, None);
                 self.decide(cx, activity)
             }
             VoiceFact::Resumed { .. } => {
                 resume(cx, open, activity);
+                self.watch_words(cx, activity);
                 None
             }
             VoiceFact::Silence { at_us, silence_us, score, .. } => {
                 if open.voiced {
-                    pause(cx, open, at_us, silence_us);
+                    self.pause(cx, activity, at_us);
                 }
-                open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score });
+                self.note_silence(cx, silence_us, score);
                 self.decide(cx, activity)
             }
             VoiceFact::Ended { at_us, .. } => {
@@ -65,26 +70,29 @@ impl Floor {
         // What was said last is over; the sound of a new voice must not wait for a better text of it.
         let event = event.or_else(|| self.settle_first(cx, activity));
         let origin = Origin {
-            expected: self.is_expecting(cx.now_us()),
+            grounds: self.grounds_now(cx.now_us()),
             during_turn: activity.busy || !self.closed.is_empty(),
             over_speech: activity.speaking,
             background: false,
             echo: activity.speaking && !cx.echo_cancelled,
         };
         self.open = Some(Open::new(utterance, cx.now_us(), at_us, origin));
-        cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
+        if origin.grounds != Grounds::None && !addressing::is_doubtful(cx, origin.grounds, None) {
+            cx.push(Output::ExpectRequest);
+        }
+        self.watch_words(cx, activity);
         cx.arm(Timer::UtteranceStalled, UTTERANCE_STALLED_MS);
         watch_voice(cx, activity);
         event
     }
 
-    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context) {
+    pub(crate) fn handle_partial_due(&mut self, cx: &mut Context, activity: &Activity) {
         let Some(open) = self.open.as_mut().filter(|open| open.voiced) else {
             return;
         };
         let revision = open.next_revision();
         cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Partial });
-        cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
+        self.watch_words(cx, activity);
     }
 
     /// The voice over the assistant has lasted.
@@ -98,10 +106,8 @@ impl Floor {
     }
 
     pub(crate) fn handle_end_of_turn(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
-        if self.open.as_ref().is_some_and(|open| !open.voiced) {
-            return self.close(cx, activity);
-        }
-        None
+        let over = self.open.as_ref().is_some_and(|open| !open.voiced || self.talk == Talk::Released);
+        if over && self.talk != Talk::Held { self.close(cx, activity) } else { None }
     }
 
     pub(crate) fn handle_stalled(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
@@ -148,7 +154,7 @@ impl Floor {
                     speculative.look = Some(look);
                 }
             }
-            let interrupt = self.words_over_speech(cx, activity, &text, revision);
+            let interrupt = self.words_over_speech(cx, activity, &text);
             // The next fact about the pause decides its end, once the assistant is silent.
             return interrupt.or_else(|| self.decide(cx, activity));
         }
@@ -157,19 +163,27 @@ impl Floor {
             return None;
         }
         open.partial_revision = revision;
-        self.words_over_speech(cx, activity, &text, revision)
+        let event = self.words_over_speech(cx, activity, &text);
+        self.watch_words_less(cx, activity);
+        event
     }
 
     /// Tells the caption, and whether the words stop the assistant.
-    fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str, revision: u16) -> Option<Event> {
+    fn words_over_speech(&mut self, cx: &mut Context, activity: &Activity, text: &str) -> Option<Event> {
         let open = self.open.as_mut()?;
         open.woken |= self.phrases.strip(text).is_some();
-        let addressed = cx.config.always_listening || open.origin.expected || open.woken;
+        open.unaddressed = !open.woken && self.phrases.is_without(text);
+        let addressed = open.woken
+            || (open.origin.grounds != Grounds::None && !addressing::is_doubtful(cx, open.origin.grounds, None));
+        if addressed {
+            cx.push(Output::ExpectRequest);
+        }
         if !text.is_empty() {
+            open.captions = open.captions.saturating_add(1);
             cx.push(Output::Caption {
                 turn: Turn::default(),
                 utterance: open.id,
-                revision,
+                revision: open.captions,
                 last: false,
                 addressed,
                 text: String::from(text),
@@ -204,7 +218,7 @@ impl Floor {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
-                return Some(lost(cx, &closed));
+                return Some(lost(&closed));
             }
             // The hopeful decode failed; the utterance is whole now, so one more try is due.
             closed.awaited = closed.awaited.saturating_add(1);
@@ -233,12 +247,17 @@ impl Floor {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
-        Some(lost(cx, &closed))
+        Some(lost(&closed))
     }
 
     /// Whether the pause is the end.
     fn decide(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let open = self.open.as_ref().filter(|open| !open.voiced)?;
+        match self.talk {
+            Talk::Held => return None,
+            Talk::Released => return self.close(cx, activity),
+            Talk::Free => {}
+        }
         let silence = open.silence?;
         let text = open.speculative_text();
         let rest = text.map(|text| self.phrases.strip(text).unwrap_or(text));
@@ -247,6 +266,7 @@ impl Floor {
             Evidence {
                 text: rest,
                 only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
+                partial: open.speculative.as_ref().is_some_and(|it| it.clarity == Some(Clarity::Partial)),
                 score: silence.score,
             },
         );
@@ -263,13 +283,21 @@ impl Floor {
 
     /// Ends the open utterance. Its text is taken from the hopeful decode where that covers all of
     /// it; else a final one is asked for.
-    fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+    pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
+        if self.talk == Talk::Released {
+            self.talk = Talk::Free;
+        }
         self.last_closed = Some(open.id);
         for timer in [Timer::PartialDue, Timer::EndOfTurn, Timer::UtteranceStalled, Timer::VoiceConfirmed] {
             cx.disarm(timer);
         }
         cx.push(Output::CloseUtterance { utterance: open.id });
+        if open.speculative.is_none() && self.is_overheard(cx, activity, &open) {
+            cancel_all(cx, open.id);
+            caption(cx, (open.id, open.captions), false, "");
+            return Some(Event::Nothing);
+        }
         let deadline_us = cx.after_ms(cx.config.transcript_ms_max);
         let speculative = open.speculative.take().filter(|_| !open.voiced);
         let mut closed = Closed {
@@ -278,17 +306,20 @@ impl Floor {
             origin: open.origin,
             interrupted: open.interrupted,
             woken: open.woken,
+            captions: open.captions,
             awaited: 0,
             deadline_us,
             last_voice_us: open.last_voice_us,
             decided_us: cx.now_us(),
             text: String::new(),
+            clarity: None,
             look: None,
             final_asked: false,
         };
         match speculative {
-            Some(Speculative { revision, text: Some(text), look }) => {
+            Some(Speculative { revision, text: Some(text), clarity, look }) => {
                 closed.awaited = revision;
+                closed.clarity = clarity;
                 closed.look = look;
                 if closed.look.is_none() {
                     return Some(self.said(cx, activity, closed, text));
@@ -339,26 +370,26 @@ impl Floor {
     pub(super) fn said(&mut self, cx: &mut Context, activity: &Activity, closed: Closed, text: String) -> Event {
         let Closed { origin, .. } = closed;
         if !commands::has_words(&text) {
-            self.caption(cx, &closed, false, &text);
+            caption(cx, (closed.id, closed.captions), false, &text);
             return Event::Nothing;
         }
         // Behind the assistant's own words, a wake phrase may stand anywhere.
         let woken = if origin.echo { self.phrases.find(&text) } else { self.phrases.strip(&text) };
-        let busy_or_just_done = activity.busy || self.is_expecting(cx.now_us());
-        let follows = cx.config.follow_up && (origin.over_speech || (origin.during_turn && busy_or_just_done));
-        let needs_no_wake_word = cx.config.always_listening || origin.expected || follows;
+        let grounds = self.grounds(cx, activity, origin);
+        let pending = self.pending(cx, closed.started_us);
+        let doubtful = addressing::is_doubtful(cx, grounds, pending.as_ref());
         let request = match woken {
             Some(rest) => Some(String::from(rest)),
             // What may be the assistant's own echo never counts as a request.
-            None if needs_no_wake_word && !origin.echo => Some(text.clone()),
-            None => None,
+            None if origin.echo => None,
+            None => addressing::is_meant(cx, grounds, doubtful, &text, closed.clarity).then(|| text.clone()),
         };
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
             || (origin.echo && barge_in::cancels_through_echo(activity, &text));
         let over_turn = origin.during_turn || closed.interrupted;
-        let obeyed = cancels && (over_turn || busy_or_just_done);
-        self.caption(cx, &closed, request.is_some() || obeyed, &text);
+        let obeyed = cancels && (over_turn || activity.busy || self.is_expecting(cx.now_us()));
+        caption(cx, (closed.id, closed.captions), request.is_some() || obeyed, &text);
         Event::Said(Said {
             woken: woken.is_some(),
             echo: origin.echo,
@@ -372,27 +403,41 @@ impl Floor {
         })
     }
 
-    fn caption(&self, cx: &mut Context, closed: &Closed, addressed: bool, text: &str) {
-        cx.push(Output::Caption {
-            turn: Turn::default(),
-            utterance: closed.id,
-            revision: closed.awaited,
-            last: true,
-            addressed,
-            text: String::from(text),
-        });
+    /// The wearer pauses: in the hope that it is the end, what was said so far is decoded, unless it is nothing to anybody.
+    fn pause(&mut self, cx: &mut Context, activity: &Activity, at_us: u64) {
+        let overheard = self.open.as_ref().is_some_and(|open| self.is_overheard(cx, activity, open));
+        let Some(open) = &mut self.open else {
+            return;
+        };
+        open.voiced = false;
+        open.last_voice_us = at_us;
+        cx.disarm(Timer::PartialDue);
+        cx.disarm(Timer::VoiceConfirmed);
+        if overheard {
+            return;
+        }
+        let revision = open.next_revision();
+        open.speculative = Some(Speculative { revision, text: None, clarity: None, look: None });
+        cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Speculative });
+    }
+
+    fn note_silence(&mut self, cx: &Context, silence_us: u64, score: Option<f32>) {
+        if let Some(open) = &mut self.open {
+            open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score });
+        }
     }
 }
 
-fn pause(cx: &mut Context, open: &mut Open, at_us: u64, silence_us: u64) {
-    open.voiced = false;
-    open.last_voice_us = at_us;
-    open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score: None });
-    cx.disarm(Timer::PartialDue);
-    cx.disarm(Timer::VoiceConfirmed);
-    let revision = open.next_revision();
-    open.speculative = Some(Speculative { revision, text: None, look: None });
-    cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Speculative });
+/// The last words of an utterance, behind so many captions of it.
+fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
+    cx.push(Output::Caption {
+        turn: Turn::default(),
+        utterance,
+        revision: captions.saturating_add(1),
+        last: true,
+        addressed,
+        text: String::from(text),
+    });
 }
 
 fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
@@ -405,7 +450,6 @@ fn resume(cx: &mut Context, open: &mut Open, activity: &Activity) {
     let revision = open.next_revision();
     cx.push(Output::CancelTranscribe { utterance: open.id, revision });
     cx.disarm(Timer::EndOfTurn);
-    cx.arm(Timer::PartialDue, cx.config.partial_interval_ms);
     if !open.origin.background {
         watch_voice(cx, activity);
     }
@@ -418,10 +462,10 @@ fn watch_voice(cx: &mut Context, activity: &Activity) {
     }
 }
 
-fn lost(cx: &Context, closed: &Closed) -> Event {
-    Event::Lost {
-        addressed: cx.config.always_listening || closed.origin.expected || closed.interrupted || closed.woken,
-    }
+/// What was certainly said to the assistant. Whatever else cannot be understood may be anybody's talk.
+fn lost(closed: &Closed) -> Event {
+    let called = matches!(closed.origin.grounds, Grounds::Called | Grounds::Asked);
+    Event::Lost { addressed: called || closed.interrupted || closed.woken }
 }
 
 /// The text without noises, at a length that a model may be given.

@@ -1,18 +1,23 @@
 //! Whose turn it is to speak: utterances from their first voiced frame to their text, whether they
 //! were meant for the assistant, and when one is over.
 
+mod addressing;
 mod again;
 pub(crate) mod barge_in;
 pub(crate) mod commands;
 mod endpoint;
+mod form;
 mod hearing;
-mod sound;
+mod talk;
 mod utterance;
 pub(crate) mod wake;
+mod worth;
 
 use alloc::{collections::VecDeque, string::String};
 
 use self::{
+    addressing::{Grounds, Piece, Question},
+    talk::Talk,
     utterance::{Closed, Open},
     wake::Phrases,
 };
@@ -92,6 +97,15 @@ pub(crate) struct Floor {
     closed: VecDeque<Closed>,
     last_closed: Option<u32>,
     ear: Ear,
+    /// Whether an app follows what is said, word by word.
+    followed: bool,
+    /// What the assistant has asked, until it was answered.
+    question: Option<Question>,
+    /// The request before, which more words may belong to.
+    last: Option<Piece>,
+    /// Whether an app in front has begun to listen since the last request.
+    handed_over: bool,
+    talk: Talk,
 }
 
 impl Floor {
@@ -102,6 +116,11 @@ impl Floor {
             closed: VecDeque::new(),
             last_closed: None,
             ear: Ear::Closed,
+            followed: false,
+            question: None,
+            last: None,
+            handed_over: false,
+            talk: Talk::default(),
         }
     }
 
@@ -112,36 +131,24 @@ impl Floor {
 
     /// Whether what is said next needs no wake word.
     pub(crate) fn is_expecting(&self, now_us: u64) -> bool {
-        match self.ear {
-            Ear::Closed => false,
-            Ear::Open { until_us } | Ear::FollowUp { until_us } => now_us <= until_us,
-        }
+        self.grounds_now(now_us) != Grounds::None
     }
 
-    /// Whether the wearer called and has not said what for.
+    /// Whether the wearer called and has not said what for, or is to answer a question that waits for it.
     pub(crate) fn is_called(&self, now_us: u64) -> bool {
-        matches!(self.ear, Ear::Open { until_us } if now_us <= until_us)
+        self.grounds_now(now_us) == Grounds::Called || self.has_open_question(now_us)
     }
 
     /// Opens the ear for a request without a wake word.
     pub(crate) fn open_ear(&mut self, cx: &mut Context) {
-        let until_us = cx.after_ms(cx.config.ear_open_ms);
-        self.ear = Ear::Open { until_us };
-        cx.arm_at(Timer::EarCloses, until_us.saturating_add(1));
-    }
-
-    /// An answer was heard: a follow-up needs no wake word for a while.
-    pub(crate) fn expect_follow_up(&mut self, cx: &mut Context) {
-        if cx.config.follow_up {
-            let until_us = cx.after_ms(cx.config.follow_up_ms);
-            self.ear = Ear::FollowUp { until_us };
-            cx.arm_at(Timer::EarCloses, until_us.saturating_add(1));
-        }
+        self.ear = Ear::Open { until_us: cx.after_ms(cx.config.ear_open_ms) };
+        self.watch_ear(cx);
     }
 
     pub(crate) fn close_ear(&mut self, cx: &mut Context) {
         self.ear = Ear::Closed;
-        cx.disarm(Timer::EarCloses);
+        self.question = None;
+        self.watch_ear(cx);
     }
 
     /// Gives up everything that is being heard: the microphone went off or the session is over.
@@ -154,6 +161,8 @@ impl Floor {
             cancel_all(cx, closed.id);
         }
         self.last_closed = None;
+        self.last = None;
+        self.talk = Talk::default();
         self.close_ear(cx);
         for timer in [
             Timer::PartialDue,
@@ -168,10 +177,18 @@ impl Floor {
 
     /// The assistant begins to speak. An utterance that was open before the assistant was at work is
     /// no answer to it: from now on it is the background.
-    pub(crate) fn speech_began(&mut self, cx: &Context) {
+    pub(crate) fn speech_began(&mut self, cx: &mut Context, activity: &Activity) {
         if let Some(open) = &mut self.open {
             open.origin.background = !open.origin.during_turn;
             open.origin.echo |= !cx.echo_cancelled;
+            self.watch_words(cx, activity);
+        }
+    }
+
+    /// Apps begin or cease to follow what is said, word by word.
+    pub(crate) fn note_followed(&mut self, cx: &mut Context, activity: &Activity, followed: bool) {
+        if core::mem::replace(&mut self.followed, followed) != followed {
+            self.watch_words(cx, activity);
         }
     }
 }

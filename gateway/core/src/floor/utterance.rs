@@ -2,7 +2,8 @@
 
 use alloc::string::String;
 
-use super::again::Look;
+use super::{addressing::Grounds, again::Look};
+use crate::vocab::Clarity;
 
 /// An utterance that the wearer has not ended yet.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Open {
     pub(super) origin: Origin,
     /// Number of the last request for a decode.
     pub(super) revision: u16,
+    /// Captions that were told of it.
+    pub(super) captions: u16,
     /// The newest partial that was taken.
     pub(super) partial_revision: u16,
     /// Whether the wearer is speaking at this moment.
@@ -26,13 +29,15 @@ pub(super) struct Open {
     pub(super) interrupted: bool,
     /// Whether a wake phrase was understood in it.
     pub(super) woken: bool,
+    /// Whether it was understood to begin without one.
+    pub(super) unaddressed: bool,
 }
 
 /// What was going on when an utterance began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Origin {
-    /// The ear was open: no wake word is needed.
-    pub(super) expected: bool,
+    /// Why it may be meant for the assistant, as far as was known then.
+    pub(super) grounds: Grounds,
     /// The assistant was at work, or an utterance before it was not understood yet.
     pub(super) during_turn: bool,
     /// The assistant was speaking when it began.
@@ -48,6 +53,8 @@ pub(super) struct Origin {
 pub(super) struct Speculative {
     pub(super) revision: u16,
     pub(super) text: Option<String>,
+    /// How well the text is understood as a command, where that was asked.
+    pub(super) clarity: Option<Clarity>,
     /// While it is not sure that the text is what was said.
     pub(super) look: Option<Look>,
 }
@@ -68,12 +75,15 @@ pub(super) struct Closed {
     pub(super) origin: Origin,
     pub(super) interrupted: bool,
     pub(super) woken: bool,
+    /// Captions that were told of it.
+    pub(super) captions: u16,
     pub(super) awaited: u16,
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
     pub(super) decided_us: u64,
     /// What was understood, while a second hearing may better it.
     pub(super) text: String,
+    pub(super) clarity: Option<Clarity>,
     pub(super) look: Option<Look>,
     /// Whether a final decode was asked for already.
     pub(super) final_asked: bool,
@@ -86,6 +96,7 @@ impl Open {
             started_us,
             origin,
             revision: 0,
+            captions: 0,
             partial_revision: 0,
             voiced: true,
             last_voice_us: at_us,
@@ -93,6 +104,7 @@ impl Open {
             silence: None,
             interrupted: false,
             woken: false,
+            unaddressed: false,
         }
     }
 

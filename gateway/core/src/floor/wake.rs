@@ -2,12 +2,16 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::sound;
+use crate::vocab::sound;
 
 /// Wake phrases that are used; each costs a comparison per utterance.
 const PHRASES_MAX: usize = 16;
 /// Words beyond the phrase's own that a recogniser may make of it ("hey man Trev").
 const EXTRA_WORDS: usize = 2;
+/// Distance beyond the largest accepted one within which a beginning may still become a wake phrase.
+const DOUBT: u16 = 4;
+/// Repetitions of a wake phrase that are taken for one call.
+const ECHOES_MAX: usize = 8;
 /// Words of an over-speech transcript in which a wake phrase is looked for.
 const SEARCHED_WORDS_MAX: usize = 60;
 
@@ -48,27 +52,57 @@ impl Phrases {
         Phrase::new(phrase).is_some()
     }
 
-    /// What is left of `text` behind a wake phrase at its start.
+    /// What is left of `text` behind a wake phrase at its start. Said twice, it counts once.
     pub(crate) fn strip<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
         let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
-        self.best(words.get(filler..)?, false)
+        self.best(words.get(filler..)?, false).map(|rest| self.without_echo(rest))
+    }
+
+    /// Whether `text`, the words of an utterance so far, begins without a wake phrase, however it may go on.
+    pub(crate) fn is_without(&self, text: &str) -> bool {
+        let words = words(text);
+        let filler = words.iter().take_while(|word| is_filler(&word.letters)).count();
+        let words = words.get(filler..).unwrap_or_default();
+        self.phrases.iter().all(|phrase| {
+            let reach = phrase.words + EXTRA_WORDS;
+            let nearest = readings(words, reach).map(|(_, heard)| sound::distance(&phrase.sounds, &heard)).min();
+            words.len() > reach && nearest.is_none_or(|distance| distance > phrase.weak + DOUBT)
+        })
+    }
+
+    /// `rest` without the same phrase once more in front of it ("Computer, computer."), which is how people call twice and what
+    /// recognisers make of one call. A single word has to be set off from what follows: "Max, max volume" asks for something.
+    fn without_echo<'a>(&self, rest: &'a str) -> &'a str {
+        let mut rest = rest;
+        for _ in 0..ECHOES_MAX {
+            let words = words(rest);
+            let echo = self.phrases.iter().find_map(|phrase| {
+                let last = words.get(phrase.words.checked_sub(1)?)?;
+                let (_, heard) = readings(&words, phrase.words).last()?;
+                let set_off = phrase.words > 1 || last.bounded;
+                (set_off && sound::distance(&phrase.sounds, &heard) <= phrase.strong).then_some(last.rest)
+            });
+            match echo {
+                Some(left) => rest = left,
+                None => break,
+            }
+        }
+        rest
     }
 
     /// What is left of `text` behind a wake phrase anywhere in it. For transcripts that may begin
     /// with the assistant's own words; only clear matches count.
     pub(crate) fn find<'a>(&self, text: &'a str) -> Option<&'a str> {
         let words = words(text);
-        (0..words.len().min(SEARCHED_WORDS_MAX)).find_map(|start| self.best(words.get(start..)?, true))
+        let found = (0..words.len().min(SEARCHED_WORDS_MAX)).find_map(|start| self.best(words.get(start..)?, true));
+        found.map(|rest| self.without_echo(rest))
     }
 
     fn best<'a>(&self, words: &[Word<'a>], only_strong: bool) -> Option<&'a str> {
         let mut best: Option<(u16, &'a str)> = None;
         for phrase in &self.phrases {
-            let mut joined = String::new();
-            for (index, word) in words.iter().take(phrase.words + EXTRA_WORDS).enumerate() {
-                joined.push_str(&word.letters);
-                let heard = sounds(&joined);
+            for ((index, heard), word) in readings(words, phrase.words + EXTRA_WORDS).zip(words) {
                 let distance = sound::distance(&phrase.sounds, &heard);
                 // More words than the phrase has are two words run together by chance more
                 // often than not: "hey man, try this".
@@ -92,6 +126,15 @@ impl Phrase {
         let (strong, weak) = if parts.len() > 1 { (8, 11) } else { (1, 6) };
         (!sounds.is_empty()).then_some(Self { sounds, words: parts.len(), strong, weak })
     }
+}
+
+/// The sounds of the first word, of the first two, and so on, with the index of the last one.
+fn readings(words: &[Word<'_>], most: usize) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    let mut joined = String::new();
+    words.iter().take(most).enumerate().map(move |(index, word)| {
+        joined.push_str(&word.letters);
+        (index, sounds(&joined))
+    })
 }
 
 /// The sounds of joined words; "okay" and "ok" are the same word.
@@ -237,6 +280,52 @@ mod tests {
         assert_eq!(one.strip("Hey Mentra a, go"), Some("a, go"));
         let alone = Phrases::new(["mentra"]);
         assert_eq!(alone.strip("Men t ra, go"), Some("go"));
+    }
+
+    #[test]
+    fn a_phrase_that_is_said_twice_counts_once() {
+        let usual = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        for (text, left) in [
+            ("OK Mentra, OK Mentra,", ""),
+            ("Hey Mentra hey Mentra what time is it?", "what time is it?"),
+            ("Mentra. Hey Mentra. Mentra, go.", "go."),
+            ("Mentra Mentra stop", "Mentra stop"),
+        ] {
+            assert_eq!(usual.strip(text), Some(left), "{text}");
+        }
+        assert_eq!(usual.find("as I said OK Mentra, OK Mentra, stop"), Some("stop"));
+        let word = |phrase: &'static str| Phrases::new([phrase]);
+        for (phrase, text, left) in [
+            ("computer", "Computer. Computer.", ""),
+            ("computer", "Computer, computer, computer, lights.", "lights."),
+            ("computer", "Computer, computer science is what?", "computer science is what?"),
+            ("max", "Max, max volume please.", "max volume please."),
+            ("athena", "Athena. Athena.", ""),
+        ] {
+            assert_eq!(word(phrase).strip(text), Some(left), "{text}");
+        }
+        assert_eq!(word("ma").strip(&"ma, ".repeat(60)).map(|left| left.starts_with("ma,")), Some(true), "bounded");
+    }
+
+    #[test]
+    fn a_beginning_without_a_wake_phrase_is_known_once_it_is_long_enough() {
+        let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
+        for (text, without) in [
+            ("I told him that he should come", true),
+            ("Did you see the game", true),
+            ("So, well, I told him that he", true),
+            ("I told him that", false),
+            ("So, well, I told him that", false),
+            ("Hey Mentra, what time is it", false),
+            ("Hey Montreal, we love you so", false),
+            ("Hey man, try this one now", false),
+            ("Him andra is the time now", false),
+            ("", false),
+        ] {
+            assert_eq!(phrases.is_without(text), without, "{text}");
+        }
+        assert!(Phrases::new(["computer"]).is_without("Turn the lights on now"));
+        assert!(!Phrases::new(["computer"]).is_without("Commuter trains are late today"));
     }
 
     #[test]

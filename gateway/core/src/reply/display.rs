@@ -135,10 +135,10 @@ impl Board {
             return;
         };
         self.dirty = false;
-        let lines = wrap(self.answer.trim_start(), usize::from(size.columns.max(1)));
-        let rows = usize::from(size.rows.max(1));
-        let start = self.page * rows;
-        let end = lines.len().min(start + rows);
+        let lines = wrap(self.answer.trim_start(), size);
+        let rows = size.lines_max();
+        let start = self.page.saturating_mul(rows);
+        let end = lines.len().min(start.saturating_add(rows));
         let mut text = join(lines.get(start..end));
         let more = end < lines.len();
         if text.trim().is_empty() {
@@ -176,7 +176,7 @@ fn offer(follow_ups: &[String], size: DisplaySize, rows: usize) -> Option<(Strin
     (1..=follow_ups.len()).rev().find_map(|count| {
         let sentences: Vec<String> = follow_ups.iter().take(count).map(|sentence| format!("\"{sentence}\"")).collect();
         let line = format!("{YOU_CAN_SAY} {}", sentences.join(", "));
-        let lines = wrap(&line, usize::from(size.columns.max(1)));
+        let lines = wrap(&line, size);
         (lines.len() <= rows).then(|| (lines.join("\n"), u8::try_from(count).unwrap_or(u8::MAX)))
     })
 }
@@ -192,15 +192,48 @@ pub(super) fn chars(content: &Content) -> u32 {
     u32::try_from(chars).unwrap_or(u32::MAX)
 }
 
+/// How long a page takes to be read.
+pub(crate) fn reading_ms(content: &Content) -> u32 {
+    chars(content).saturating_mul(READ_MS_PER_CHAR).max(PAGE_MS_MIN)
+}
+
+/// A title and all of a text below it, on as many pages as the display takes; at least one.
+pub(crate) fn cards(title: &str, text: &str, size: Option<DisplaySize>) -> Vec<Content> {
+    let whole = || alloc::vec![Content::Card { title: String::from(title), text: String::from(text) }];
+    let Some(size) = size.filter(|size| size.rows > 1 && size.columns > 0) else {
+        return whole();
+    };
+    let lines = wrap(text, size);
+    let pages: Vec<&[String]> = lines.chunks(usize::from(size.rows) - 1).collect();
+    if pages.len() < 2 && title.chars().count() <= usize::from(size.columns) {
+        return whole();
+    }
+    let count = pages.len().max(1);
+    let page = |(at, lines): (usize, &&[String])| {
+        let number = if count > 1 { format!(" {}/{count}", at + 1) } else { String::new() };
+        let room = usize::from(size.columns).saturating_sub(number.chars().count());
+        let mut title: String = if title.chars().count() > room {
+            title.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+        } else {
+            String::from(title)
+        };
+        title.push_str(&number);
+        Content::Card { title, text: lines.join("\n") }
+    };
+    let none: &[String] = &[];
+    if pages.is_empty() { alloc::vec![page((0, &none))] } else { pages.iter().enumerate().map(page).collect() }
+}
+
 /// Cuts a layout down to what fits.
 fn fit(content: Content, size: DisplaySize) -> Content {
-    let rows = usize::from(size.rows.max(1));
+    let rows = size.lines_max();
     match content {
         Content::Text { text } => Content::Text { text: first_lines(&text, size, rows) },
         Content::Card { title, text } => Content::Card {
             title: first_lines(&title, size, 1),
             text: first_lines(&text, size, rows.saturating_sub(1)),
         },
+        Content::Countdown { title, left_ms } => Content::Countdown { title: first_lines(&title, size, 1), left_ms },
         Content::Double { top, bottom } => Content::Double {
             top: first_lines(&top, size, rows.div_ceil(2)),
             bottom: first_lines(&bottom, size, rows / 2),
@@ -214,7 +247,7 @@ fn fit(content: Content, size: DisplaySize) -> Content {
 }
 
 fn first_lines(text: &str, size: DisplaySize, rows: usize) -> String {
-    let lines = wrap(text, usize::from(size.columns.max(1)));
+    let lines = wrap(text, size);
     join(lines.get(..rows.min(lines.len())))
 }
 
@@ -222,8 +255,9 @@ fn join(lines: Option<&[String]>) -> String {
     lines.unwrap_or_default().join("\n")
 }
 
-/// Lines of at most `columns` characters, broken between words where possible.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+/// Lines that fit the width, broken between words where possible; of glasses that do not tell it, the text's own.
+fn wrap(text: &str, size: DisplaySize) -> Vec<String> {
+    let columns = if size.columns == 0 { usize::MAX } else { usize::from(size.columns) };
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -261,6 +295,8 @@ mod tests {
 
     #[test]
     fn lines_break_between_words_and_never_exceed_the_width() {
+        let wrap = |text: &str, columns: u16| wrap(text, DisplaySize { columns, rows: 1 });
+        assert_eq!(wrap("one two  three\n\nfour", 0), ["one two three", "four"]);
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("one two three", 8), ["one two", "three"]);
         assert_eq!(wrap("one two", 6), ["one", "two"]);
@@ -289,6 +325,25 @@ mod tests {
             Content::Dashboard { left: "a b\nc d\ne f".into(), right: "a b\nc d\ne f".into() }
         );
         assert_eq!(fit(Content::Text { text: long }, size), Content::Text { text: "a b c\nd e f\ng h i".into() });
+    }
+
+    #[test]
+    fn what_has_no_known_size_is_not_cut() {
+        let long = "a b c d e f g h i j k l m n o p\nq".to_string();
+        for (columns, rows) in [(0, 0), (0, 3)] {
+            let size = DisplaySize { columns, rows };
+            for content in [
+                Content::Text { text: long.clone() },
+                Content::Double { top: long.clone(), bottom: long.clone() },
+                Content::Dashboard { left: long.clone(), right: long.clone() },
+            ] {
+                assert_eq!(fit(content.clone(), size), content, "{columns} {rows}");
+            }
+        }
+        let Content::Text { text } = fit(Content::Text { text: long }, DisplaySize { columns: 5, rows: 0 }) else {
+            panic!("the layout stays");
+        };
+        assert_eq!(text.lines().count(), 7, "broken, and all of it");
     }
 
     #[test]

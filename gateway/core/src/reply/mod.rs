@@ -9,11 +9,14 @@ mod sentences;
 
 use alloc::{string::String, vec::Vec};
 
-pub(crate) use self::playout::Purpose;
 use self::{
     display::Board,
     markup::{Markup, Piece},
     playout::Job,
+};
+pub(crate) use self::{
+    display::{cards, reading_ms},
+    playout::Purpose,
 };
 use crate::{
     agent::history::Heard,
@@ -34,6 +37,8 @@ pub(crate) struct Ended {
     pub(crate) heard: Heard,
     /// The same as a part of its length, 0 to 1.
     pub(crate) part: f32,
+    /// Whether it ends in a question.
+    pub(crate) asks: bool,
 }
 
 /// The machine of this module.
@@ -279,13 +284,12 @@ impl Reply {
 
     fn end(&mut self) -> Option<Ended> {
         let job = self.job.take()?;
-        if job.purpose == Purpose::Answer {
-            let text = job.text();
-            if !text.is_empty() {
-                self.last_answer = text;
-            }
+        let text = job.text();
+        let asks = text.trim_end_matches(['"', '\u{201d}', ')', ' ']).ends_with('?');
+        if job.purpose == Purpose::Answer && !text.is_empty() {
+            self.last_answer = text;
         }
         self.last_spoken = job.spoken();
-        Some(Ended { heard: job.heard(), part: job.heard_part(), purpose: job.purpose })
+        Some(Ended { heard: job.heard(), part: job.heard_part(), asks, purpose: job.purpose })
     }
 }

@@ -14,9 +14,12 @@ const COMMA_CHARS_MIN: usize = 60;
 
 /// Words whose full stop does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
-    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "jr", "sr", "a.m", "p.m", "u.s",
-    "inc", "fig", "p", "pp", "vol", "ca", "min", "max", "ave", "blvd", "mt", "jan", "feb", "aug", "sept", "oct", "nov",
-    "dec",
+    "mr", "mrs", "ms", "dr", "prof", "st", "vs", "e.g", "i.e", "etc", "approx", "no", "nos", "jr", "sr", "a.m", "p.m",
+    "u.s", "inc", "corp", "ltd", "co", "fig", "figs", "p", "pp", "vol", "vols", "ch", "eq", "ext", "est", "ca", "cf",
+    "min", "max", "avg", "incl", "excl", "ave", "blvd", "rd", "apt", "dept", "govt", "misc", "tel", "mt", "ft", "gen",
+    "maj", "col", "capt", "cmdr", "adm", "lt", "sgt", "cpl", "gov", "sen", "rep", "pres", "rev", "hon", "fr", "jan",
+    "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "mon", "tue", "tues", "wed", "thu",
+    "thur", "thurs", "fri",
 ];
 
 /// The clauses of a text that is still being written.
@@ -145,6 +148,8 @@ mod tests {
             ("So am I. Good.", &["So am I.", "Good."]),
             ("1. Milk\n2. Eggs\n", &["1. Milk", "2. Eggs"]),
             ("It was 5. Then 6.", &["It was 5.", "Then 6."]),
+            ("It is due in Apr. or Jul. in all. Bye.", &["It is due in Apr. or Jul. in all.", "Bye."]),
+            ("Gen. Lee met Sgt. York vs. Col. Ray. Bye.", &["Gen. Lee met Sgt. York vs. Col. Ray.", "Bye."]),
             ("See Fig. 3 on p. 5, vol. 2. Good.", &["See Fig. 3 on p. 5,", "vol. 2.", "Good."]),
             ("It is at https://a.b/c?d=1,2. Go.", &["It is at https://a.b/c?d=1,2.", "Go."]),
             ("It is 1,234,567.89 in all.", &["It is 1,234,567.89 in all."]),

@@ -28,7 +28,7 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    input::{Due, ScheduleEntry, ScheduleKind, Spending, UserInput},
+    input::{Due, RunningTimer, ScheduleEntry, ScheduleKind, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
     vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, Timestamp, Turn},
@@ -95,6 +95,8 @@ pub struct User {
     questions: Questions,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
+    /// The timers that they were told of.
+    running: Vec<RunningTimer>,
 }
 
 impl User {
@@ -113,6 +115,7 @@ impl User {
             turns: Turns::default(),
             questions: Questions::default(),
             devices: Vec::new(),
+            running: Vec::new(),
         }
     }
 
@@ -215,6 +218,7 @@ impl User {
             self.out.push_back(UserOutput::Grant { device, turn, history, means });
         }
         self.schedule.ring(self.now);
+        self.tell_timers();
         self.offer();
         self.drop_heard();
     }
@@ -228,6 +232,9 @@ impl User {
         }
         if self.devices.len() < DEVICES_MAX {
             self.devices.push(device.clone());
+            if !self.running.is_empty() {
+                self.out.push_back(UserOutput::Timers { device: device.clone(), running: self.running.clone() });
+            }
             for approval in self.questions.take_all() {
                 self.out.push_back(UserOutput::Ask { device: Some(device.clone()), approval });
             }
@@ -287,7 +294,7 @@ impl User {
         if let Some(device) = self.devices.first().cloned() {
             self.out.push_back(UserOutput::Ask { device: Some(device), approval });
         } else if !watched {
-            let settled = approval.settled(ApprovalOutcome::Expired, AnsweredBy::Nobody);
+            let settled = approval.settled(ApprovalOutcome::Unasked, AnsweredBy::Nobody);
             self.out.push_back(UserOutput::ApprovalSettled(settled));
         } else {
             let asked = match self.questions.keep(self.now, approval.clone()) {
@@ -301,6 +308,18 @@ impl User {
 
 /// Timers and reminders.
 impl User {
+    /// Tells all devices which timers run, where that has changed.
+    fn tell_timers(&mut self) {
+        let running = self.schedule.running();
+        if running == self.running {
+            return;
+        }
+        for device in &self.devices {
+            self.out.push_back(UserOutput::Timers { device: device.clone(), running: running.clone() });
+        }
+        self.running = running;
+    }
+
     fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind, text: &str) {
         let id = self.next_id;
         let ticket = self.last_ticket.saturating_add(1);

@@ -6,7 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    input::{Due, ScheduleEntry, ScheduleKind},
+    input::{Due, RunningTimer, ScheduleEntry, ScheduleKind},
     limits::{SCHEDULE_ENTRIES_MAX, SCHEDULE_TEXT_CHARS_MAX},
     vocab::Timestamp,
 };
@@ -122,6 +122,14 @@ impl Schedule {
         let open = |item: &&Item| matches!(item.state, State::Armed | State::Ringing(_));
         let left_ms = |at_us: u64| at_us.saturating_sub(now.mono_us) / 1_000;
         self.items.iter().filter(open).map(|item| (item.entry.clone(), item.deadline_us.map(left_ms))).collect()
+    }
+
+    /// The timers that run.
+    pub(super) fn running(&self) -> Vec<RunningTimer> {
+        let armed = self.items.iter().filter(|item| matches!(item.state, State::Armed));
+        armed
+            .filter_map(|item| Some(RunningTimer { name: item.entry.text.clone(), due_us: item.deadline_us? }))
+            .collect()
     }
 
     pub(super) fn get(&mut self, id: u64) -> Option<&mut Item> {

@@ -44,6 +44,13 @@ pub enum AppEvent {
         /// Its package.
         package: String,
     },
+    /// It is given what is said, or not any more.
+    Listens {
+        /// Its package.
+        package: String,
+        /// Whether it is.
+        listens: bool,
+    },
     /// It is gone; nothing of it stays on the display.
     Stopped {
         /// Its package.

@@ -1,10 +1,28 @@
 //! Questions that only the wearer may answer.
 
-use alloc::string::String;
+use alloc::{borrow::ToOwned as _, format, string::String};
 
 use serde::{Deserialize, Serialize};
 
 use super::turn::Turn;
+
+/// What the wearer is asked, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Question {
+    /// One line: what would be done, and by whom.
+    pub title: String,
+    /// The whole question for the ear: short, with the arguments that matter.
+    pub said: String,
+    /// What stands below the title: every argument. Lines are parted by `\n`.
+    pub shown: String,
+}
+
+impl Question {
+    /// Title and text in one, for who reads both at once.
+    pub fn whole(&self) -> String {
+        format!("{}\n{}", self.title, self.shown).trim_end().to_owned()
+    }
+}
 
 /// A question put by the executor before a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +34,8 @@ pub struct Approval {
     pub turn: Turn,
     /// Names the call, beside its turn or in its place: a decision is about no other one.
     pub reference: u64,
-    /// Full name of the tool.
-    pub tool: String,
-    /// The question, in one sentence.
-    pub question: String,
+    /// The question.
+    pub question: Question,
     /// Hash of exactly the arguments that were asked about.
     pub arguments_hash: u64,
     /// How long the question stands, in milliseconds.
@@ -67,6 +83,8 @@ pub enum ApprovalOutcome {
     Denied,
     /// Nobody answered in time.
     Expired,
+    /// Nobody was there to be asked.
+    Unasked,
     /// The turn ended first.
     Cancelled,
 }

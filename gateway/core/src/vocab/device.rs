@@ -18,6 +18,8 @@ pub struct DeviceInfo {
     /// Whether its microphone is free of its own speaker's sound, so that a voice during playback
     /// is the wearer's.
     pub echo_cancelled: bool,
+    /// Whether it shows what is being said while it is said.
+    pub captions: bool,
 }
 
 /// What is known of how the glasses are.
@@ -33,13 +35,20 @@ pub struct DeviceFacts {
     pub muted: bool,
 }
 
-/// Characters that fit on the display.
+/// Characters that fit on the display. Glasses that lay text out by themselves leave it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisplaySize {
-    /// Characters in a line.
+    /// Characters in a line; 0: not known.
     pub columns: u16,
-    /// Lines.
+    /// Lines; 0: not known.
     pub rows: u16,
+}
+
+impl DisplaySize {
+    /// Lines that a text may be broken into. Where lines are not known, how many fit is not known either.
+    pub(crate) fn lines_max(self) -> usize {
+        if self.columns == 0 || self.rows == 0 { usize::MAX } else { usize::from(self.rows) }
+    }
 }
 
 /// What the glasses' listening sign shows.

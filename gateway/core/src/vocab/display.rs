@@ -1,6 +1,6 @@
 //! What the glasses are asked to draw.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::BITMAP_BYTES_MAX;
@@ -20,6 +20,8 @@ pub enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
+    /// A timer that runs, while nobody else wants the display.
+    Timer,
     /// A mini-app.
     App,
     /// Captions: what is being heard.
@@ -47,6 +49,13 @@ pub enum Content {
         title: String,
         /// The text.
         text: String,
+    },
+    /// A title above the time that is left, which counts on the glasses.
+    Countdown {
+        /// The line above.
+        title: String,
+        /// Milliseconds that are left when this is told.
+        left_ms: u32,
     },
     /// Two blocks of text.
     Double {
@@ -77,6 +86,8 @@ impl Content {
         match self {
             Self::Text { text } | Self::Bitmap { text, .. } => [text, ""],
             Self::Card { title, text } => [title, text],
+            // The time changes: nobody is told a time that is over.
+            Self::Countdown { title, .. } => [title, ""],
             Self::Double { top, bottom } => [top, bottom],
             Self::Dashboard { left, right } => [left, right],
         }
@@ -88,11 +99,18 @@ impl Content {
         match self {
             Self::Text { text } => Self::Text { text: change(text) },
             Self::Card { title, text } => Self::Card { title: change(title), text: change(text) },
+            Self::Countdown { title, left_ms } => Self::Countdown { title: change(title), left_ms },
             Self::Double { top, bottom } => Self::Double { top: change(top), bottom: change(bottom) },
             Self::Dashboard { left, right } => Self::Dashboard { left: change(left), right: change(right) },
             Self::Bitmap { bitmap, text } => Self::Bitmap { bitmap, text: change(text) },
         }
     }
+}
+
+/// Seconds as a small display has them: "3:10", "1:05:00".
+pub fn countdown(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
 /// A picture of one bit a pixel: row by row from the top, each row begins a new byte, its first pixel

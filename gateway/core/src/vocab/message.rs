@@ -97,7 +97,7 @@ impl Message {
             Part::ToolCall { call } => {
                 CALL_TOKENS + tokens::of_text(&call.name) + tokens::of_text(&call.arguments.to_string())
             }
-            Part::ToolResult { result, .. } => CALL_TOKENS + tokens::of_text(&result.content),
+            Part::ToolResult { result, .. } => CALL_TOKENS + tokens::of_text(&result.for_model()),
         };
         self.parts.iter().map(part).fold(MESSAGE_TOKENS, u32::saturating_add)
     }

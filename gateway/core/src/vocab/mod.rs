@@ -8,6 +8,9 @@ mod display;
 mod means;
 mod message;
 mod model;
+mod pending;
+mod scene;
+pub mod sound;
 mod time;
 mod tokens;
 mod tool;
@@ -15,13 +18,15 @@ mod turn;
 mod voice;
 
 pub use app::{AppEvent, AppKind};
-pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement};
+pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Question, Settlement};
 pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};
-pub use display::{Bitmap, Content, DisplayCommand, Priority, View};
+pub use display::{Bitmap, Content, DisplayCommand, Priority, View, countdown};
 pub use means::{Candidate, Means, ModelOutcome, Service, Shortage};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
+pub use pending::{Pending, PendingCall};
+pub use scene::{AppLife, Scene, SceneApp};
 pub use time::Timestamp;
 pub use tokens::of_text as tokens_of;
 pub use tool::{

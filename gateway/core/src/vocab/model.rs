@@ -4,7 +4,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::tool::ToolCall;
+use super::{pending::Pending, tool::ToolCall};
 
 /// One event of a model's answer. `Done` or `Failed` comes last, exactly once.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,14 @@ pub enum ModelEvent {
     },
     /// A complete tool call.
     ToolCall(ToolCall),
+    /// More text of the answer, which asks the wearer about a request that is not whole. An engine of commands asks
+    /// like this; a model needs no more than text that ends in a question mark.
+    Question {
+        /// What to say.
+        text: String,
+        /// What waits for the answer.
+        pending: Pending,
+    },
     /// The answer is complete.
     Done {
         /// Why it stopped.

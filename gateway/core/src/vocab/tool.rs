@@ -14,6 +14,9 @@ use super::display::Content;
 pub struct ToolSpec {
     /// Full name, for example `timer.set`. Never parsed: names contain dots.
     pub name: String,
+    /// What people read and hear in place of the name: a few words such as "Set a timer".
+    #[serde(default)]
+    pub title: Option<String>,
     /// What it does, for a model.
     pub description: String,
     /// JSON Schema of type object.
@@ -78,10 +81,10 @@ pub struct RateLimit {
 /// Sentence templates in one language.
 ///
 /// Template syntax: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}` or `{property:type}`, a slot
-/// bound to a property of the input schema. Types: `text` (free, the default of string
-/// properties), `number` (the default of number and integer properties), `duration` (whole seconds),
+/// bound to a property of the input schema. Types: `text` (free, kept word for word, the default of string
+/// properties), `name` (free, only looked for: courtesy behind it is no part of it), `number` (the default of number and integer properties), `duration` (whole seconds),
 /// `time` (`HH:MM`, 24 hours), `date` (`YYYY-MM-DD`), `when` (local date and time, `YYYY-MM-DDTHH:MM`),
-/// `expression` (a sum for the calculator), `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
+/// `expression` (a sum for the calculator), `app` (the name of a mini-app that is installed, by its sound), `choice` (the default of properties with an enum). `{property=value}` matches nothing and sets
 /// the property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Phrases {
@@ -109,6 +112,8 @@ pub struct ToolFlags {
     pub persistent: bool,
     /// Draws on the display.
     pub requires_display: bool,
+    /// Takes long: the wearer is told before it is waited for.
+    pub slow: bool,
 }
 
 /// A model's wish to run a tool.
@@ -125,8 +130,11 @@ pub struct ToolCall {
 /// The one result type, whatever kind of tool it was.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// For the model.
+    /// What came of it, as the tool says it; a wearer may be told it where there is no `say`.
     pub content: String,
+    /// What the house tells the model besides, such as that it cannot see the picture. Never for the wearer.
+    #[serde(default)]
+    pub notes: Vec<String>,
     /// The same, structured.
     #[serde(default)]
     pub data: Option<Value>,
@@ -188,9 +196,34 @@ impl ToolResult {
         Self { content: message.clone(), error: Some(ToolError { code, message, retryable }), ..Self::default() }
     }
 
+    /// All that a model is told in words: the content and the notes behind it.
+    pub fn for_model(&self) -> String {
+        let mut text = self.content.clone();
+        for note in self.notes.iter().filter(|note| !note.is_empty()) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(note);
+        }
+        text
+    }
+
     /// Whether it failed.
     pub fn is_error(&self) -> bool {
         self.error.is_some()
+    }
+
+    /// Whether the call was certainly not carried out.
+    pub fn has_not_run(&self) -> bool {
+        use ErrorCode::{
+            ApprovalDenied, ApprovalExpired, InvalidArguments, PermissionDenied, RateLimited, ToolNotFound,
+        };
+        self.error.as_ref().is_some_and(|error| {
+            matches!(
+                error.code,
+                ToolNotFound | InvalidArguments | PermissionDenied | RateLimited | ApprovalDenied | ApprovalExpired
+            )
+        })
     }
 }
 
@@ -231,4 +264,23 @@ pub enum ErrorCode {
     Cancelled,
     /// The tool itself failed.
     ExecutionError,
+}
+
+impl ErrorCode {
+    /// What to say when a call failed and nobody had better words.
+    pub fn apology(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "I don't have a tool for that right now.",
+            Self::InvalidArguments => "I didn't get all I need for that.",
+            Self::PermissionDenied => "I'm not allowed to do that.",
+            Self::RateLimited => "That was asked too often. Please try again in a moment.",
+            Self::ApprovalDenied => "Okay, I won't.",
+            Self::ApprovalExpired => "I didn't hear a yes, so I left it.",
+            Self::AppNotAvailable => "That isn't available right now.",
+            Self::HttpError => "The app answered with an error.",
+            Self::Timeout => "That took too long.",
+            Self::Cancelled => "Okay, cancelled.",
+            Self::ExecutionError => "Sorry, that didn't work.",
+        }
+    }
 }

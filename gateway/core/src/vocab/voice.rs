@@ -72,6 +72,8 @@ pub enum Clarity {
     Unclear,
     /// It is one if some of its words were misheard.
     Guessed,
+    /// It is the beginning of one, and lacks what that has to be told.
+    Partial,
     /// It is one as it stands, but part of it is free text, which could be anything.
     Free,
     /// It is one as it stands.

@@ -4,7 +4,7 @@ use gateway_core::{
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DeviceFacts,
-        ErrorCode, FailureKind, ToolResult, Turn, Usage, View, VoiceFact,
+        ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -78,10 +78,11 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
-        "unclear" | "guessed" | "free" => {
+        "unclear" | "guessed" | "partial" | "free" => {
             let clarity = match words.get(0) {
                 "unclear" => Clarity::Unclear,
                 "guessed" => Clarity::Guessed,
+                "partial" => Clarity::Partial,
                 _ => Clarity::Free,
             };
             world.clarity.insert(words.quoted().ok_or("which text?")?.to_owned(), clarity);
@@ -98,6 +99,10 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         "press" => input(world, device, Input::Button(Button::Press)),
         "hold" => input(world, device, Input::Button(Button::LongPress)),
+        "talk" => {
+            let button = if words.has("up") { Button::Up } else { Button::Down };
+            input(world, device, Input::Button(button))
+        }
         "mute" => input(world, device, Input::Mute(true)),
         "unmute" => input(world, device, Input::Mute(false)),
         "type" => {
@@ -188,6 +193,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             input(world, device, Input::Voice(fact))
         }
         // A turn of which the conversation knows nothing: nobody will ever end it.
+        "followed" => input(world, device, Input::Followed(words.has("yes"))),
         "wedge" => {
             let turn = Turn { id: 77, revision: 0 };
             let device = world.devices[device].info.id.clone();
@@ -307,6 +313,7 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
         },
         ponders: words.has("pondering"),
         on_box: words.has("on-box"),
+        asks_about: words.after("about").map(str::to_owned),
     });
     Ok(())
 }
@@ -332,11 +339,15 @@ fn tool(world: &mut World, words: &Words) -> Result<(), String> {
     }
     result.say = words.after("says").map(Into::into);
     result.show = words.after("shows").map(|text| Content::Text { text: text.into() });
+    if let Some(left_ms) = words.number_after("counts")? {
+        result.show = Some(Content::Countdown { title: "Timer".into(), left_ms: left_ms as u32 });
+    }
     result.handled_display = words.has("silently");
     let script = ToolScript {
         after: words.number_after("after")?.unwrap_or(100),
         result: (!words.has("hangs")).then_some(result),
         cancellable: !words.has("uncancellable"),
+        slow: words.has("slow"),
     };
     world.tools.insert(words.get(1).to_string(), script);
     Ok(())
@@ -411,6 +422,8 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
         "was" => AppEvent::Resumed { package, name: text.unwrap_or_default(), kind },
         "runs" => AppEvent::Running { package },
         "stops" => AppEvent::Stopped { package },
+        "listens" => AppEvent::Listens { package, listens: true },
+        "hears" => AppEvent::Listens { package, listens: false },
         "draws" if words.has("picture") => {
             let bitmap = Bitmap::new(9, 2, vec![0xff; 4]).ok_or("no picture")?;
             draw(Some(Content::Bitmap { bitmap, text: text.unwrap_or_default() }))?
@@ -428,6 +441,14 @@ fn answer(words: &Words) -> Result<(ApprovalChoice, u64), String> {
     Ok((choice, words.get(2).parse().map_err(|_| "which question?")?))
 }
 
+/// The first text in quotes is said, the second one is shown; alone it is both. `|` parts lines.
+fn question(words: &Words) -> Question {
+    let texts: Vec<&String> = words.words.iter().filter(|(_, quoted)| *quoted).map(|(text, _)| text).collect();
+    let said = texts.first().map(|text| (*text).clone()).unwrap_or_default();
+    let shown = texts.get(1).map_or_else(|| said.clone(), |text| text.replace('|', "\n"));
+    Question { title: "notes.delete".into(), said, shown }
+}
+
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     let outside = words.has("outside");
     let turn = match words.after("turn") {
@@ -439,8 +460,7 @@ fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), Strin
         id: words.get(1).parse().map_err(|_| "which question?")?,
         turn,
         reference: 1,
-        tool: "notes.delete".into(),
-        question: words.quoted().unwrap_or_default().into(),
+        question: question(words),
         arguments_hash: words.after("hash").and_then(|word| word.parse().ok()).unwrap_or(42),
         expires_ms: u32::try_from(words.number_after("for")?.unwrap_or(15_000)).unwrap_or(u32::MAX),
     };

@@ -30,6 +30,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             });
             world.config = config;
             let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
+            world.devices[device].info.captions = words.has("captions");
             if !words.has("away") {
                 world.connect(device, false);
             } else {
@@ -38,6 +39,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
             return Ok(());
         }
         "always" => run.config.always_listening = true,
+        "conversation" => run.config.conversational = true,
         "larger" if words.has("weights") => run.config.larger_weights = true,
         "no" if words.has("follow-up") => run.config.follow_up = false,
         "no" if words.has("partials") => {
@@ -45,6 +47,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         }
         "barge-in" if words.has("words") => run.config.barge_in = BargeIn::Words,
         "barge-in" if words.has("voice") => run.config.barge_in = BargeIn::Voice,
+        "no" if words.has("timers") => run.config.display.timers = false,
         "captions" => run.config.display.captions = true,
         "display" => {
             run.config.display_interval_ms =

@@ -2,26 +2,30 @@
 
 use gateway_core::{
     output::{Output, Record, UserOutput},
-    vocab::{Content, DisplayCommand, Message, Part, Role, Settlement, View},
+    vocab::{Content, DisplayCommand, Message, Part, Pending, Role, Settlement, View},
 };
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
         Output::Transcribe { utterance, kind, .. } => format!("transcribe {utterance} {}", lower(kind)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
-        Output::Consider { utterance, text, .. } => format!("consider {utterance} \"{text}\""),
+        Output::Consider { utterance, text, pending, .. } => {
+            format!("consider {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
+        }
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
-        Output::Listening(state) => format!("listening {}", lower(state)),
-        Output::Caption { last, addressed, text, .. } => format!(
-            "caption {} {} \"{text}\"",
+        Output::Listening { state, .. } => format!("listening {}", lower(state)),
+        Output::Caption { turn, revision, last, addressed, text, .. } => format!(
+            "caption {} {} \"{text}\" revision {revision} of turn {}",
             if *last { "final" } else { "partial" },
             if *addressed { "addressed" } else { "overheard" },
+            turn.id,
         ),
+        Output::ExpectRequest => "expect-request".into(),
         Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
-        Output::AskModel { turn, rank: 0, messages } => format!("ask {} [{}]", turn.id, messages_line(messages)),
-        Output::AskModel { turn, rank, messages } => {
-            format!("ask {} of rank {rank} [{}]", turn.id, messages_line(messages))
+        Output::AskModel { turn, rank, messages, pending } => {
+            let of_rank = if *rank == 0 { String::new() } else { format!(" of rank {rank}") };
+            format!("ask {}{of_rank} [{}]{}", turn.id, messages_line(messages), pending_line(pending.as_ref()))
         }
         Output::ModelUsed { rank, usage, outcome, .. } => {
             format!("used {rank} {} {} {}", lower(outcome), usage.input, usage.output)
@@ -50,7 +54,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         }
         Output::Chime(chime) => format!("chime {}", lower(chime)),
         Output::AskApproval(approval) => {
-            format!("ask-approval {} \"{}\"", approval.id, approval.question)
+            format!("ask-approval {} \"{}\"", approval.id, approval.question.said)
         }
         Output::ApprovalSettled(settled) => settled_line(settled),
         Output::TurnDone { turn, messages, outcome } => {
@@ -92,6 +96,8 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::ScheduleFailed { request, reason } => {
             format!("schedule-failed {request} {reason}")
         }
+        // What comes of it is seen on the display.
+        UserOutput::Timers { .. } => return None,
         UserOutput::Announce { device, announcement } => {
             format!("announce {device} {} \"{}\"", announcement.id, announcement.say)
         }
@@ -128,6 +134,15 @@ pub fn messages_line(messages: &[Message]) -> String {
     parts.join(" | ")
 }
 
+/// What is gone on with: `answering "..."` where something was asked, `after "..."` where nothing was.
+fn pending_line(pending: Option<&Pending>) -> String {
+    match pending {
+        None => String::new(),
+        Some(pending) if pending.calls.is_empty() => format!(" after {:?}", pending.words),
+        Some(pending) => format!(" answering {:?}", pending.words),
+    }
+}
+
 fn role(role: Role) -> &'static str {
     match role {
         Role::System => "system",
@@ -141,6 +156,7 @@ fn content_line(content: &Content) -> String {
     match content {
         Content::Text { text } => text.replace('\n', "/"),
         Content::Card { title, text } => format!("{title}: {}", text.replace('\n', "/")),
+        Content::Countdown { title, left_ms } => format!("{title} {left_ms} ms"),
         Content::Double { top, bottom } => format!("{top} | {bottom}"),
         Content::Dashboard { left, right } => format!("{left} | {right}"),
         Content::Bitmap { bitmap, text } => format!("{}x{} {text}", bitmap.width_px(), bitmap.height_px()),

@@ -62,6 +62,8 @@ pub struct ModelScript {
     pub ponders: bool,
     /// The box answers in its place.
     pub on_box: bool,
+    /// The words about which its text asks.
+    pub asks_about: Option<String>,
 }
 
 impl Default for ModelScript {
@@ -75,6 +77,7 @@ impl Default for ModelScript {
             usage: Usage::default(),
             ponders: false,
             on_box: false,
+            asks_about: None,
         }
     }
 }
@@ -96,6 +99,8 @@ pub struct ToolScript {
     pub result: Option<ToolResult>,
     /// Whether it stops when it is cancelled.
     pub cancellable: bool,
+    /// Whether it says of itself that it takes long.
+    pub slow: bool,
 }
 
 /// One pair of glasses and the wearer before it.
@@ -165,6 +170,8 @@ pub struct World {
     pub again_sure: f32,
     /// Texts that are no clear commands.
     pub clarity: BTreeMap<String, Clarity>,
+    /// What all other texts are.
+    pub clarity_else: Clarity,
     pub partials: bool,
     pub store_ms: Option<Ms>,
     pub store_works: bool,
@@ -214,6 +221,7 @@ impl World {
             again_fails: false,
             again_sure: 0.9,
             clarity: BTreeMap::new(),
+            clarity_else: Clarity::Clear,
             partials: true,
             store_ms: Some(5),
             store_works: true,
@@ -257,6 +265,7 @@ impl World {
                 bitmaps: name != "phone",
                 speaker,
                 echo_cancelled,
+                captions: false,
             },
             connected: false,
             answers_heartbeat: true,

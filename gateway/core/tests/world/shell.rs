@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        Clarity, DisplayCommand, ErrorCode, Message, ModelEvent, Part, StopReason, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, Usage, View, VoiceFact,
+        DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, StopReason, ToolCall, ToolResult,
+        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -113,8 +113,8 @@ impl World {
         let id = self.devices[device].info.id.clone();
         match output {
             Output::Transcribe { utterance, revision, kind } => self.decode(device, utterance, revision, kind),
-            Output::Consider { utterance, revision, text } => {
-                let clarity = self.clarity.get(&text).copied().unwrap_or(Clarity::Clear);
+            Output::Consider { utterance, revision, text, .. } => {
+                let clarity = self.clarity.get(&text).copied().unwrap_or(self.clarity_else);
                 self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity }));
             }
             Output::CancelTranscribe { utterance, revision } => {
@@ -222,6 +222,10 @@ impl World {
                 }
                 assert!(!messages.is_empty());
             }
+            UserOutput::Timers { device, running } => {
+                let index = self.device(&device);
+                self.after(0, Event::To(index, Input::Timers(running)));
+            }
             UserOutput::Announce { device, announcement } => {
                 let index = self.device(&device);
                 self.after(0, Event::To(index, Input::Announce(announcement)));
@@ -300,7 +304,7 @@ impl World {
     fn ask_model(&mut self, device: usize, turn: Turn) {
         self.model_generation += 1;
         let generation = self.model_generation;
-        let Some(script) = self.models.pop_front() else {
+        let Some(mut script) = self.models.pop_front() else {
             return;
         };
         let mut at = script.after;
@@ -310,6 +314,12 @@ impl World {
         }
         if script.ponders {
             self.after(at, Event::Model(device, turn, generation, thought()));
+        }
+        if let Some(words) = script.asks_about {
+            let text = std::mem::take(&mut script.text);
+            let calls = vec![PendingCall::default()];
+            let pending = Pending { words, calls, asked: 1, ..Pending::default() };
+            self.after(at, Event::Model(device, turn, generation, ModelEvent::Question { text, pending }));
         }
         for word in script.text.split_inclusive(' ') {
             self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(word.into())));
@@ -349,7 +359,11 @@ impl World {
             after: 50,
             result: Some(ToolResult::said("Done.")),
             cancellable: true,
+            slow: false,
         });
+        if script.slow {
+            self.after(0, Event::To(device, Input::SlowTool { turn }));
+        }
         if let Some(result) = script.result {
             self.after(script.after, Event::Tool(device, turn, call.id, result));
         }

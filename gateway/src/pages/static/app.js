@@ -1,239 +1,194 @@
-// The page: what the wearer presses and sees, and which part does it.
+// The page: which part does what the wearer presses and says, and what the gateway sends.
 
 import { fromBase64, toBase64, toSamples } from "./bytes.js";
-import { layOut, Lens, View } from "./display.js";
-import { forgetIdentity, loadIdentity } from "./identity.js";
-import { Journal, Stopwatch } from "./journal.js";
+import { Connection } from "./connection.js";
+import { Conversation } from "./conversation.js";
+import { layOut } from "./display.js";
+import { forgetIdentity } from "./identity.js";
+import { Journal } from "./journal.js";
 import { openMicrophone } from "./microphone.js";
-import { connect, Refused, SPEAKER_HZ, WrongGateway } from "./session.js";
+import { Question } from "./question.js";
+import { Screen } from "./screen.js";
+import { MICROPHONE_HZ, SPEAKER_HZ } from "./session.js";
+import { SoundChoice } from "./sound.js";
 import { openSpeaker } from "./speaker.js";
+import { TalkButton } from "./talk.js";
 import { OFFERS, Tools } from "./tools.js";
+import { Typing } from "./typing.js";
+import { Waits } from "./waits.js";
+import { problem, showState } from "./words.js";
 
-/** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
-const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
-/** Attempts that a restart of the gateway takes. */
-const DOUBT_AFTER = 3;
-/** Reasons after which a new attempt would only be refused again. */
-const FINAL_GOODBYES = {
-  replaced: "Another tab took over. Press Start to talk here again.",
-  revoked: "The operator revoked this browser's key.",
-};
-const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
-/** Letters of a wake phrase that have room beside the name of the view. */
-const WAKE_LETTERS_MAX = 24;
 /** A last word longer ago than this belongs to something else. */
 const LAST_WORD_MS_MAX = 10_000;
+/** Held for less than this the talk button was pressed, not held (PROTOCOL.md section 11). */
+const PRESS_MS_MAX = 400;
 const PITCH_UP_CDEG = 2500;
+/** Typed requests that wait for a session. */
+const WAITING_MAX = 4;
 
 const element = (id) => document.getElementById(id);
-const page = element("glasses");
-const journal = new Journal(element("journal"));
-const lens = new Lens(element("rows"), element("display-text"));
-const stopwatch = new Stopwatch();
-
-let views = newViews();
 let link = null;
 let microphone = null;
 let speaker = null;
-let wanted = false;
-let attempts = 0;
+let wantsMicrophone = true;
 let muted = false;
 let lookingUp = false;
+let state = "off";
 let lastVoiceMs = null;
-let approval = null;
+let heldMs = 0;
 let speechTurns = new Map();
-let redraw = null;
-/** Number of the connection: what an older one still says is not heard. */
-let connection = 0;
-/** Why the gateway said goodbye, until the connection closes. */
-let goodbye = "";
-let volume = 80;
-/** What the wearer says first; empty: nothing; null: not known yet. */
-let wakePhrase = null;
-const tools = new Tools(applyLevel);
+/** Requests that were typed before there is a session. */
+let waiting = [];
+/** What the page knows of the gateway before it connects. */
+let about = { phrases: null, always: false };
 
-function newViews() {
-  return { main: new View(), dashboard: new View() };
-}
+const page = element("glasses");
+const journal = new Journal(element("journal"));
+const screen = new Screen(element);
+const waits = new Waits();
+const conversation = new Conversation(element("transcript"), counted);
+const question = new Question(answered);
+const sound = new SoundChoice(soundChosen);
+const tools = new Tools(applyLevel);
+const talk = new TalkButton(element("talk"), { down: talkDown, up: talkUp });
+const connection = new Connection({
+  status,
+  opened,
+  frame: handle,
+  closed,
+  failed,
+  pairing: (code) => problem(`To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`),
+});
 
 // ---- connection ----
 
-async function start() {
-  wanted = true;
+async function start(withMicrophone = wantsMicrophone) {
+  wantsMicrophone = withMicrophone;
   problem("");
-  try {
-    // Both need the click that brought us here, so they come first.
-    speaker ??= await openSpeaker(SPEAKER_HZ, played);
-    speaker.setVolume(volume);
-    await open();
-  } catch (error) {
-    failed(error);
+  await connection.start(prepare, () => microphone !== null);
+}
+
+/** What needs the click that brought us here. */
+async function prepare() {
+  speaker ??= await openSpeaker(SPEAKER_HZ, played);
+  speaker.setVolume(tools.level("audio.volume"));
+  await speaker.choose(sound.loudspeaker).catch(() => {});
+  if (wantsMicrophone) {
+    await listen();
   }
 }
 
-async function open() {
-  status("connecting", "Connecting…");
-  const mine = (connection += 1);
-  const current = (act) => (...what) => mine === connection && act(...what);
-  const identity = await loadIdentity();
-  let opened;
-  try {
-    opened = await connect(identity, {
-      frame: current(handle),
-      close: current(closed),
-      pairing: current(showCode),
-    });
-  } catch (error) {
-    if (mine === connection) {
-      throw error;
-    }
-    return;
-  }
-  if (mine !== connection) {
-    opened.link.close("power_off", "");
-    return;
-  }
-  link = opened.link;
-  attempts = 0;
-  goodbye = "";
-  views = newViews();
+function opened(fresh, welcome) {
+  link = fresh;
   speechTurns = new Map();
   tools.forgetCalls();
-  const { welcome } = opened;
-  problem("");
-  status("open", `Connected to ${welcome.gateway_name} as ${welcome.user_name}`);
-  journal.note("session", `session ${welcome.session} with ${welcome.gateway_name}`);
+  conversation.begin();
+  waits.reset();
+  screen.reset(true);
+  journal.note("session", `session ${welcome.session} with ${welcome.gateway_name} as ${welcome.user_name}`);
   link.send("tool_list", { revision: 1, tools: OFFERS });
   if (muted) {
     link.send("mute", { muted });
   }
-  listening(welcome.listening);
-  enable(true);
-  draw();
-  for (const first of document.querySelectorAll(".first")) {
-    first.hidden = true;
-  }
-  await listen(welcome.audio_up.rate_hz);
+  state = welcome.listening;
+  status("open", "Connected");
+  waiting.splice(0).forEach(say);
 }
 
-async function listen(rateHz) {
+/** Opens the microphone; without one the page is for typing. */
+async function listen() {
   try {
-    if (!microphone) {
-      const fresh = await openMicrophone(rateHz, heard);
-      if (!link || microphone) {
-        await fresh.close();
-        return;
-      }
-      microphone = fresh;
+    const fresh = microphone ?? (await openMicrophone(sound.microphone, MICROPHONE_HZ, heard));
+    if (!connection.wanted) {
+      await fresh.close();
+      return;
     }
+    microphone = fresh;
     microphone.onended(() => {
       link?.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "failed" });
-      problem("The microphone is gone. Typed requests still work.");
+      microphone = null;
+      level(0);
+      problem("The microphone is gone. Typed requests still work.", "microphone");
+      listening(state);
     });
     journal.note("microphone", "on");
+    await sound.refresh();
   } catch (error) {
-    problem(`No microphone: ${error.message}. Typed requests work all the same.`);
+    microphone = null;
+    problem(`No microphone: ${error.message}. Typed requests work all the same.`, "microphone");
   }
 }
 
 function closed(code, reason) {
   journal.note("session", `closed (${code}${reason ? ` ${reason}` : ""})`);
   leave();
-  if (Object.hasOwn(FINAL_GOODBYES, goodbye)) {
-    failed(new Error(FINAL_GOODBYES[goodbye]));
-  } else {
-    again();
-  }
 }
 
 /** What the session leaves behind. */
 function leave() {
   link = null;
   speaker?.hush(0, 30);
+  question.settle(null);
+  caption("", true);
+  screen.reset(false);
   listening("off");
-  settle(null);
-  enable(false);
-  element("activity").hidden = true;
 }
 
-function again() {
-  const delayS = BACK_OFF_S[Math.min(attempts, BACK_OFF_S.length - 1)];
-  attempts += 1;
-  const doubt = attempts > DOUBT_AFTER ? " Is the gateway running?" : "";
-  status("connecting", `Connection lost, trying again…${doubt}`);
-  const delayMs = delayS * 1000 * (1 + Math.random() / 4);
-  const mine = connection;
-  setTimeout(() => wanted && mine === connection && open().catch(failed), delayMs);
-}
-
-function failed(error) {
-  const isFinal =
-    error instanceof WrongGateway ||
-    (error instanceof Refused && FINAL_REJECTS.includes(error.code)) ||
-    !(error instanceof Refused || error.message.startsWith("the gateway closed"));
-  journal.note("problem", error.message);
-  if (!isFinal && wanted) {
-    again();
-    return;
-  }
-  const remedy =
-    error instanceof WrongGateway || error.code === "revoked"
-      ? "\nIf that is as it should be, forget this browser's key (below) and start again."
-      : "";
-  problem(error.message + remedy);
-  stop();
+function failed(message, isKey) {
+  journal.note("problem", message);
+  waiting = [];
+  shutDown();
+  const remedy = isKey ? " If that is as it should be, forget this browser's key and start again." : "";
+  const whole = /[.!?…]$/u.test(message) ? message : `${message}.`;
+  problem(whole.charAt(0).toUpperCase() + whole.slice(1) + remedy, isKey ? "key" : "");
   status("failed", "Not connected");
 }
 
 async function stop() {
-  wanted = false;
-  connection += 1;
-  link?.close("power_off", "the page was switched off");
+  connection.stop();
+  problem("");
+  await shutDown();
+}
+
+async function shutDown() {
   leave();
   status("idle", "Not connected");
-  element("meter").style.transform = "scaleX(0)";
+  level(0);
   const used = [microphone, speaker];
   microphone = null;
   speaker = null;
   await Promise.all(used.map((part) => part?.close()));
 }
 
-function showCode(code) {
-  problem(`To pair this browser, run on the gateway's machine:\nlorgnette devices pair ${code}`);
-}
-
 // ---- frames ----
 
 const HANDLERS = {
   listening: (frame) => listening(frame.state),
-  transcript: caption,
+  transcript: understood,
   display(frame) {
-    if (Object.hasOwn(views, frame.view)) {
-      views[frame.view].handle(frame, performance.now());
-      draw();
-      if (frame.action !== "clear") {
-        lap("display");
-        journal.note("display", layOut(frame.content).join(" / "));
-      }
+    if (screen.handle(frame) && frame.action !== "clear") {
+      lap("display", frame.turn);
+      journal.note("display", layOut(frame.content).join(" / "));
     }
   },
   speech_start(frame) {
     speechTurns.set(frame.speech, frame.turn);
     speaker?.start(frame.speech);
+  },
+  clause(frame) {
+    conversation.said(frame);
     journal.note("speech", frame.text);
   },
   speech_chunk(frame) {
-    lap("first sound arrived");
+    lap("first sound arrived", frame.turn);
     const samples = toSamples(fromBase64(frame.payload));
     speaker?.chunk(frame.speech, frame.clause, frame.position_us, samples);
   },
   speech_end: (frame) => speaker?.end(frame.speech),
   hush: (frame) => speaker?.hush(frame.speech, frame.fade_ms),
   tool_activity(frame) {
-    const line = element("activity");
-    line.hidden = frame.state !== "started";
-    line.textContent = `${frame.label}…`;
-    lap(frame.state === "started" ? "tool started" : "tool done");
+    screen.work(frame);
+    lap(frame.state === "started" ? "tool started" : "tool done", frame.turn);
     journal.note("tool", `${frame.label}: ${frame.state}`);
   },
   tool_call(frame) {
@@ -241,42 +196,54 @@ const HANDLERS = {
     journal.note("device", `${frame.name} ${frame.arguments}`);
   },
   approval_request(frame) {
-    approval = frame.approval;
-    element("approval-title").textContent = frame.title;
-    element("approval-message").textContent = frame.message;
-    element("approval").hidden = false;
-    element("yes").focus();
+    question.show(frame);
+    listening(state);
+    journal.note("question", `${frame.title} ${frame.message}`);
   },
-  approval_settled: (frame) => settle(frame.approval),
+  approval_settled(frame) {
+    question.settle(frame.approval);
+    journal.note("question", `settled: ${frame.choice}`);
+  },
   chime: (frame) => speaker?.chime(frame.sound),
-  goodbye(frame) {
-    goodbye = frame.reason;
-    journal.note("goodbye", `${frame.reason} ${frame.message}`);
-  },
+  goodbye: (frame) => journal.note("goodbye", `${frame.reason} ${frame.message}`),
 };
 
 function handle(frame) {
+  if (frame.turn > waits.turn) {
+    waits.seen(frame.turn);
+  }
   if (Object.hasOwn(HANDLERS, frame.kind)) {
     HANDLERS[frame.kind](frame);
   }
 }
 
-function caption(frame) {
-  const line = element("caption");
-  line.textContent = frame.text;
-  line.dataset.final = String(frame.is_final);
-  if (frame.is_final) {
+function understood(frame) {
+  if (!frame.is_final) {
+    caption(frame.text, false);
+    return;
+  }
+  caption("", true);
+  if (frame.addressed && frame.text) {
     const since = performance.now() - (lastVoiceMs ?? -Infinity);
-    const from = since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null;
-    stopwatch.start(from, "After your last word (judged by level)");
-    lap("understood");
-    if (frame.text) {
-      journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
-    }
+    waits.begin(since < LAST_WORD_MS_MAX ? link.toUs(lastVoiceMs) : null, "After your last word (judged by level)");
+    lap("understood", null);
+    conversation.asked(frame.text, "");
+  }
+  if (frame.text) {
+    journal.note("heard", frame.addressed ? frame.text : `(not for the glasses) ${frame.text}`);
   }
 }
 
+/** What is understood so far, before it is certain. */
+function caption(text, isFinal) {
+  const line = element("caption");
+  line.textContent = text;
+  line.dataset.final = String(isFinal);
+  line.hidden = text === "";
+}
+
 function played(report) {
+  const turn = speechTurns.get(report.speech) ?? 0;
   link?.send(
     "played",
     {
@@ -285,12 +252,15 @@ function played(report) {
       played_us: report.playedUs,
       state: report.state,
     },
-    { turn: speechTurns.get(report.speech) ?? 0 },
+    { turn },
   );
   if (report.playedUs > 0) {
-    lap("first sound played");
+    lap("first sound played", turn);
   }
   if (report.state === "finished" || report.state === "stopped") {
+    if (report.state === "stopped") {
+      conversation.stopped(report.speech, report.clause, report.playedUs > 0);
+    }
     speechTurns.delete(report.speech);
     journal.note("played", `${(report.playedUs / 1e6).toFixed(2)} s, ${report.state}`);
   }
@@ -298,26 +268,20 @@ function played(report) {
   page.dataset.playState = report.state;
 }
 
-function lap(name) {
-  if (link && stopwatch.lap(name, link.nowUs())) {
-    const line = element("latency");
-    const round = link.roundTripMs === null ? "" : ` · round trip ${link.roundTripMs.toFixed(1)} ms`;
-    line.hidden = false;
-    line.textContent = `${stopwatch}${round}`;
+/** Something of a turn happened; null: of the request that has no turn yet. */
+function lap(name, turn) {
+  if (link && turn !== 0 && waits.lap(name, turn, link.nowUs())) {
+    conversation.waited(waits.turn, waits.summary(), waits.details(link.roundTripMs));
   }
 }
 
 // ---- the wearer ----
 
 function heard(packet) {
-  if (!wanted) {
-    return;
-  }
   if (packet.voice) {
     lastVoiceMs = packet.capturedMs + 20;
   }
-  const level = muted ? 0 : Math.max(0, Math.min(1, (packet.levelDb + 65) / 60));
-  element("meter").style.transform = `scaleX(${level})`;
+  level(muted || !link ? 0 : Math.max(0, Math.min(1, (packet.levelDb + 65) / 60)));
   if (!link) {
     return;
   }
@@ -325,31 +289,73 @@ function heard(packet) {
   if (!muted) {
     const payload = toBase64(packet.bytes);
     const rateHz = (packet.bytes.length / 2) * 50;
-    const sound = { codec: "pcm16", rate_hz: rateHz, duration_us: 20_000, payload };
-    link.send("audio", sound, { timeUs: link.toUs(packet.capturedMs) });
+    const sent = { codec: "pcm16", rate_hz: rateHz, duration_us: 20_000, payload };
+    link.send("audio", sent, { timeUs: link.toUs(packet.capturedMs) });
   }
 }
 
+function level(value) {
+  element("talk").style.setProperty("--level", value.toFixed(3));
+}
+
 function say(text) {
-  const words = text.trim();
-  if (!words || !link) {
+  if (!link) {
+    waiting = [...waiting, text].slice(-WAITING_MAX);
+    if (!connection.wanted) {
+      // Who types need not be asked for a microphone.
+      start(false);
+    }
     return;
   }
-  link.send("text_input", { text: words });
+  link.send("text_input", { text });
   lastVoiceMs = null;
-  stopwatch.start(link.nowUs(), "After you sent it");
-  element("caption").textContent = words;
-  element("caption").dataset.final = "true";
-  journal.note("typed", words);
+  waits.begin(link.nowUs(), "After you sent it");
+  conversation.asked(text, "typed");
+  journal.note("typed", text);
+}
+
+/** The talk button goes down; whether it is held from now on. */
+function talkDown() {
+  if (!connection.wanted || (link && !microphone)) {
+    takeMicrophone();
+  }
+  if (!link || !microphone) {
+    return false;
+  }
+  heldMs = performance.now();
+  link.send("button", { button: "main", action: "down" });
+  listening(state, true);
+  return true;
+}
+
+function talkUp() {
+  if (link && performance.now() - heldMs >= PRESS_MS_MAX) {
+    link.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "released" });
+  }
+  link?.send("button", { button: "main", action: "up" });
+  listening(state, false);
+}
+
+/** Stops what is said or done; a question that has just come is left alone. */
+function halt() {
+  const busy = ["thinking", "speaking"].includes(state) || question.stands;
+  if (link && busy && (!question.stands || question.isReadable)) {
+    link.send("button", { button: "main", action: "press" });
+  }
 }
 
 function setMuted(now) {
   muted = now;
-  element("mute").setAttribute("aria-pressed", String(muted));
+  const button = element("mute");
+  button.setAttribute("aria-pressed", String(muted));
+  button.textContent = muted ? "Unmute" : "Mute";
   if (muted) {
+    talk.release();
+    level(0);
     link?.send("audio_end", { last_audio_sequence: link.lastAudioSequence, reason: "muted" });
   }
   link?.send("mute", { muted });
+  listening(state);
   journal.note("mute", muted ? "on" : "off");
 }
 
@@ -361,76 +367,49 @@ function setLookingUp(now) {
     pitch_cdeg: lookingUp ? PITCH_UP_CDEG : 0,
     yaw_cdeg: 0,
   });
-  draw();
+  screen.look(lookingUp);
 }
 
-function answer(choice) {
-  if (approval !== null) {
-    link?.send("approval_answer", { approval, choice });
-    settle(approval);
+function answered(approval, choice, title) {
+  link?.send("approval_answer", { approval, choice });
+  conversation.noted(`${choice === "yes" ? "Allowed" : "Refused"}: ${title}`);
+}
+
+/** The wearer chose another microphone or loudspeaker. */
+async function soundChosen(which) {
+  if (which === "loudspeaker") {
+    await speaker?.choose(sound.loudspeaker).catch((error) => problem(`That loudspeaker cannot be used: ${error.message}.`));
+  } else if (microphone) {
+    await microphone.close();
+    microphone = null;
+    await listen();
+    listening(state);
   }
 }
 
-function settle(which) {
-  if (which === null || which === approval) {
-    approval = null;
-    element("approval").hidden = true;
+/** Takes up the microphone after all: glasses without one are another pair of glasses, so it connects anew. */
+async function takeMicrophone() {
+  if (connection.wanted) {
+    await stop();
   }
+  await start(true);
 }
 
 // ---- what is seen ----
 
-function draw() {
-  clearTimeout(redraw);
-  const now = performance.now();
-  const view = lookingUp ? views.dashboard : views.main;
-  const content = view.content(now);
-  element("view-name").textContent = lookingUp ? "dashboard" : "main";
-  if (content) {
-    lens.drawContent(content);
-  } else {
-    lens.draw(lookingUp ? ownDashboard() : []);
+function listening(now, held = talk.held) {
+  if (now !== state && ["thinking", "speaking"].includes(now)) {
+    journal.note("state", now);
   }
-  const waitMs = Math.min(view.nextMs() - now, lookingUp ? 1000 : Infinity);
-  if (Number.isFinite(waitMs)) {
-    redraw = setTimeout(draw, Math.max(waitMs, 10));
-  }
-}
-
-/** What these glasses show by themselves while the gateway has nothing for the dashboard. */
-function ownDashboard() {
-  const now = new Date();
-  const day = now.toLocaleDateString("en-GB", { weekday: "long", day: "numeric", month: "long" });
-  return [now.toLocaleTimeString("en-GB"), day, "", link ? "connected" : "not connected"];
-}
-
-function listening(state) {
+  state = now;
   page.dataset.listening = state;
-  const idle = wakePhrase ? `say “${cut(wakePhrase)}”` : wakePhrase === "" ? "just talk" : "ready";
-  const words = { idle, wake: "listening" };
-  element("sign-text").textContent = words[state] ?? state;
-  if (state === "thinking" || state === "speaking") {
-    journal.note("state", state);
-  }
+  const [connecting, hasMicrophone] = [connection.wanted && !link, microphone !== null];
+  showState({ state, held, muted, asked: question.stands, about, connecting, hasMicrophone });
 }
 
-function cut(text) {
-  const letters = [...text];
-  return letters.length > WAKE_LETTERS_MAX ? `${letters.slice(0, WAKE_LETTERS_MAX - 1).join("")}…` : text;
-}
-
-/** Asks the gateway which words wake it. */
-async function learnWakePhrase() {
-  const response = await fetch("/try/wake.json");
-  if (!response.ok) {
-    return;
-  }
-  const { phrases, always } = await response.json();
-  wakePhrase = "";
-  if (!always && phrases.length > 0) {
-    wakePhrase = phrases[0].replace(/(^|\s)\S/gu, (letter) => letter.toUpperCase());
-    element("wake").textContent = `${wakePhrase}, `;
-  }
+function counted(entries) {
+  element("first").hidden = entries > 0;
+  element("tools").hidden = entries === 0;
 }
 
 function applyLevel(name, percent) {
@@ -438,61 +417,66 @@ function applyLevel(name, percent) {
     element("lens").style.opacity = String(0.15 + 0.85 * (percent / 100));
     element("brightness").textContent = String(percent);
   } else {
-    volume = percent;
     speaker?.setVolume(percent);
-    element("volume").textContent = String(percent);
+    element("volume").value = String(percent);
+    element("volume-percent").textContent = `${percent} %`;
   }
 }
 
-function status(state, text) {
+function status(now, text) {
   const line = element("status");
-  line.dataset.state = state;
+  line.dataset.state = now;
   line.textContent = text;
-  element("start").textContent = wanted ? "Stop" : "Start";
-  element("start").classList.toggle("primary", !wanted);
+  element("leave").hidden = !connection.wanted;
+  listening(state);
 }
 
-function problem(text) {
-  element("problem").hidden = text === "";
-  element("problem").textContent = text;
-}
-
-function enable(on) {
-  const parts = ["main", "mute", "words", "send"].map(element);
-  for (const part of [...parts, ...element("examples").children]) {
-    part.disabled = !on;
+/** Asks the gateway which words wake it, and who answers. */
+async function learnAbout() {
+  const response = await fetch("/try/about.json");
+  if (response.ok) {
+    about = await response.json();
   }
 }
 
 // ---- wiring ----
 
-element("start").onclick = () => (wanted ? stop() : start());
-element("main").onclick = () => link?.send("button", { button: "main", action: "press" });
+element("leave").onclick = () => stop();
 element("mute").onclick = () => setMuted(!muted);
+element("touch").onclick = () => link?.send("touch", { gesture: "tap" });
 element("look").onclick = () => setLookingUp(!lookingUp);
-element("yes").onclick = () => answer("yes");
-element("no").onclick = () => answer("no");
-element("typed").onsubmit = (event) => {
-  event.preventDefault();
-  say(element("words").value);
-  element("words").value = "";
-};
+element("retry-microphone").onclick = () => takeMicrophone();
+element("volume").oninput = ({ target }) => tools.set("audio.volume", Number(target.value));
+new Typing(element("typed"), element("words"), say);
 element("examples").onclick = ({ target }) => {
   if (target instanceof HTMLButtonElement) {
     say(target.textContent);
   }
 };
-element("forget").onclick = async () => {
-  await stop();
-  await forgetIdentity();
-  problem("");
-  journal.note("key", "forgotten; the next start pairs anew");
+element("copy").onclick = async ({ target }) => {
+  await navigator.clipboard.writeText(conversation.text());
+  target.textContent = "Copied";
+  setTimeout(() => (target.textContent = "Copy the conversation"), 2000);
 };
+element("clear").onclick = () => conversation.clear();
+for (const id of ["forget", "forget-now"]) {
+  element(id).onclick = async () => {
+    await stop();
+    await forgetIdentity();
+    journal.note("key", "forgotten; the next start pairs anew");
+  };
+}
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") {
+    halt();
+  }
+});
 addEventListener("pagehide", () => link?.close("power_off", "the page was closed"));
 
-draw();
+conversation.restore();
 // Without it the page says less, and works all the same.
-await learnWakePhrase().catch(() => {});
+await learnAbout().catch(() => {});
+listening(state);
 // For tests and bookmarks. The browser still asks for the microphone, and shows that it is on.
 if (new URLSearchParams(location.search).get("auto") === "1") {
   start();

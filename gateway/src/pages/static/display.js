@@ -21,7 +21,9 @@ export class View {
       return;
     }
     const { priority, duration_ms: durationMs } = command;
-    const content = { ...command.content, bitmap: command.bitmap ?? null };
+    const counts = command.content.layout === "reference_card" && (command.countdown_ms ?? 0) > 0;
+    const dueMs = counts ? nowMs + command.countdown_ms : null;
+    const content = { ...command.content, bitmap: command.bitmap ?? null, dueMs };
     const untilMs = durationMs > 0 ? nowMs + durationMs : Infinity;
     const stays = (entry) =>
       command.action === "replace" ? entry.priority > priority : entry.untilMs > nowMs;
@@ -38,10 +40,24 @@ export class View {
     return this.#entries.at(-1)?.content ?? null;
   }
 
-  /** When the next content runs out. */
-  nextMs() {
-    return Math.min(Infinity, ...this.#entries.map((entry) => entry.untilMs));
+  /** When the next content runs out, or what is on top counts. */
+  nextMs(nowMs) {
+    const dueMs = this.content(nowMs)?.dueMs ?? null;
+    const tickMs = dueMs === null || dueMs <= nowMs ? Infinity : dueMs - (Math.ceil((dueMs - nowMs) / 1000) - 1) * 1000;
+    return Math.min(tickMs, ...this.#entries.map((entry) => entry.untilMs));
   }
+}
+
+/** The content as it is at a moment: a countdown has the time left. */
+export function counted(content, nowMs) {
+  if (content.dueMs === null) {
+    return content;
+  }
+  const left = Math.max(0, Math.ceil((content.dueMs - nowMs) / 1000));
+  const two = (number) => String(number).padStart(2, "0");
+  const [hours, minutes, seconds] = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60];
+  const second = hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
+  return { ...content, second };
 }
 
 /**
@@ -172,10 +188,12 @@ export class Lens {
   }
 
   /** Draws a content: its picture where it has one, else its lines. */
-  drawContent(content) {
+  drawContent(content, nowMs) {
     const path = picturePath(content, WIDTH_PX, HEIGHT_PX);
     if (path === null) {
-      this.draw(layOut(content));
+      // Who cannot see it is told once that something counts, not every second.
+      const told = content.dueMs === null ? null : content;
+      this.draw(layOut(counted(content, nowMs)), told && layOut(told).join("\n"));
       return;
     }
     this.draw([]);
@@ -184,13 +202,15 @@ export class Lens {
     this.#picture.setAttribute("d", path);
   }
 
-  draw(lines) {
+  draw(lines, told = null) {
     const whole = lines.join("\n");
     if (whole === this.#shown) {
       return;
     }
     this.#shown = whole;
-    this.#mirror.textContent = whole;
+    if (this.#mirror.textContent !== (told ?? whole)) {
+      this.#mirror.textContent = told ?? whole;
+    }
     this.#picture.removeAttribute("d");
     this.#rows.forEach((text, row) => {
       const line = lines[row] ?? "";

@@ -11,6 +11,7 @@ const KINDS = {
   audio_end: 0x1001,
   played: 0x1002,
   button: 0x1003,
+  touch: 0x1004,
   head_position: 0x1005,
   mute: 0x1008,
   approval_answer: 0x1009,

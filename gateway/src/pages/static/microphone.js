@@ -9,13 +9,18 @@ const FLOOR_RISE_DB = 0.06;
 /** Clocks of sound and browser drift apart by less than this, in milliseconds per packet. */
 const DRIFT_MS = 0.004;
 
-/** Opens the microphone; `onpacket({ bytes, capturedMs, levelDb, voice })` gets each packet. */
-export async function openMicrophone(rateHz, onpacket) {
+/**
+ * Opens a microphone, by the browser's id of it or, with an empty one, the system's; `onpacket({ bytes, capturedMs,
+ * levelDb, voice })` gets each packet.
+ */
+export async function openMicrophone(id, rateHz, onpacket) {
   if (!navigator.mediaDevices?.getUserMedia) {
     throw new Error("this browser gives the page no microphone");
   }
+  const wishes = { channelCount: 1, echoCancellation: true, noiseSuppression: false };
   const stream = await navigator.mediaDevices.getUserMedia({
-    audio: { channelCount: 1, echoCancellation: true, noiseSuppression: false },
+    // One that was unplugged meanwhile is no reason to have none.
+    audio: id ? { ...wishes, deviceId: { ideal: id } } : wishes,
   });
   const context = new AudioContext({ latencyHint: "interactive" });
   try {

@@ -20,12 +20,12 @@ export class Refused extends Error {
 }
 
 /**
- * Connects; answers { link, welcome }. `on.pairing(code)` tells the code where the operator has to
+ * Connects; answers { link, welcome }. `hasMicrophone`: whether the page has one. `on.pairing(code)` tells the code where the operator has to
  * type it, `on.frame(frame)` gets every frame behind the welcome, `on.close(code, reason)` the end.
  */
-export function connect(identity, on) {
+export function connect(identity, hasMicrophone, on) {
   return new Promise((resolve, reject) => {
-    const admission = new Admission(identity, on, resolve, reject);
+    const admission = new Admission(identity, hasMicrophone, on, resolve, reject);
     // Frames are taken one after the other, though the handshake waits for the browser's keys.
     let before = admission.begin();
     const link = new Link(
@@ -54,8 +54,9 @@ export function connect(identity, on) {
 }
 
 class Admission {
-  constructor(identity, on, resolve, reject) {
+  constructor(identity, hasMicrophone, on, resolve, reject) {
     this.identity = identity;
+    this.hasMicrophone = hasMicrophone;
     this.on = on;
     this.resolve = resolve;
     this.reject = reject;
@@ -75,7 +76,7 @@ class Admission {
       model: "Lorgnette page",
       firmware: "1",
       language: navigator.language ?? "",
-      capabilities: CAPABILITIES,
+      capabilities: capabilities(this.hasMicrophone),
       resume: null,
     });
   }
@@ -151,22 +152,25 @@ class Admission {
   }
 }
 
-const CAPABILITIES = {
-  codecs_up: ["pcm16"],
-  codecs_down: ["pcm16"],
-  audio_up_hz: MICROPHONE_HZ,
-  audio_down_hz: SPEAKER_HZ,
-  display: {
-    kind: "pixels",
-    width_px: WIDTH_PX,
-    height_px: HEIGHT_PX,
-    columns: COLUMNS,
-    rows: ROWS,
-    colour_bits: 8,
-  },
-  speakers: 2,
-  buttons: ["main", "mute"],
-  sensors: ["head_position"],
-  echo_cancelled: true,
-  tools: OFFERS.length,
-};
+function capabilities(hasMicrophone) {
+  return {
+    codecs_up: hasMicrophone ? ["pcm16"] : [],
+    codecs_down: ["pcm16"],
+    audio_up_hz: hasMicrophone ? MICROPHONE_HZ : 0,
+    audio_down_hz: SPEAKER_HZ,
+    display: {
+      kind: "pixels",
+      width_px: WIDTH_PX,
+      height_px: HEIGHT_PX,
+      columns: COLUMNS,
+      rows: ROWS,
+      colour_bits: 8,
+      captions: true,
+    },
+    speakers: 2,
+    buttons: ["main", "mute"],
+    sensors: ["head_position", "touch"],
+    echo_cancelled: true,
+    tools: OFFERS.length,
+  };
+}

@@ -38,6 +38,13 @@ class Speaker {
     context.resume();
   }
 
+  /** Sounds where the browser's id says; empty: where the system does. */
+  async choose(id) {
+    if (this.#context.setSinkId && id !== this.#context.sinkId) {
+      await this.#context.setSinkId(id);
+    }
+  }
+
   setVolume(percent) {
     // The ear hears levels as ratios: the square is close to that and reaches silence.
     const gain = (percent / 100) ** 2;

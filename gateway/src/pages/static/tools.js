@@ -96,6 +96,17 @@ export class Tools {
     }
   }
 
+  /** A level in percent. */
+  level(name) {
+    return this.#levels[name];
+  }
+
+  /** Sets a level by hand. */
+  set(name, percent) {
+    this.#levels[name] = percent;
+    this.#apply(name, percent);
+  }
+
   /** A new session counts its calls anew. */
   forgetCalls() {
     this.#answers.clear();

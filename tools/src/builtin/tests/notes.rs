@@ -1,6 +1,6 @@
 //! Notes, up to ten thousand of them.
 
-use gateway_core::vocab::ErrorCode;
+use gateway_core::vocab::{ApprovalOutcome, ErrorCode};
 use serde_json::json;
 
 use super::House;
@@ -75,4 +75,20 @@ async fn ten_thousand_notes_give_short_answers() {
     assert!(say.starts_with("I found 1 note about milk 77. Milk 77 "), "{say}");
     house.say("note.delete", json!({"query": "milk 77"})).await;
     assert_eq!(house.world.notes.lock().unwrap().len(), 9_999);
+}
+
+#[tokio::test]
+async fn all_notes_go_after_a_yes_only() {
+    let house = House::usual();
+    assert_eq!(house.say("note.clear", json!({})).await, "You have no notes.");
+    for text in ["milk", "eggs"] {
+        house.say("note.add", json!({"text": text})).await;
+    }
+    Notes::add(&*house.world, "bob", "not hers").await.unwrap();
+    *house.world.consent.lock().unwrap() = ApprovalOutcome::Denied;
+    let (code, _) = house.fail("note.clear", json!({})).await;
+    assert_eq!((code, house.world.notes.lock().unwrap().len()), (ErrorCode::ApprovalDenied, 3));
+    *house.world.consent.lock().unwrap() = ApprovalOutcome::Approved;
+    assert_eq!(house.say("note.clear", json!({})).await, "Deleted 2 notes.");
+    assert_eq!(house.world.notes.lock().unwrap().len(), 1);
 }

@@ -143,4 +143,7 @@ async fn reminders_are_listed_and_cancelled() {
     }
     let say = house.say("reminder.list", json!({})).await;
     assert!(say.starts_with("You have 8 reminders.") && say.ends_with("thing 4. The others come later."), "{say}");
+    house.say("timer.set", json!({"seconds": 60})).await;
+    assert_eq!(house.say("reminder.cancel", json!({"all": true})).await, "8 reminders cancelled.");
+    assert_eq!((house.entries(EntryKind::Reminder), house.entries(EntryKind::Timer)), (0, 2));
 }

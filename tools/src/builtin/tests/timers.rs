@@ -1,9 +1,9 @@
 //! Timers, told apart by name and by length.
 
-use gateway_core::vocab::ErrorCode;
+use gateway_core::vocab::{Content, ErrorCode};
 use serde_json::json;
 
-use super::{House, shown};
+use super::House;
 use crate::ports::EntryKind;
 
 #[tokio::test]
@@ -13,7 +13,7 @@ async fn timers_are_set_listed_and_cancelled() {
     assert_eq!(house.say("timer.cancel", json!({})).await, "No timers are running.");
     let result = house.run("timer.set", json!({"seconds": 600})).await;
     assert_eq!(result.say.as_deref(), Some("Timer set for ten minutes."));
-    assert_eq!(shown(&result), ("Timer", "10:00"));
+    assert_eq!(result.show, Some(Content::Countdown { title: "Timer".into(), left_ms: 600_000 }));
     assert_eq!(house.say("timer.list", json!({})).await, "Your timer has ten minutes left.");
     let say = house.say("timer.set", json!({"seconds": 200.0, "name": "the Pasta timer"})).await;
     assert_eq!(say, "Pasta timer set for 3 minutes and 20 seconds.");

@@ -9,9 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     caller::Caller,
-    limits::MESSAGE_BYTES_MAX,
+    consent,
     ports::{Consent, ConsentRequest},
-    reply::cut,
 };
 
 /// For whom a call is made.
@@ -72,13 +71,13 @@ impl OnBehalf {
         };
         let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
         let mut call = wearer.call.clone();
-        // Whose words these are is told: they are the server's, not the assistant's.
-        call.question =
-            cut(&format!("{} asks: {}", wearer.server, crate::arguments::clean(message)), MESSAGE_BYTES_MAX);
+        call.question = consent::from_server(&wearer.server, message);
         match wearer.consent.ask(call, wearer.cancel.clone()).await.outcome {
             ApprovalOutcome::Approved => json!({ "action": "accept", "content": content }),
             ApprovalOutcome::Denied => decline,
-            ApprovalOutcome::Expired | ApprovalOutcome::Cancelled => json!({ "action": "cancel" }),
+            ApprovalOutcome::Expired | ApprovalOutcome::Unasked | ApprovalOutcome::Cancelled => {
+                json!({ "action": "cancel" })
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ErrorCode, ToolCall, ToolResult};
+use gateway_core::vocab::{ErrorCode, Question, ToolCall, ToolResult};
 use rmcp::{
     ServiceError,
     model::{
@@ -15,14 +15,23 @@ use rmcp::{
     service::PeerRequestOptions,
 };
 use serde_json::Value;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::{Downstream, OnBehalf, State, ask::Wearer, convert, link::Link};
+use super::{
+    Downstream, OnBehalf, State,
+    ask::Wearer,
+    child::{MESSAGE_BYTES_MAX, TOO_LARGE},
+    convert,
+    link::Link,
+    lock,
+};
 use crate::{
     caller::Exact,
     executor::arguments_hash,
     ports::ConsentRequest,
+    reply::{cut, seconds},
     runner::{RunContext, Runner},
+    spoken,
 };
 
 /// How often a server may ask back within one call.
@@ -31,6 +40,10 @@ const ROUNDS_MAX: usize = 10;
 const AGAIN_MS: u64 = 200;
 /// So much earlier than the executor we stop waiting, and tell the server.
 const MARGIN_MS: u64 = 50;
+/// How long what a server writes beside an answer may take to arrive.
+const WORDS_MS: u64 = 200;
+/// Bytes of a failure's reason that are kept for the operator.
+const WHY_BYTES_MAX: usize = 512;
 /// Bytes of an exact result that is passed on to an MCP client.
 const EXACT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -41,8 +54,10 @@ pub(crate) enum Failure {
     Down(String),
     /// It ended, or something else than an answer came: whether anything was done is unknown.
     Broken(String),
-    /// No answer in time; the server was told to stop.
-    Late,
+    /// No answer in this time; the server was told to stop.
+    Late(Duration),
+    /// It answered with more than is read.
+    TooLarge,
     /// The server's own error.
     Refused(ErrorData),
 }
@@ -50,8 +65,13 @@ pub(crate) enum Failure {
 impl From<ServiceError> for Failure {
     fn from(error: ServiceError) -> Self {
         match error {
+            ServiceError::McpError(error) if error.code.0 == TOO_LARGE => Self::TooLarge,
             ServiceError::McpError(error) => Self::Refused(error),
-            other => Self::Broken(other.to_string()),
+            // The library has no kind of its own for it.
+            other => match other.to_string() {
+                why if why.contains("exceeded the maximum size") => Self::TooLarge,
+                why => Self::Broken(why),
+            },
         }
     }
 }
@@ -134,7 +154,7 @@ impl Downstream {
         let link = self.up()?;
         match timeout(wait, link.peer.complete(params)).await {
             Ok(result) => Ok(result?),
-            Err(_elapsed) => Err(Failure::Late),
+            Err(_elapsed) => Err(Failure::Late(wait)),
         }
     }
 }
@@ -195,7 +215,7 @@ async fn send(
             open.answered = true;
             Ok(result?)
         }
-        Err(_elapsed) => Err(Failure::Late),
+        Err(_elapsed) => Err(Failure::Late(wait)),
     }
 }
 
@@ -256,7 +276,7 @@ impl Runner for McpRunner {
                 turn: context.turn,
                 call_id: call.id.clone(),
                 tool: call.name.clone(),
-                question: String::new(),
+                question: Question::default(),
                 arguments: call.arguments.clone(),
                 arguments_hash: arguments_hash(&call.name, &call.arguments),
             },
@@ -264,15 +284,40 @@ impl Runner for McpRunner {
         };
         let behalf = OnBehalf { caller: context.caller.clone(), wearer: Some(wearer) };
         let wait = context.deadline.saturating_sub(Duration::from_millis(MARGIN_MS));
+        let said = self.server.words.count();
         let outcome = self.server.call_tool(&context.local_name, call.arguments, &behalf, wait).await;
+        // What is told is the time that the operator gave.
+        let outcome = outcome.map_err(|failure| match failure {
+            Failure::Late(_) => Failure::Late(context.deadline),
+            other => other,
+        });
         if let Some(caller) = &context.caller {
             keep_exact(caller.as_ref(), &outcome);
         }
         let read_only = context.offered.find(&call.name).is_some_and(|tool| tool.spec.flags.read_only);
-        match outcome {
+        let result = match outcome {
             Ok(result) => convert::result(result),
             Err(failure) => failed(name, failure, read_only),
+        };
+        if let Some(error) = &result.error {
+            self.server.note_failure(&call.name, &error.message, said);
         }
+        result
+    }
+}
+
+impl Downstream {
+    /// A call failed: keeps why for the operator, and tells in the log what the server said of it meanwhile.
+    fn note_failure(self: &Arc<Self>, tool: &str, why: &str, said: u64) {
+        let mut why = format!("{tool}: {}", cut(why, WHY_BYTES_MAX));
+        self.secrets.blot(&mut why);
+        *lock(&self.last_failure) = Some((why, Instant::now()));
+        let server = self.clone();
+        self.tracker.spawn(async move {
+            // What it writes and what it answers take different ways.
+            sleep(Duration::from_millis(WORDS_MS)).await;
+            server.tell_words(said);
+        });
     }
 }
 
@@ -296,41 +341,53 @@ fn failed(server: &str, failure: Failure, read_only: bool) -> ToolResult {
     let (code, message, retryable, say) = match failure {
         Failure::Down(why) => (
             ErrorCode::AppNotAvailable,
-            format!("The MCP server '{server}' is not running: {why}. Nothing was done."),
+            format!("The MCP server '{server}' is not running: {}. Nothing was done.", spoken::clause(&why)),
             true,
             format!("{server} isn't running right now."),
         ),
         Failure::Broken(why) if read_only => (
             ErrorCode::AppNotAvailable,
-            format!("The MCP server '{server}' stopped in the middle: {why}."),
+            format!("The MCP server '{server}' stopped in the middle: {}.", spoken::clause(&why)),
             true,
             format!("{server} stopped before it could answer."),
         ),
         Failure::Broken(why) => (
             ErrorCode::ExecutionError,
             format!(
-                "The MCP server '{server}' stopped in the middle: {why}. Whether it was done is unknown. Do not repeat it."
+                "The MCP server '{server}' stopped in the middle: {}. Whether it was done is unknown. Do not repeat it.",
+                spoken::clause(&why)
             ),
             false,
             format!("{server} stopped in the middle. I don't know whether it was done."),
         ),
-        Failure::Late if read_only => (
+        Failure::TooLarge => (
+            ErrorCode::ExecutionError,
+            format!(
+                "The MCP server '{server}' answered with more than {} MiB, which is not read.{}",
+                MESSAGE_BYTES_MAX >> 20,
+                if read_only { "" } else { " What was asked for was most likely done. Do not repeat it." }
+            ),
+            false,
+            format!("{server} answered with more than I can take."),
+        ),
+        Failure::Late(wait) if read_only => (
             ErrorCode::Timeout,
-            format!("The MCP server '{server}' did not answer in time."),
+            format!("The MCP server '{server}' did not answer within {}.", seconds(wait)),
             true,
             format!("{server} took too long to answer."),
         ),
-        Failure::Late => (
+        Failure::Late(wait) => (
             ErrorCode::Timeout,
             format!(
-                "The MCP server '{server}' did not answer in time; whether it was done is unknown. Do not repeat it."
+                "The MCP server '{server}' did not answer within {}; whether it was done is unknown. Do not repeat it.",
+                seconds(wait)
             ),
             false,
             format!("{server} took too long. I don't know whether it was done."),
         ),
         Failure::Refused(error) => (
             ErrorCode::ExecutionError,
-            format!("The MCP server '{server}' refused: {}", error.message),
+            spoken::sentence(&format!("The MCP server '{server}' refused: {}", error.message)),
             false,
             format!("{server} couldn't do that."),
         ),

@@ -5,8 +5,8 @@ use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use serde_json::{Value, json};
 
 use crate::{
-    definition::{self, Naming},
-    limits::{DESCRIPTION_BYTES_MAX, MESSAGE_BYTES_MAX},
+    definition::{self, Hints, Naming},
+    limits::{DESCRIPTION_BYTES_MAX, LOCAL_NAME_BYTES_MAX, MESSAGE_BYTES_MAX},
     mcp::config::{Approval, Server},
     reply::cut,
 };
@@ -22,9 +22,6 @@ pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> Tool
     let title = tool.title.as_deref().or_else(|| tool.annotations.as_ref()?.title.as_deref());
     let described = tool.description.as_deref().filter(|text| !text.trim().is_empty());
     let description = described.or(title).unwrap_or(&tool.name);
-    if described.is_some() && title.is_some() {
-        lost.push(format!("tool '{}' at '/title': titles are not kept", tool.name));
-    }
     if description.len() > DESCRIPTION_BYTES_MAX {
         lost.push(format!("tool '{}' at '/description': was cut to {DESCRIPTION_BYTES_MAX} bytes", tool.name));
     }
@@ -33,9 +30,11 @@ pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> Tool
     // The protocol's default is "destructive"; a question before every call of every server that
     // says nothing would teach the wearer to say yes without listening.
     let destructive = !read_only && hint(|hints| hints.destructive_hint) == Some(true);
+    let idempotent = hint(|hints| hints.idempotent_hint) == Some(true);
+    let hinted = Hints { read_only, destructive, idempotent, slow: false }.flags();
     let requires_approval = match server.approval {
-        Approval::Destructive => destructive,
-        Approval::Changes => !read_only,
+        Approval::Destructive => hinted.requires_approval,
+        Approval::Changes => !hinted.read_only,
         Approval::Never => false,
     };
     let mut said = extensions(server, tool, lost);
@@ -44,16 +43,17 @@ pub(super) fn spec(server: &Server, tool: &Tool, lost: &mut Vec<String>) -> Tool
     }
     ToolSpec {
         name: format!("{}.{}", server.name, tool.name),
+        title: title.map(|title| cut(&crate::wording::plain(title), LOCAL_NAME_BYTES_MAX)),
         description: cut(&crate::arguments::clean(description), DESCRIPTION_BYTES_MAX),
         input_schema: Value::Object((*tool.input_schema).clone()),
         output_schema: tool.output_schema.as_deref().cloned().map(Value::Object),
         flags: ToolFlags {
-            read_only,
-            idempotent: read_only || hint(|hints| hints.idempotent_hint) == Some(true),
-            destructive,
             requires_approval: requires_approval || said.flags.requires_approval,
             persistent: true,
-            ..said.flags
+            always: said.flags.always,
+            requires_display: said.flags.requires_display,
+            slow: said.flags.slow,
+            ..hinted
         },
         clients: server.clients.clone().or(said.clients),
         timeout_ms: server.timeout_ms.or(said.timeout_ms),
@@ -123,10 +123,10 @@ pub(super) fn result(result: CallToolResult) -> ToolResult {
         }
     }
     if left_out > 0 {
-        texts.push(format!("({left_out} attachments were too large and were left out.)"));
+        out.notes.push(format!("({left_out} attachments were too large and were left out.)"));
     }
     if !out.attachments.is_empty() {
-        texts.push(attached(&out.attachments));
+        out.notes.push(attached(&out.attachments));
     }
     out.content = texts.join("\n");
     out.data = result.structured_content;

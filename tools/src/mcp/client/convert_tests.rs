@@ -62,7 +62,10 @@ fn texts_are_content_and_the_rest_is_attached() {
         { "type": "resource", "resource": { "uri": "test://r", "text": "inside" } },
         { "type": "text", "text": "two" }
     ], "structuredContent": { "n": 1 } }));
-    assert_eq!(found.content, "one\ninside\ntwo\n(Attached: a picture, a resource.)");
+    assert_eq!(
+        (found.content.as_str(), found.notes.as_slice()),
+        ("one\ninside\ntwo", &["(Attached: a picture, a resource.)".to_owned()][..])
+    );
     assert_eq!(found.attachments.len(), 2);
     assert_eq!(found.data, Some(json!({ "n": 1 })));
     assert!(!found.content.contains("AAAA") && !found.is_error());
@@ -84,5 +87,5 @@ fn attachments_beyond_the_limit_are_left_out_and_told() {
     let image = json!({ "type": "image", "data": large, "mimeType": "image/png" });
     let found = converted(json!({ "content": [image.clone(), image] }));
     assert_eq!(found.attachments.len(), 1);
-    assert!(found.content.contains("1 attachments were too large"));
+    assert!(found.notes[0].contains("1 attachments were too large"));
 }

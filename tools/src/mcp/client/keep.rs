@@ -8,15 +8,15 @@ use rmcp::{
     model::{ServerNotification, SubscriptionFilter, Tool},
     service::{Subscription, SubscriptionEnd},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Downstream, News, Offers, State,
+    Downstream, News, Now, Offers, State,
     call::McpRunner,
     convert,
     link::{self, CONNECT_MS_MAX, Link, Running},
-    lock, watch,
+    watch,
 };
 use crate::registry::{self, RegisterError, Registry, Scope, Source};
 
@@ -34,6 +34,10 @@ const LOST_PAUSE_MS: u64 = 1_000;
 const CLOSE_MS_MAX: u64 = 8_000;
 /// How long a list may take.
 const LIST_MS_MAX: u64 = 20_000;
+/// How long the last lines of a server that has ended may take to arrive.
+const LAST_WORDS_MS: u64 = 200;
+/// Why a server is down that its operator starts anew.
+const RESTARTED: &str = "it is started anew";
 
 /// Keeps a server until `stop`.
 pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop: CancellationToken) {
@@ -49,14 +53,18 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
     let mut pause = pauses();
     let mut legacy = false;
     while !stop.is_cancelled() {
+        let said = server.words.count();
         let opened = tokio::select! {
             opened = timeout(Duration::from_millis(CONNECT_MS_MAX), link::open(&server, legacy)) => opened,
+            () = server.restart.notified() => continue,
             () = stop.cancelled() => break,
         };
+        let mut went_up = false;
         let why = match opened {
             Ok(Ok((running, link))) => {
                 let (why, steady) = serve(&server, running, link, &registry, &stop).await;
-                if steady {
+                went_up = server.now.borrow().is_up();
+                if steady || why == RESTARTED {
                     pause = pauses();
                 }
                 why
@@ -68,20 +76,45 @@ pub(super) async fn keep(server: Arc<Downstream>, registry: Arc<Registry>, stop:
             }
             Err(_elapsed) => format!("no answer within {} s", CONNECT_MS_MAX / 1000),
         };
-        {
-            let mut now = lock(&server.now);
+        server.now.send_modify(|now| {
             now.link = None;
-            now.state = State::Down(why.clone());
-        }
+            now.go(State::Down(why.clone()));
+            if why != RESTARTED {
+                now.last_down = Some((why.clone(), now.since));
+            }
+            // One that was up has told so before.
+            now.attempts += u64::from(!went_up);
+        });
         if stop.is_cancelled() {
             break;
         }
+        if why == RESTARTED {
+            tracing::info!(server = name, "an MCP server is started anew");
+            continue;
+        }
+        sleep(Duration::from_millis(LAST_WORDS_MS)).await;
+        server.tell_words(said);
         let wait = pause.next().unwrap_or(Duration::from_millis(PAUSE_MS_MAX));
         tracing::warn!(server = name, why, again_in_ms = wait.as_millis(), "an MCP server is down");
         tokio::select! {
             () = sleep(wait) => {}
+            () = server.restart.notified() => pause = pauses(),
             () = stop.cancelled() => {}
         }
+    }
+}
+
+impl Now {
+    fn is_up(&self) -> bool {
+        matches!(self.state, State::Up(_))
+    }
+
+    fn go(&mut self, state: State) {
+        // Down for another reason is still down.
+        if std::mem::discriminant(&self.state) != std::mem::discriminant(&state) {
+            self.since = Instant::now();
+        }
+        self.state = state;
     }
 }
 
@@ -96,6 +129,7 @@ async fn serve(
     let version = link.version.to_string();
     let mut told = false;
     let mut steady = false;
+    let mut is_restarted = false;
     let held = sleep(Duration::from_millis(STEADY_MS));
     tokio::pin!(held);
     let mut subscription = subscribe(&link).await;
@@ -107,6 +141,7 @@ async fn serve(
         let listed = tokio::select! {
             listed = listing => listed,
             () = &mut ended => break "its connection ended".to_owned(),
+            () = server.restart.notified() => break RESTARTED.to_owned(),
             () = stop.cancelled() => break "the gateway stops".to_owned(),
         };
         match listed {
@@ -127,6 +162,10 @@ async fn serve(
             tokio::select! {
                 () = link.changed.notify.notified() => break true,
                 change = next_change(&mut subscription) => if change { break true },
+                () = server.restart.notified() => {
+                    is_restarted = true;
+                    break false;
+                }
                 () = &mut ended => break false,
                 () = stop.cancelled() => break false,
                 () = &mut held, if !steady => steady = true,
@@ -137,10 +176,14 @@ async fn serve(
             subscription = subscribe(&link).await;
         }
         if !changed {
-            break if stop.is_cancelled() { "the gateway stops".to_owned() } else { "its connection ended".to_owned() };
+            break match stop.is_cancelled() {
+                true => "the gateway stops".to_owned(),
+                false if is_restarted => RESTARTED.to_owned(),
+                false => "its connection ended".to_owned(),
+            };
         }
     };
-    lock(&server.now).link = None;
+    server.now.send_modify(|now| now.link = None);
     drop(subscription);
     drop(running.close_with_timeout(Duration::from_millis(CLOSE_MS_MAX)).await);
     (why, steady)
@@ -210,28 +253,28 @@ async fn list(server: &Downstream, link: &Link) -> Result<Offers, rmcp::ServiceE
 
 /// Registers what is new.
 fn take(server: &Arc<Downstream>, link: &Arc<Link>, offers: Offers, registry: &Registry) {
-    let first = {
-        let mut now = lock(&server.now);
-        let first = now.link.is_none();
+    let (mut prompts, mut resources, mut tools) = (false, false, false);
+    server.now.send_modify(|now| {
         let (old, new) = (&now.offers, &offers);
-        let (prompts, resources) =
-            (old.prompts != new.prompts, old.resources != new.resources || old.templates != new.templates);
-        let tools = old.tools != new.tools;
+        prompts = old.prompts != new.prompts;
+        resources = old.resources != new.resources || old.templates != new.templates;
+        tools = now.link.is_none() || old.tools != new.tools;
         now.offers = offers.clone();
         now.link = Some(link.clone());
-        drop(now);
-        for (changed, news) in [(prompts, News::Prompts), (resources, News::Resources)] {
-            if changed {
-                drop(server.news.send(news));
-            }
+    });
+    for (changed, news) in [(prompts, News::Prompts), (resources, News::Resources)] {
+        if changed {
+            drop(server.news.send(news));
         }
-        first || tools
-    };
-    if first {
+    }
+    if tools {
         register(server, offers.tools.values(), registry);
     }
     // Not before its tools are offered: whoever sees it up may call them.
-    lock(&server.now).state = State::Up(link.version.to_string());
+    server.now.send_modify(|now| {
+        now.attempts += u64::from(!now.is_up());
+        now.go(State::Up(link.version.to_string()));
+    });
 }
 
 /// Losses of one server that are kept for people: nobody reads more.

@@ -1,6 +1,6 @@
 //! One connection to a server: how it is opened, and what it lists.
 
-use std::{collections::HashMap, process::Stdio, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use rmcp::{
     model::{PaginatedRequestParams, Prompt, ProtocolVersion, Resource, ResourceTemplate, Tool},
@@ -8,9 +8,7 @@ use rmcp::{
         ClientCacheConfig, ClientLifecycleMode, Peer, RoleClient, RunningService, ServiceError,
         serve_client_with_lifecycle,
     },
-    transport::{
-        StreamableHttpClientTransport, TokioChildProcess, streamable_http_client::StreamableHttpClientTransportConfig,
-    },
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
@@ -20,6 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::{
     Downstream,
+    child::{self, ChildTransport, MESSAGE_BYTES_MAX},
     routes::{Changed, Handler, Routes},
 };
 use crate::mcp::config::Reach;
@@ -28,8 +27,6 @@ use crate::mcp::config::Reach;
 pub(super) const CONNECT_MS_MAX: u64 = 60_000;
 /// Tools, prompts, resources or templates that are taken of one server, each.
 const LISTED_MAX: usize = 2_000;
-/// Bytes of one event that a server may send over HTTP.
-const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one line of a child's log.
 const LOG_LINE_BYTES_MAX: u64 = 4 * 1024;
 /// What a child inherits of the gateway's environment, which may hold keys of others.
@@ -72,10 +69,10 @@ pub(super) type Running = RunningService<RoleClient, Handler>;
 
 /// Opens a connection. `legacy`: without asking first whether the server speaks 2026-07-28; some
 /// stumble over the question.
-pub(super) async fn open(server: &Downstream, legacy: bool) -> Result<(Running, Arc<Link>), String> {
+pub(super) async fn open(server: &Arc<Downstream>, legacy: bool) -> Result<(Running, Arc<Link>), String> {
     let (routes, changed) = (Arc::new(Routes::default()), Arc::new(Changed::default()));
     let handler = Handler {
-        server: server.config.name.clone(),
+        server: Arc::downgrade(server),
         routes: routes.clone(),
         changed: changed.clone(),
         news: server.news.clone(),
@@ -92,7 +89,7 @@ pub(super) async fn open(server: &Downstream, legacy: bool) -> Result<(Running, 
         Reach::Stdio { .. } => {
             let (child, stderr) = start(&server.config.reach)?;
             if let Some(stderr) = stderr {
-                server.tracker.spawn(log(server.config.name.clone(), stderr));
+                server.tracker.spawn(log(server.clone(), stderr));
             }
             serve_client_with_lifecycle(handler, child, lifecycle).await
         }
@@ -120,32 +117,33 @@ pub(super) async fn open(server: &Downstream, legacy: bool) -> Result<(Running, 
     Ok((running, Arc::new(link)))
 }
 
-fn start(reach: &Reach) -> Result<(TokioChildProcess, Option<ChildStderr>), String> {
+fn start(reach: &Reach) -> Result<(ChildTransport, Option<ChildStderr>), String> {
     let Reach::Stdio { command, args, env, cwd } = reach else {
         return Err("it is no child".to_owned());
     };
     let mut child = Command::new(command);
-    child.args(args).env_clear().kill_on_drop(true);
+    child.args(args).env_clear();
     child.envs(INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     child.envs(env);
     if let Some(cwd) = cwd {
         child.current_dir(cwd);
     }
-    TokioChildProcess::builder(child)
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|error| format!("cannot start `{command}`: {error}; is it installed, and in PATH?"))
+    child::start(child).map_err(|error| format!("cannot start `{command}`: {error}; is it installed, and in PATH?"))
 }
 
 /// A child's log, line by line.
-async fn log(server: String, stderr: ChildStderr) {
+async fn log(server: Arc<Downstream>, stderr: ChildStderr) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
         line.clear();
         match (&mut reader).take(LOG_LINE_BYTES_MAX).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
-            Ok(_) => tracing::debug!(server, "{}", String::from_utf8_lossy(&line).trim_end()),
+            Ok(_) => {
+                let line = String::from_utf8_lossy(&line);
+                tracing::debug!(server = server.config.name, "{}", line.trim_end());
+                server.words.push(&line, &server.secrets);
+            }
         }
     }
 }
@@ -169,7 +167,7 @@ fn http(
         let name = name.parse().map_err(|_| wrong("name"))?;
         custom.insert(name, value.parse().map_err(|_| wrong("value"))?);
     }
-    Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom).max_sse_event_size(EVENT_BYTES_MAX))
+    Ok(StreamableHttpClientTransportConfig::with_uri(url).custom_headers(custom).max_sse_event_size(MESSAGE_BYTES_MAX))
 }
 
 /// All pages of a list, up to the limit.

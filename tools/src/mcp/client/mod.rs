@@ -5,11 +5,13 @@
 
 mod ask;
 mod call;
+mod child;
 mod convert;
 mod keep;
 mod link;
 mod routes;
 mod watch;
+mod words;
 
 use std::{
     collections::BTreeMap,
@@ -18,11 +20,14 @@ use std::{
 };
 
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
-use tokio::{sync::broadcast, time::timeout};
+use tokio::{
+    sync::{Notify, broadcast, watch::Sender},
+    time::{Instant, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::link::Link;
 pub(crate) use self::{ask::OnBehalf, call::Failure};
+use self::{link::Link, words::Words};
 use super::{config::Server, uris::Prefixes};
 use crate::{registry::Registry, secret::Secrets};
 
@@ -57,6 +62,9 @@ pub(crate) struct Offers {
     pub(crate) templates: Arc<Vec<ResourceTemplate>>,
 }
 
+/// How long a server that is restarted may take to say how it went: as long as one attempt.
+const RESTART_MS_MAX: u64 = link::CONNECT_MS_MAX + 10_000;
+
 /// How a server is at this moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
@@ -68,10 +76,31 @@ pub enum State {
     Down(String),
 }
 
+/// A server, for its operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub state: State,
+    /// Since when.
+    pub since: Duration,
+    /// Tools that it offers, or offered last.
+    pub tools: usize,
+    /// Why it was down last, and how long ago that was told.
+    pub last_down: Option<(String, Duration)>,
+    /// The last call that failed, why, and how long ago.
+    pub last_failure: Option<(String, Duration)>,
+}
+
 /// A downstream server.
 pub(crate) struct Downstream {
     pub(crate) config: Server,
-    now: Mutex<Now>,
+    now: Sender<Now>,
+    /// The operator wants it started anew.
+    restart: Notify,
+    words: Words,
+    last_failure: Mutex<Option<(String, Instant)>>,
     watched: Mutex<BTreeMap<String, watch::Watched>>,
     tracker: TaskTracker,
     news: broadcast::Sender<News>,
@@ -80,21 +109,66 @@ pub(crate) struct Downstream {
 
 struct Now {
     state: State,
+    since: Instant,
+    /// Attempts to reach it that came to an end, good or bad.
+    attempts: u64,
+    last_down: Option<(String, Instant)>,
     link: Option<Arc<Link>>,
     offers: Offers,
 }
 
 impl Downstream {
+    fn new(config: Server, tracker: TaskTracker, news: broadcast::Sender<News>, secrets: Secrets) -> Self {
+        let now = Now {
+            state: State::Starting,
+            since: Instant::now(),
+            attempts: 0,
+            last_down: None,
+            link: None,
+            offers: Offers::default(),
+        };
+        Self {
+            config,
+            now: Sender::new(now),
+            restart: Notify::new(),
+            words: Words::default(),
+            last_failure: Mutex::default(),
+            watched: Mutex::default(),
+            tracker,
+            news,
+            secrets,
+        }
+    }
+
     fn link(&self) -> Option<Arc<Link>> {
-        lock(&self.now).link.clone()
+        self.now.borrow().link.clone()
     }
 
     pub(crate) fn offers(&self) -> Offers {
-        lock(&self.now).offers.clone()
+        self.now.borrow().offers.clone()
     }
 
     fn state(&self) -> State {
-        lock(&self.now).state.clone()
+        self.now.borrow().state.clone()
+    }
+
+    fn status(&self) -> Status {
+        let now = self.now.borrow();
+        Status {
+            name: self.config.name.clone(),
+            state: now.state.clone(),
+            since: now.since.elapsed(),
+            tools: now.offers.tools.len(),
+            last_down: now.last_down.as_ref().map(|(why, at)| (why.clone(), at.elapsed())),
+            last_failure: lock(&self.last_failure).as_ref().map(|(why, at)| (why.clone(), at.elapsed())),
+        }
+    }
+
+    /// Tells in the log what the server said of a failure of its own: its last lines after the first `count`.
+    fn tell_words(&self, count: u64) {
+        for line in self.words.tell(count) {
+            tracing::warn!(server = self.config.name, "{line}");
+        }
     }
 }
 
@@ -116,14 +190,8 @@ impl Pool {
         let names = configs.iter().map(|config| config.name.clone()).collect();
         let mut servers = BTreeMap::new();
         for config in configs {
-            let server = Arc::new(Downstream {
-                now: Mutex::new(Now { state: State::Starting, link: None, offers: Offers::default() }),
-                watched: Mutex::default(),
-                tracker: tracker.clone(),
-                news: news.clone(),
-                secrets: registry.secrets().clone(),
-                config,
-            });
+            let secrets = registry.secrets().clone();
+            let server = Arc::new(Downstream::new(config, tracker.clone(), news.clone(), secrets));
             servers.insert(server.config.name.clone(), server.clone());
             tracker.spawn(keep::keep(server, registry.clone(), stop.clone()));
         }
@@ -133,6 +201,29 @@ impl Pool {
     /// Each server's name and state, in the order of names.
     pub fn states(&self) -> Vec<(String, State)> {
         self.servers.iter().map(|(name, server)| (name.clone(), server.state())).collect()
+    }
+
+    /// Each server, in the order of names.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.servers.values().map(|server| server.status()).collect()
+    }
+
+    /// What a server said lately on its standard error and in its log, oldest first, and how long ago each line came;
+    /// `None`: there is no such server.
+    pub fn words(&self, name: &str) -> Option<Vec<(Duration, String)>> {
+        self.servers.get(name).map(|server| server.words.all())
+    }
+
+    /// Starts a server anew, and answers how it is when that has succeeded or failed; `None`: there is no such server.
+    pub async fn restart(&self, name: &str) -> Option<Status> {
+        let server = self.servers.get(name)?;
+        let mut now = server.now.subscribe();
+        let before = now.borrow_and_update().attempts;
+        server.restart.notify_one();
+        let ended = now.wait_for(|now| now.attempts > before);
+        // One that takes longer is told as it is.
+        drop(timeout(Duration::from_millis(RESTART_MS_MAX), ended).await);
+        Some(server.status())
     }
 
     /// Takes leave of all servers; children have ended when this returns, or will be killed.

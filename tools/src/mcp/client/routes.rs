@@ -2,7 +2,7 @@
 
 #![expect(deprecated, reason = "revisions before 2026-07-28 have sampling, roots and logging")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use rmcp::{
     ClientHandler, ErrorData,
@@ -16,7 +16,7 @@ use rmcp::{
 use serde_json::{Value, json};
 use tokio::sync::{Notify, broadcast};
 
-use super::{News, OnBehalf, lock};
+use super::{Downstream, News, OnBehalf, lock};
 
 /// A call that waits for its answer.
 struct Active {
@@ -72,7 +72,8 @@ pub(super) struct Changed {
 
 /// The gateway as a server's client.
 pub(super) struct Handler {
-    pub(super) server: String,
+    /// Weak: its task ends the connection, and the connection has this.
+    pub(super) server: Weak<Downstream>,
     pub(super) routes: Arc<Routes>,
     pub(super) changed: Arc<Changed>,
     pub(super) news: broadcast::Sender<News>,
@@ -149,7 +150,10 @@ impl ClientHandler for Handler {
         {
             caller.log(json!({ "level": params.level, "logger": params.logger, "data": params.data }));
         } else {
-            tracing::debug!(server = self.server, message = %params.data, "log of an MCP server");
+            let Some(server) = self.server.upgrade() else { return };
+            tracing::debug!(server = server.config.name, message = %params.data, "log of an MCP server");
+            let text = params.data.as_str().map_or_else(|| params.data.to_string(), str::to_owned);
+            server.words.push(&text, &server.secrets);
         }
     }
 
@@ -159,7 +163,9 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         // Nobody listens: nothing to tell.
-        drop(self.news.send(News::Updated { server: self.server.clone(), uri: params.uri }));
+        if let Some(server) = self.server.upgrade() {
+            drop(self.news.send(News::Updated { server: server.config.name.clone(), uri: params.uri }));
+        }
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

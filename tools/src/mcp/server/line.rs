@@ -133,7 +133,7 @@ impl Caller for Line {
     async fn consent(&self, request: &ConsentRequest, cancel: &CancellationToken) -> Option<ApprovalOutcome> {
         let question = json!({ "method": "elicitation/create", "params": {
             "mode": "form",
-            "message": format!("{}\n\nArguments: {}", request.question, request.arguments),
+            "message": request.question.whole(),
             "requestedSchema": { "type": "object", "required": ["approve"], "properties": {
                 "approve": { "type": "boolean", "title": "Approve", "description": "Run the tool with these arguments" }
             } }

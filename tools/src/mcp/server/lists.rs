@@ -11,6 +11,7 @@ use rmcp::{
 use super::Endpoint;
 use crate::{
     mcp::client::Downstream,
+    permissions,
     registry::{Registered, Source},
 };
 
@@ -28,7 +29,10 @@ impl Endpoint {
         let flatten = self.hub.pool.prefixes().flatten();
         let mut seen = BTreeMap::new();
         let mut flat = BTreeMap::new();
-        for tool in snapshot.tools().iter().filter(|tool| self.may_see(&tool.spec)) {
+        // What is switched off is not offered; whoever still calls it is told that it is.
+        let denied = self.hub.executor.switches.denied(&self.who.user);
+        let is_on = |spec: &ToolSpec| !permissions::is_denied(&denied, &spec.name);
+        for tool in snapshot.tools().iter().filter(|tool| self.may_see(&tool.spec) && is_on(&tool.spec)) {
             match &tool.source {
                 Source::Mcp(server) if Some(server.as_str()) == flatten => {
                     flat.insert(local_name(server, &tool.spec.name).to_owned(), tool.clone());
@@ -143,6 +147,7 @@ fn local_name<'a>(server: &str, name: &'a str) -> &'a str {
 fn own(name: &str, spec: &ToolSpec) -> Tool {
     let schema = spec.input_schema.as_object().cloned().unwrap_or_default();
     let mut tool = Tool::new(name.to_owned(), spec.description.clone(), Arc::new(schema));
+    tool.title.clone_from(&spec.title);
     tool.output_schema = spec.output_schema.as_ref().and_then(|schema| schema.as_object()).cloned().map(Arc::new);
     let mut annotations = ToolAnnotations::new();
     annotations.read_only_hint = Some(spec.flags.read_only);

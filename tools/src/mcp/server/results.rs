@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     caller::Exact,
     mcp::{client::Failure, uris::Prefixes},
+    reply::seconds,
     secret::Secrets,
 };
 
@@ -68,7 +69,7 @@ pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
 
 /// A result of the house's own: of a built-in, a device, an app, or a failure before the call.
 fn own(result: ToolResult) -> CallToolResult {
-    let mut content = vec![ContentBlock::text(result.content)];
+    let mut content = vec![ContentBlock::text(result.for_model())];
     content.extend(result.attachments.into_iter().filter_map(|attachment| match attachment {
         Attachment::Image { mime, data } => Some(ContentBlock::image(data, mime)),
         Attachment::Audio { mime, data } => {
@@ -121,6 +122,12 @@ pub(super) fn error(server: &str, failure: Failure) -> ErrorData {
         Failure::Broken(why) => {
             ErrorData::internal_error(format!("the MCP server '{server}' gave no answer: {why}"), None)
         }
-        Failure::Late => ErrorData::internal_error(format!("the MCP server '{server}' did not answer in time"), None),
+        Failure::TooLarge => {
+            ErrorData::internal_error(format!("the MCP server '{server}' answered with too much"), None)
+        }
+        Failure::Late(wait) => {
+            let message = format!("the MCP server '{server}' did not answer within {}", seconds(wait));
+            ErrorData::internal_error(message, None)
+        }
     }
 }

@@ -1,16 +1,80 @@
-//! How alike two spellings sound: a small phonetic key and a weighted edit distance.
+//! How alike two spellings sound: a small phonetic key and a weighted edit distance; and names that are known again
+//! by their sound.
 //!
 //! Recognisers write an unknown name in ever new ways ("Mantra", "Hemantra", "Him andra"), but the
 //! consonants stay. So vowels are cheap to change, voiced and unvoiced pairs nearly free, and
 //! other consonants dear. Distances are in tenths of a dear change (Levenshtein with weights).
 
-use alloc::{vec, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 /// Cost of a change between unrelated sounds, and of a consonant too many or too few.
 const DEAR: u16 = 10;
+/// Words beyond a name's own that a recogniser may make of it: "kit chen clock".
+const EXTRA_WORDS: usize = 2;
+/// Most that a name may be off, and the most that it may be off however short it is. Between them, a tenth of a dear
+/// change for each of its sounds: "captains" are the captions, and "today" is not the todo.
+const OFF_MAX: core::ops::RangeInclusive<usize> = 3..=10;
+
+/// The name of a thing, to be known again however a recogniser writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    letters: String,
+    sounds: Vec<u8>,
+    words: usize,
+}
+
+impl Name {
+    /// A name as it is written.
+    pub fn new(name: &str) -> Self {
+        let letters = letters(name);
+        Self { sounds: key(&letters), letters, words: words(name).count() }
+    }
+
+    /// Words that it may be heard as, at most; none where it has no letters and no digits.
+    pub fn words_max(&self) -> usize {
+        if self.letters.is_empty() { 0 } else { self.words + EXTRA_WORDS }
+    }
+
+    /// How far what was heard is from the name, in tenths of a dear change; 0 where it sounds the same, `None` where it
+    /// is something else.
+    pub fn distance(&self, heard: &str) -> Option<u16> {
+        let heard = letters(heard);
+        if heard == self.letters {
+            return (!heard.is_empty()).then_some(0);
+        }
+        // Digits have no sounds here: "Route 66" is no other route.
+        let digits = |text: &str| text.bytes().any(|letter| letter.is_ascii_digit());
+        if self.sounds.is_empty() || digits(&self.letters) || digits(&heard) {
+            return None;
+        }
+        let most = self.sounds.len().clamp(*OFF_MAX.start(), *OFF_MAX.end());
+        let off = distance(&self.sounds, &key(&heard));
+        (usize::from(off) <= most).then_some(off)
+    }
+}
+
+/// Letters and digits alone, in lower case; small words that are numbers as well are written as words.
+fn letters(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in words(text) {
+        let lower: String = word.chars().flat_map(char::to_lowercase).collect();
+        out.push_str(match lower.as_str() {
+            "2" | "two" | "too" => "to",
+            "4" | "four" => "for",
+            other => other,
+        });
+    }
+    out
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '\'' | '\u{2019}'))
+        .map(|word| word.trim_matches(['\'', '\u{2019}']))
+        .filter(|word| !word.is_empty())
+}
 
 /// The sounds of a spelling, one byte each; doubled letters count once.
-pub(super) fn key(text: &str) -> Vec<u8> {
+pub fn key(text: &str) -> Vec<u8> {
     let letters: Vec<u8> = text.chars().filter_map(plain_letter).map(|letter| letter.to_ascii_lowercase()).collect();
     let mut sounds = Vec::with_capacity(letters.len());
     let mut rest = letters.as_slice();
@@ -20,6 +84,7 @@ pub(super) fn key(text: &str) -> Vec<u8> {
             (b't', b'h') => (b"0", 2),
             (b'p', b'h') => (b"f", 2),
             (b's' | b'c', b'h') => (b"X", 2),
+            (b'w', b'h') => (b"w", 2),
             (b'c', b'e' | b'i' | b'y') => (b"s", 1),
             (b'c' | b'q', _) => (b"k", 1),
             (b'x', _) => (b"ks", 1),
@@ -49,7 +114,7 @@ fn plain_letter(letter: char) -> Option<u8> {
 }
 
 /// What it costs to hear `heard` where `meant` was said.
-pub(super) fn distance(meant: &[u8], heard: &[u8]) -> u16 {
+pub fn distance(meant: &[u8], heard: &[u8]) -> u16 {
     let mut row: Vec<u16> = Vec::with_capacity(heard.len() + 1);
     row.push(0);
     for &sound in heard {
@@ -117,6 +182,35 @@ fn change(meant: u8, heard: u8) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_known_by_its_sound() {
+        for (name, heard, expected) in [
+            ("Todo", "to do", Some(0)),
+            ("Todo", "To-do", Some(0)),
+            ("Todo", "two do", Some(0)),
+            ("Todo", "2 do", Some(0)),
+            ("Todo", "today", None),
+            ("Todo", "door", None),
+            ("Kitchen Clock", "kit chen clock", Some(0)),
+            ("Kitchen Clock", "kitchen clog", Some(3)),
+            ("Kitchen Clock", "kitchen", None),
+            ("Kitchen Clock", "the clock", None),
+            ("Chess", "chest", None),
+            ("Chess", "Jess", None),
+            ("Captions", "captains", Some(4)),
+            ("Weather", "whether", Some(3)),
+            ("Moby Dick", "Mobi Dig", Some(5)),
+            ("2048", "2048", Some(0)),
+            ("2048", "2049", None),
+            ("Route 66", "route 60", None),
+            ("\u{68cb}", "\u{68cb}", Some(0)),
+            ("!", "", None),
+        ] {
+            assert_eq!(Name::new(name).distance(heard), expected, "{name} {heard}");
+        }
+        assert_eq!((Name::new("Kitchen Clock").words_max(), Name::new("?!").words_max()), (4, 0));
+    }
 
     #[test]
     fn key_joins_letters_that_are_one_sound() {

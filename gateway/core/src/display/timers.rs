@@ -1,0 +1,69 @@
+//! Timers that run, for a display that nobody else wants: the one that is due next, with the time it has left.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::Standing;
+use crate::{
+    input::RunningTimer,
+    vocab::{Content, Priority},
+};
+
+/// The timers of the wearer.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    running: Vec<RunningTimer>,
+    /// What stood last, and its number.
+    stood: Option<(String, u64, u64)>,
+}
+
+impl Timers {
+    pub(super) fn set(&mut self, running: Vec<RunningTimer>) {
+        self.running = running;
+    }
+
+    fn first(&self, now_us: u64) -> Option<&RunningTimer> {
+        self.running.iter().filter(|timer| timer.due_us > now_us).min_by_key(|timer| timer.due_us)
+    }
+
+    /// The countdown of the timer that is due next; `serial` grows where it is another one than before.
+    pub(super) fn standing(&mut self, now_us: u64, serial: &mut u64) -> Option<Standing> {
+        let RunningTimer { name, due_us } = self.first(now_us)?;
+        let more = self.running.iter().filter(|timer| timer.due_us > now_us).count() - 1;
+        let (title, due_us) = (title(name, more), *due_us);
+        let known = self.stood.as_ref().filter(|(stood, due, _)| *stood == title && *due == due_us);
+        let number = match known {
+            Some((.., number)) => *number,
+            None => {
+                *serial += 1;
+                self.stood = Some((title.clone(), due_us, *serial));
+                *serial
+            }
+        };
+        let left_ms = u32::try_from((due_us - now_us).div_ceil(1_000)).unwrap_or(u32::MAX);
+        Some(Standing {
+            serial: number,
+            priority: Priority::Timer,
+            content: Content::Countdown { title, left_ms },
+            since_us: now_us,
+            ends_us: Some(due_us),
+        })
+    }
+
+    /// When another one is next.
+    pub(super) fn poll_timeout(&self, now_us: u64) -> Option<u64> {
+        self.first(now_us).map(|timer| timer.due_us)
+    }
+}
+
+/// "Timer", "Pasta timer", "Pasta timer +2".
+fn title(name: &str, more: usize) -> String {
+    let mut letters = name.trim().chars();
+    let mut title = match letters.next() {
+        None => String::from("Timer"),
+        Some(first) => format!("{}{} timer", first.to_uppercase(), letters.as_str()),
+    };
+    if more > 0 {
+        title.push_str(&format!(" +{more}"));
+    }
+    title
+}

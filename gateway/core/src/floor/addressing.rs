@@ -1,0 +1,178 @@
+//! Whether words are meant for the assistant: by its name, by what was going on when they were said and, where that
+//! leaves a doubt, by what they are.
+//!
+//! There is no doubt about a name, about an answer to a question, about what follows a press or a name alone, nor about
+//! what follows an answer. But where an app in front listens, what follows an answer may be meant for that app; and
+//! where everything is listened to, it may be meant for anybody. Then words count that are a sentence of a tool.
+
+use alloc::string::String;
+
+use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
+use crate::{
+    conversation::{Config, Context, Timer},
+    vocab::{Clarity, Pending},
+};
+
+/// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, and no
+/// longer than a question for consent stands.
+const ANSWER_MS: u32 = 15_000;
+/// A piece of speech that begins so soon after the end of the one before may go on with it.
+const GOES_ON_US: u64 = 2_000_000;
+
+/// Why words may be meant for the assistant although they do not begin with its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Grounds {
+    /// They are not.
+    #[default]
+    None,
+    /// Everything is listened to.
+    Always,
+    /// An answer is being given or was just heard.
+    FollowUp,
+    /// The assistant has asked something.
+    Asked,
+    /// The wearer called or pressed, and has not said what for.
+    Called,
+}
+
+/// A question of the assistant's.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    until_us: u64,
+    /// What waits for the answer, where it is no model that asked.
+    pending: Option<Pending>,
+}
+
+/// The request before.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    words: String,
+    ended_us: u64,
+}
+
+impl Floor {
+    /// The assistant asks something. From now on an answer counts; for how long, is known when it was heard.
+    pub(crate) fn note_question(&mut self, cx: &Context, pending: Pending) {
+        self.question = Some(Question { until_us: cx.after_ms(cx.config.turn_ms_max), pending: Some(pending) });
+    }
+
+    /// An answer is over, which ended in a question where `asks`: what follows it needs no wake word for a while.
+    pub(crate) fn answer_heard(&mut self, cx: &mut Context, asks: bool) {
+        let pending = self.question.take().and_then(|question| question.pending);
+        if asks || pending.is_some() {
+            self.question = Some(Question { until_us: cx.after_ms(ANSWER_MS), pending });
+        }
+        if cx.config.follow_up && !self.handed_over {
+            self.ear = Ear::FollowUp { until_us: cx.after_ms(cx.config.follow_up_ms) };
+        }
+        self.watch_ear(cx);
+    }
+
+    /// An app in front begins to listen: what is said next is said to it.
+    pub(crate) fn hand_over(&mut self, cx: &mut Context) {
+        self.handed_over = true;
+        if matches!(self.ear, Ear::FollowUp { .. }) {
+            self.ear = Ear::Closed;
+        }
+        self.watch_ear(cx);
+    }
+
+    /// A request is taken: what it may be the answer to, or go on with. Whatever was asked is over with it.
+    pub(crate) fn take_request(
+        &mut self,
+        cx: &mut Context,
+        words: &str,
+        spoken: Option<(u64, u64)>,
+    ) -> Option<Pending> {
+        let pending = self.pending(cx, spoken.map_or(cx.now_us(), |(started_us, _)| started_us));
+        self.close_ear(cx);
+        self.handed_over = false;
+        self.last = spoken.map(|(_, ended_us)| Piece { words: String::from(words), ended_us });
+        // What is typed is whole.
+        pending.filter(|pending| spoken.is_some() || !pending.calls.is_empty())
+    }
+
+    /// What words that began at this moment may be the answer to, or go on with.
+    pub(super) fn pending(&self, cx: &Context, started_us: u64) -> Option<Pending> {
+        self.asked(started_us).and_then(|question| question.pending.clone()).or_else(|| {
+            let last = self.last.as_ref().filter(|last| started_us <= last.ended_us.saturating_add(GOES_ON_US))?;
+            Some(Pending { words: last.words.clone(), done: cx.done.clone(), ..Pending::default() })
+        })
+    }
+
+    /// Why words that begin now may be meant for the assistant.
+    pub(super) fn grounds_now(&self, now_us: u64) -> Grounds {
+        match self.ear {
+            Ear::Open { until_us } if now_us <= until_us => Grounds::Called,
+            _ if self.asked(now_us).is_some() => Grounds::Asked,
+            Ear::FollowUp { until_us } if now_us <= until_us => Grounds::FollowUp,
+            _ => Grounds::None,
+        }
+    }
+
+    /// The same at the end of an utterance, when more is known.
+    pub(super) fn grounds(&self, cx: &Context, activity: &Activity, origin: Origin) -> Grounds {
+        let busy_or_just_done = activity.busy || self.is_expecting(cx.now_us());
+        let follows = cx.config.follow_up && (origin.over_speech || (origin.during_turn && busy_or_just_done));
+        match origin.grounds {
+            Grounds::None if follows => Grounds::FollowUp,
+            Grounds::None if cx.config.always_listening => Grounds::Always,
+            grounds => grounds,
+        }
+    }
+
+    /// Whether the assistant has asked about a request that waits for the answer.
+    pub(super) fn has_open_question(&self, now_us: u64) -> bool {
+        self.asked(now_us).is_some_and(|question| question.pending.is_some())
+    }
+
+    /// The wearer wants no more of what was asked.
+    pub(crate) fn drop_question(&mut self) {
+        self.question = None;
+    }
+
+    /// The question that words which begin at this moment may answer.
+    fn asked(&self, at_us: u64) -> Option<&Question> {
+        self.question.as_ref().filter(|question| at_us <= question.until_us)
+    }
+
+    /// The listening sign follows the last of what is open.
+    pub(super) fn watch_ear(&self, cx: &mut Context) {
+        let ear_us = match self.ear {
+            Ear::Closed => None,
+            Ear::Open { until_us } | Ear::FollowUp { until_us } => Some(until_us),
+        };
+        let asked_us = self.question.as_ref().map(|question| question.until_us);
+        match ear_us.max(asked_us) {
+            Some(until_us) => cx.arm_at(Timer::EarCloses, until_us.saturating_add(1)),
+            None => cx.disarm(Timer::EarCloses),
+        }
+    }
+}
+
+/// Whether it takes more than these grounds.
+pub(super) fn is_doubtful(cx: &Context, grounds: Grounds, pending: Option<&Pending>) -> bool {
+    if !cx.config.always_listening && !cx.app_listens() {
+        return false;
+    }
+    match grounds {
+        Grounds::Always | Grounds::FollowUp => true,
+        // A model's question may be answered by anything.
+        Grounds::Asked => pending.is_some_and(|pending| !pending.calls.is_empty()),
+        Grounds::None | Grounds::Called => false,
+    }
+}
+
+/// Whether words count for which these grounds speak; `clarity`: how well they are understood as a command.
+pub(super) fn is_meant(cx: &Context, grounds: Grounds, doubtful: bool, text: &str, clarity: Option<Clarity>) -> bool {
+    if grounds == Grounds::None || !doubtful {
+        return grounds != Grounds::None;
+    }
+    let fits = matches!(clarity, Some(Clarity::Partial | Clarity::Free | Clarity::Clear));
+    fits || (grounds == Grounds::FollowUp && !cx.app_listens() && goes_on(&cx.config, text))
+}
+
+/// Whether words that follow an answer go on with the conversation by their form.
+fn goes_on(config: &Config, text: &str) -> bool {
+    commands::command(text).is_some() || (config.conversational && form::is_request(text))
+}

@@ -1,0 +1,148 @@
+//! What a sentence is by its form: whether it asks for something. English, as all that the core understands by itself.
+
+use super::commands;
+
+/// Words that a question or a request begins with.
+const OPENINGS: &[&str] = &[
+    "what",
+    "what's",
+    "whats",
+    "who",
+    "who's",
+    "whose",
+    "whom",
+    "where",
+    "where's",
+    "when",
+    "when's",
+    "why",
+    "why's",
+    "how",
+    "how's",
+    "which",
+    "is",
+    "isn't",
+    "are",
+    "aren't",
+    "was",
+    "were",
+    "do",
+    "don't",
+    "does",
+    "doesn't",
+    "did",
+    "can",
+    "can't",
+    "could",
+    "will",
+    "would",
+    "should",
+    "shall",
+    "may",
+    "has",
+    "have",
+    "tell",
+    "show",
+    "give",
+    "say",
+    "read",
+    "find",
+    "look",
+    "search",
+    "check",
+    "explain",
+    "describe",
+    "translate",
+    "spell",
+    "calculate",
+    "compare",
+    "list",
+    "name",
+    "summarise",
+    "summarize",
+    "write",
+    "add",
+    "remove",
+    "delete",
+    "make",
+    "set",
+    "turn",
+    "switch",
+    "open",
+    "close",
+    "start",
+    "stop",
+    "play",
+    "pause",
+    "send",
+    "call",
+    "text",
+    "remind",
+    "remember",
+    "cancel",
+    "change",
+    "go",
+    "let",
+    "let's",
+    "help",
+    "repeat",
+    "try",
+    "use",
+    "take",
+    "put",
+    "book",
+    "order",
+    "please",
+];
+/// Words in front of it that say nothing of it.
+const FRONT: &[&str] =
+    &["and", "but", "so", "okay", "ok", "then", "now", "also", "well", "yes", "yeah", "no", "alright"];
+/// Whole beginnings that go on with what was asked before.
+const GOES_ON: &[&str] =
+    &["and in ", "and for ", "and on ", "and at ", "and of ", "and the ", "and my ", "and tomorrow"];
+/// Most words of a question or a request that is said in one go; a longer one is a tale.
+const WORDS_MAX: usize = 40;
+
+/// Whether a sentence is a question or a request.
+pub(super) fn is_request(text: &str) -> bool {
+    let said = commands::plain(text);
+    if said.split(' ').count() > WORDS_MAX {
+        return false;
+    }
+    if text.trim_end().ends_with('?') || GOES_ON.iter().any(|words| said.starts_with(words)) {
+        return true;
+    }
+    let mut words = said.split(' ').skip_while(|word| FRONT.contains(word));
+    let first = words.next().unwrap_or_default();
+    // One word alone is an exclamation more often than not.
+    words.next().is_some() && OPENINGS.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_and_requests_are_known_by_their_form() {
+        for (text, expected) in [
+            ("And of Italy?", true),
+            ("and in Berlin", true),
+            ("How far is that", true),
+            ("Okay, tell me more.", true),
+            ("No, turn it off.", true),
+            ("Please go on.", true),
+            ("Yes.", false),
+            ("Thank you very much.", false),
+            ("That was great.", false),
+            ("I know.", false),
+            ("Play!", false),
+            ("He said he would come tomorrow.", false),
+            ("So I told him.", false),
+            ("", false),
+            ("?", true),
+        ] {
+            assert_eq!(is_request(text), expected, "{text}");
+        }
+        assert!(!is_request(&alloc::format!("what {}?", "and then ".repeat(20))), "a tale");
+    }
+}

@@ -1,0 +1,211 @@
+//! Who may have a socket: an installed app, with its key, for a session that the gateway has started.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures_util::StreamExt as _;
+use gateway_core::vocab::ErrorCode;
+use hyper::HeaderMap;
+use sha2::{Digest as _, Sha256};
+use tokio::{
+    sync::{Semaphore, mpsc},
+    time::timeout,
+};
+use tokio_tungstenite::tungstenite::Message;
+use tools::apps::manifest::App;
+
+use super::{
+    PATH_OLD,
+    host::{Host, ToApp},
+    life::{Card, Input},
+    refusals,
+    relay::Relay,
+    socket::{Session, Ws, send},
+    streams::Subscriptions,
+    wire::FromApp,
+};
+use crate::clock;
+
+/// How long the first frame may take.
+const INIT_MS_MAX: u64 = 5_000;
+/// Bytes of a reason: the name that a stranger gives himself is in it.
+const WHY_BYTES_MAX: usize = 300;
+/// Requests of one app that are being carried out at once.
+const REQUESTS_MAX: usize = 8;
+
+/// What 3.x of the SDK says of itself in the headers of its upgrade, and not in its first frame.
+#[derive(Clone, Debug, Default)]
+pub struct Headers {
+    session: String,
+    package: String,
+    key: String,
+    /// Dialled under the address of 1.x.
+    is_first: bool,
+}
+
+impl Headers {
+    /// Those of a request to this path; what is missing is empty.
+    pub fn of(headers: &HeaderMap, path: &str) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        Self {
+            session: text("x-session-id"),
+            package: text("x-package-name"),
+            key: text("x-api-key"),
+            is_first: path == PATH_OLD,
+        }
+    }
+}
+
+/// Why a socket is not let in.
+pub(super) struct Refusal {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    /// It was no first dial of 3.x.
+    pub(super) again: bool,
+}
+
+/// What a first frame says, whatever the SDK.
+struct Claim {
+    session: String,
+    package: String,
+    key: String,
+    is_third: bool,
+    again: bool,
+}
+
+impl Claim {
+    /// 3.x names its session in the headers, and on a socket that it dials again nothing else, either.
+    fn read(frame: &str, headers: &Headers) -> Option<Self> {
+        let or = |text: String, other: &String| if text.is_empty() { other.clone() } else { text };
+        match serde_json::from_str(frame).ok()? {
+            FromApp::TpaConnectionInit { session_id, package_name, api_key } => Some(Self {
+                is_third: session_id.is_empty(),
+                session: or(session_id, &headers.session),
+                package: package_name,
+                key: or(api_key, &headers.key),
+                again: false,
+            }),
+            FromApp::Reconnect { session_id, package_name, api_key } => Some(Self {
+                // The kit says in the frame what 3.x says in the headers.
+                is_third: package_name.is_empty(),
+                session: or(session_id, &headers.session),
+                package: or(package_name, &headers.package),
+                key: or(api_key, &headers.key),
+                again: true,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// Reads the first frame, judges and acknowledges it.
+pub(super) async fn admit(
+    host: &Arc<Host>,
+    ws: &mut Ws,
+    out: mpsc::Sender<ToApp>,
+    headers: Headers,
+) -> Result<Session, Refusal> {
+    let refusal = |code, message: &str| Refusal { code, message: message.to_owned(), again: false };
+    let first = async {
+        loop {
+            match ws.next().await {
+                Some(Ok(Message::Text(text))) => return Some(text),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return None,
+            }
+        }
+    };
+    let malformed = || refusal("MALFORMED_MESSAGE", "the first frame has to be a tpa_connection_init");
+    let first = tokio::select! {
+        first = timeout(Duration::from_millis(INIT_MS_MAX), first) => first.ok().flatten().ok_or_else(malformed)?,
+        () = host.stop.cancelled() => return Err(refusal("INTERNAL_ERROR", "the gateway is stopping")),
+    };
+    let claim = Claim::read(&first, &headers).ok_or_else(malformed)?;
+    let (app, user) = judge(host, &claim, &first)?;
+    let session = Session {
+        host: host.clone(),
+        user,
+        app,
+        name: claim.session,
+        connection: host.next_connection(),
+        resumed: claim.again,
+        subscriptions: Subscriptions::default(),
+        settled_us: None,
+        listener: None,
+        out,
+        requests: Arc::new(Semaphore::new(REQUESTS_MAX)),
+        animation: None,
+        playing: Vec::new(),
+        relay: Relay::default(),
+        is_third: claim.is_third,
+        is_first: headers.is_first,
+        told: BTreeSet::new(),
+        joined_us: clock::mono_us(),
+        second: (0, 0),
+    };
+    let (ack, state) = session.greeting(claim.again);
+    let sent = send(ws, &ack).await.is_ok() && (session.is_first || send(ws, &state).await.is_ok());
+    if !sent {
+        return Err(refusal("INTERNAL_ERROR", "the socket went away"));
+    }
+    Ok(session)
+}
+
+/// The app and the user of a session; from here on by connection alone: later frames name their session in several ways.
+///
+/// These are an author's first stumbling blocks: told where he looks, and to whom waits for the start.
+fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, String), Refusal> {
+    let refusal = |code, message: String| Refusal { code, message, again: claim.again };
+    let session = host.by_session(&claim.session);
+    let complain = |user: &str, package: &str, code, why: &str| {
+        let message = format!("{code}: {why}");
+        host.complain(user, package, "socket", ErrorCode::PermissionDenied, message, refusals::shown(frame));
+    };
+    // Whoever knows the name of a session was called by the gateway: no other socket will come.
+    let turned_away = |code, why: String| {
+        match &session {
+            Some((user, card)) => {
+                complain(user, &card.package, code, &why);
+                host.input(user, Input::TurnedAway { package: card.package.clone(), why: why.clone() });
+            }
+            None => complain("", &claim.package, code, &why),
+        }
+        refusal(code, why)
+    };
+    let app = host.installed.get(&claim.package);
+    if let Some((_, card)) = &session
+        && card.package != claim.package
+    {
+        let why = format!("its server says that it is `{}`, and it was installed as `{}`", claim.package, card.package);
+        return Err(turned_away("APP_NOT_STARTED", tools::reply::cut(&why, WHY_BYTES_MAX)));
+    }
+    let Some(app) = app else {
+        return Err(refusal("APP_NOT_STARTED", "no such app is installed".to_owned()));
+    };
+    if !key_fits(&app, &claim.key) {
+        let why = "its API key is not the one that it was installed with";
+        return Err(turned_away("INVALID_API_KEY", why.to_owned()));
+    }
+    let Some((user, _)) = session else {
+        let why = "this session was not started by the gateway, or is over";
+        complain("", &app.package, "SESSION_NOT_FOUND", why);
+        return Err(refusal("SESSION_NOT_FOUND", why.to_owned()));
+    };
+    Ok((app, user))
+}
+
+impl Host {
+    /// Whose session this is, and which app's.
+    pub(super) fn by_session(&self, session: &str) -> Option<(String, Card)> {
+        let users = self.users();
+        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives.by_session(session)?)));
+        found.next().map(|(user, card)| (user.clone(), card.clone()))
+    }
+}
+
+/// Whether a key is the app's, by its hash.
+pub(super) fn key_fits(app: &App, key: &str) -> bool {
+    let digest = Sha256::digest(key.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    // Over hashes: how long the comparison takes tells nothing about the key.
+    !app.api_key_sha256.is_empty() && hex.eq_ignore_ascii_case(&app.api_key_sha256)
+}

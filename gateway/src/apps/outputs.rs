@@ -1,0 +1,147 @@
+//! Carries out what the life cycles want, and says what of it an app's author may want to know.
+
+use std::time::Duration;
+
+use gateway_core::vocab::{AppEvent, ErrorCode};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    host::{Host, ToApp, User},
+    life::{self, CallNumber, Connection, Input, Output, StopReason},
+    webhook, wire,
+};
+use crate::{clock, effects::spawn};
+
+impl Host {
+    pub(super) fn carry_out(&self, name: &str, user: &mut User, output: Output) {
+        match output {
+            Output::Call { package, session, call, afresh } => self.call(name, package, session, call, afresh),
+            Output::CallStop { package, session, call, reason } => {
+                self.note(name, &package, "stop", format!("told to stop: {}", reason.as_str()));
+                self.call_stop(name, package, session, call, reason);
+            }
+            Output::Close { connection, heard } => tell(user, connection, ToApp::Close { heard }),
+            Output::Drop { connection } => tell(user, connection, ToApp::Drop),
+            Output::Glasses(event) => {
+                let event = AppEvent::from(event);
+                if let AppEvent::Stopped { package } = &event {
+                    user.drawn.remove(package);
+                    self.speeches.withdraw(&self.roster, name, package);
+                }
+                self.show(name, &event);
+            }
+            Output::Started { package } => {
+                tracing::info!(user = name, package, "a mini-app runs");
+                self.note(name, &package, "start", "it runs".to_owned());
+                for waiting in user.starting.remove(&package).unwrap_or_default() {
+                    drop(waiting.send(Ok(())));
+                }
+            }
+            Output::Failed { package, why, again_ms } => {
+                match again_ms {
+                    // The first time says it; every minute again would say no more.
+                    Some(ms) if ms > life::RETRY_MS_MIN => {
+                        tracing::debug!(user = name, package, why, again_ms, "a mini-app still does not run");
+                    }
+                    again_ms => tracing::warn!(user = name, package, why, again_ms, "a mini-app does not run"),
+                }
+                self.note_failed(name, &package, &why);
+                let again = again_ms.map_or_else(String::new, |_| "; it is tried again until it is stopped".to_owned());
+                for waiting in user.starting.remove(&package).unwrap_or_default() {
+                    drop(waiting.send(Err(format!("{why}{again}"))));
+                }
+            }
+            Output::Asleep { package } => {
+                let why = "no glasses are connected";
+                self.note(name, &package, "stop", format!("it waits: {why}"));
+                for waiting in user.starting.remove(&package).unwrap_or_default() {
+                    drop(waiting.send(Err(why.to_owned())));
+                }
+            }
+            Output::Stopped { package } => {
+                tracing::info!(user = name, package, "a mini-app has stopped");
+                self.note(name, &package, "stop", "it has stopped".to_owned());
+                for waiting in user.stopping.remove(&package).unwrap_or_default() {
+                    let _ = waiting.send(());
+                }
+            }
+            Output::Remember(card) => self.remember(name, card),
+            Output::Forget { package } => self.forget(name, package),
+        }
+    }
+
+    fn call(&self, user: &str, package: String, session: String, call: CallNumber, afresh: bool) {
+        let (Some(host), user) = (self.me.upgrade(), user.to_owned()) else { return };
+        let (Some(app), Some(url)) = (self.installed.get(&package), self.url.get().cloned()) else {
+            return self.not_installed(user, package, call);
+        };
+        self.note(&user, &package, "start", if afresh { "called anew" } else { "called" }.to_owned());
+        let underway = self.stops_lock().get(&(user.clone(), package.clone())).cloned();
+        spawn("app-start", async move {
+            if let Some(underway) = underway {
+                let limit = Duration::from_millis(life::STOP_MS_MAX);
+                drop(tokio::time::timeout(limit, underway.cancelled()).await);
+            }
+            let http = host.installed.client().http();
+            if afresh {
+                let body = wire::stop_request(&session, &user, StopReason::System.as_str(), clock::wall_ms());
+                // Whatever comes of it: its server may be a new one, which knows of no session.
+                drop(webhook::stop(http, &app, &body).await);
+            }
+            let body = wire::session_request(&session, &user, &url, clock::wall_ms());
+            let outcome = webhook::start(http, &app, &body).await;
+            host.input(&user, Input::Answered { package, call, outcome });
+        });
+    }
+
+    fn call_stop(&self, user: &str, package: String, session: String, call: CallNumber, reason: StopReason) {
+        let Some(host) = self.me.upgrade() else { return };
+        let Some(app) = self.installed.get(&package) else {
+            return self.not_installed(user.to_owned(), package, call);
+        };
+        let done = CancellationToken::new();
+        let key = (user.to_owned(), package);
+        self.stops_lock().insert(key.clone(), done.clone());
+        spawn("app-stop", async move {
+            let body = wire::stop_request(&session, &key.0, reason.as_str(), clock::wall_ms());
+            let told = webhook::stop(host.installed.client().http(), &app, &body).await;
+            done.cancel();
+            host.stops_lock().remove(&key);
+            let (user, package) = key;
+            if let Some((code, why)) = told.wrong {
+                let request = format!("POST {}/webhook {body}", app.public_url);
+                host.complain(&user, &package, "stop", code, why, request);
+            }
+            let outcome = if told.heard { Ok(()) } else { Err("it was not told".to_owned()) };
+            host.input(&user, Input::Answered { package, call, outcome });
+        });
+    }
+
+    /// Nobody is there to be called.
+    fn not_installed(&self, user: String, package: String, call: CallNumber) {
+        let Some(host) = self.me.upgrade() else { return };
+        let outcome = Err("it is not installed any more".to_owned());
+        // Not here: the user's apps are locked.
+        spawn("app-gone", async move { host.input(&user, Input::Answered { package, call, outcome }) });
+    }
+
+    /// An app did not start, unless the reason stands in its log already.
+    fn note_failed(&self, user: &str, package: &str, why: &str) {
+        let known = self.installed.client().log().faults(package);
+        if known.last().is_some_and(|fault| fault.user == user && fault.what == "socket" && fault.message.contains(why))
+        {
+            return;
+        }
+        let request = self.installed.get(package).map_or_else(String::new, |app| {
+            format!("POST {}/webhook session_request for {user}, whose server is to dial the gateway", app.public_url)
+        });
+        self.complain(user, package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
+    }
+}
+
+fn tell(user: &User, connection: Connection, what: ToApp) {
+    let Some(socket) = user.sockets.get(&connection) else { return };
+    if socket.try_send(what).is_err() {
+        tracing::debug!(connection, "an app's socket does not take what it is told");
+    }
+}

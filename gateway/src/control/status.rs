@@ -1,0 +1,102 @@
+//! How the gateway is: what an operator looks at first.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, McpServer, SessionOf, commands::session, mcp};
+use crate::{
+    clock,
+    gate::Gate,
+    health::{self, Problem},
+    users::USERS_MAX,
+};
+
+/// How the gateway is.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// Its version.
+    pub version: String,
+    /// Seconds since it was started.
+    pub up_s: u64,
+    /// Where it listens: WebSocket and pages.
+    pub web: String,
+    /// QUIC, where that is on.
+    pub quic: Option<String>,
+    /// What does not work.
+    pub problems: Vec<Problem>,
+    /// Sessions that are open: the user, what the device is called, and how it is connected.
+    pub sessions: Vec<(String, String, SessionOf)>,
+    /// Sessions that may be.
+    pub sessions_max: usize,
+    /// Devices that wait for pairing.
+    pub waiting: usize,
+    /// Users whose task runs.
+    pub users: usize,
+    /// Those that may.
+    pub users_max: usize,
+    /// Questions to wearers that are open.
+    pub questions: usize,
+    /// Who answers, best first.
+    pub models: Vec<String>,
+    /// The recogniser.
+    pub recogniser: Recogniser,
+    /// MCP servers, in the order of their names.
+    pub mcp: Vec<McpServer>,
+    /// Mini-apps that are installed.
+    pub apps: usize,
+    /// Those of them that run, for anybody.
+    pub apps_running: usize,
+    /// Bytes of the store that are used, and those that it may have.
+    pub store: Option<(u64, u64)>,
+    /// Bytes that are free for the data folder, and those of its whole disk.
+    pub disk: Option<(u64, u64)>,
+}
+
+/// The recogniser at this moment.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Recogniser {
+    /// The weights' file.
+    pub model: String,
+    /// Threads.
+    pub workers: usize,
+    /// Decodes under way.
+    pub running: usize,
+    /// Decodes that wait.
+    pub waiting: usize,
+}
+
+pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
+    let config = &gate.config;
+    let problems = gate.health.problems(&config.data_dir, &gate.store).await;
+    let all = gate.roster.all();
+    let users: BTreeSet<&str> = all.iter().map(|(_, present)| present.user.as_str()).collect();
+    let apps_running = users.iter().map(|user| gate.apps.states(user).len()).sum();
+    let sessions = all.iter().map(|(_, present)| {
+        let name = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).name.clone();
+        (present.user.clone(), name, session(present))
+    });
+    let (waiting, running) = gate.asr.load();
+    let model = config.asr_model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let status = Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        up_s: clock::mono_us().saturating_sub(gate.started_us) / 1_000_000,
+        web: gate.web.to_string(),
+        quic: gate.quic.map(|address| address.to_string()),
+        problems,
+        sessions: sessions.collect(),
+        sessions_max: config.limits.sessions_max,
+        waiting: gate.pairings.waiting(clock::mono_us()).len(),
+        users: gate.users.count(),
+        users_max: USERS_MAX,
+        questions: gate.questions.list().len(),
+        models: config.ranks.models.iter().map(ToString::to_string).collect(),
+        recogniser: Recogniser { model, workers: config.asr_workers, running, waiting },
+        mcp: mcp::servers(gate),
+        apps: gate.installed.list().len(),
+        apps_running,
+        store: gate.store.used().ok(),
+        disk: health::space(&config.data_dir),
+    };
+    Ok(Answer::Status { status: Box::new(status) })
+}

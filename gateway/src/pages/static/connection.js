@@ -1,0 +1,137 @@
+// Holds a session with the gateway while the wearer wants one: connects, and connects again.
+
+import { loadIdentity } from "./identity.js";
+import { connect, Refused, WrongGateway } from "./session.js";
+
+/** Waits before each new attempt, in seconds (PROTOCOL.md section 7). */
+const BACK_OFF_S = [0, 0.5, 1, 2, 4, 8];
+/** Attempts that a restart of the gateway takes. */
+const DOUBT_AFTER = 3;
+/** Reasons after which a new attempt would only be refused again. */
+const FINAL_GOODBYES = {
+  replaced: "Another tab took over. Press Start to talk here again.",
+  revoked: "The operator revoked this browser's key.",
+};
+const FINAL_REJECTS = ["revoked", "pairing_failed", "unsupported_version", "no_common_format"];
+
+/**
+ * `on` is told: `status(state, text)`, `opened(link, welcome)`, `frame(frame)`, `closed(code, reason)`,
+ * `failed(message, isKey)` for good, and `pairing(code)`.
+ */
+export class Connection {
+  #on;
+  #wanted = false;
+  #hasMicrophone = () => false;
+  #attempts = 0;
+  /** Number of the attempt: what an older one still says is not heard. */
+  #number = 0;
+  #link = null;
+  /** Why the gateway said goodbye, until the connection closes. */
+  #goodbye = "";
+
+  constructor(on) {
+    this.#on = on;
+  }
+
+  /** Whether the wearer wants to be connected. */
+  get wanted() {
+    return this.#wanted;
+  }
+
+  /** Connects once `prepare()` is done, which may take as long as the wearer thinks about a permission. */
+  async start(prepare, hasMicrophone) {
+    this.#wanted = true;
+    this.#hasMicrophone = hasMicrophone;
+    this.#attempts = 0;
+    const mine = (this.#number += 1);
+    this.#on.status("connecting", "Connecting…");
+    try {
+      await prepare();
+      if (mine === this.#number) {
+        await this.#open();
+      }
+    } catch (error) {
+      if (mine === this.#number) {
+        this.#failed(error);
+      }
+    }
+  }
+
+  stop() {
+    this.#wanted = false;
+    this.#number += 1;
+    this.#link?.close("power_off", "the page was switched off");
+    this.#link = null;
+  }
+
+  async #open() {
+    this.#on.status("connecting", "Connecting…");
+    const mine = (this.#number += 1);
+    const current = (act) => (...what) => mine === this.#number && act(...what);
+    let opened;
+    try {
+      opened = await connect(await loadIdentity(), this.#hasMicrophone(), {
+        frame: current((frame) => this.#frame(frame)),
+        close: current((code, reason) => this.#closed(code, reason)),
+        pairing: current(this.#on.pairing),
+      });
+    } catch (error) {
+      if (mine === this.#number) {
+        throw error;
+      }
+      return;
+    }
+    if (mine !== this.#number) {
+      opened.link.close("power_off", "");
+      return;
+    }
+    this.#link = opened.link;
+    this.#attempts = 0;
+    this.#goodbye = "";
+    this.#on.opened(opened.link, opened.welcome);
+  }
+
+  #frame(frame) {
+    if (frame.kind === "goodbye") {
+      this.#goodbye = frame.reason;
+    }
+    this.#on.frame(frame);
+  }
+
+  #closed(code, reason) {
+    this.#link = null;
+    this.#on.closed(code, reason);
+    if (Object.hasOwn(FINAL_GOODBYES, this.#goodbye)) {
+      this.#failed(new Error(FINAL_GOODBYES[this.#goodbye]));
+    } else {
+      this.#again();
+    }
+  }
+
+  #again() {
+    const delayS = BACK_OFF_S[Math.min(this.#attempts, BACK_OFF_S.length - 1)];
+    this.#attempts += 1;
+    const doubt = this.#attempts > DOUBT_AFTER ? " Is the gateway running?" : "";
+    this.#on.status("connecting", `Connection lost, trying again…${doubt}`);
+    const delayMs = delayS * 1000 * (1 + Math.random() / 4);
+    const mine = this.#number;
+    setTimeout(() => {
+      if (this.#wanted && mine === this.#number) {
+        this.#open().catch((error) => this.#failed(error));
+      }
+    }, delayMs);
+  }
+
+  #failed(error) {
+    const isFinal =
+      error instanceof WrongGateway ||
+      (error instanceof Refused && FINAL_REJECTS.includes(error.code)) ||
+      !(error instanceof Refused || error.message.startsWith("the gateway closed"));
+    if (!isFinal && this.#wanted) {
+      this.#again();
+      return;
+    }
+    this.stop();
+    this.#on.failed(error.message, error instanceof WrongGateway || error.code === "revoked");
+  }
+}

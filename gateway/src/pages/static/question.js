@@ -1,0 +1,85 @@
+// A question that wants a yes. It never takes the focus, and nothing of its first moment counts: who types or clicks
+// then is in the middle of something else.
+
+/** Milliseconds before anything counts (PROTOCOL.md section 11). */
+const READ_MS = 500;
+
+const element = (id) => document.getElementById(id);
+
+export class Question {
+  #card = element("approval");
+  #number = null;
+  #shownMs = 0;
+  #untilMs = 0;
+  #pressedMs = new Map();
+  #ticker = null;
+  #answered;
+
+  /** `answered(number, choice, title)` is told what the wearer chose. */
+  constructor(answered) {
+    this.#answered = answered;
+    for (const choice of ["yes", "no"]) {
+      const button = element(choice);
+      const pressed = () => this.#pressedMs.set(choice, performance.now());
+      button.addEventListener("pointerdown", pressed);
+      button.addEventListener("keydown", (event) => event.repeat || pressed());
+      button.addEventListener("click", () => this.#choose(choice));
+    }
+  }
+
+  /** Whether one stands. */
+  get stands() {
+    return this.#number !== null;
+  }
+
+  /** Whether it stands long enough to have been read. */
+  get isReadable() {
+    return this.stands && performance.now() >= this.#shownMs + READ_MS;
+  }
+
+  show({ approval, title, message, expires_ms: expiresMs }) {
+    this.#number = approval;
+    this.#shownMs = performance.now();
+    this.#untilMs = this.#shownMs + expiresMs;
+    this.#pressedMs.clear();
+    element("approval-title").textContent = title;
+    element("approval-message").textContent = message;
+    this.#card.hidden = false;
+    clearInterval(this.#ticker);
+    this.#ticker = setInterval(() => this.#tick(), 100);
+    this.#tick();
+  }
+
+  /** It is settled, here or elsewhere; null: whichever it is. */
+  settle(number) {
+    if (!this.stands || (number !== null && number !== this.#number)) {
+      return;
+    }
+    this.#number = null;
+    clearInterval(this.#ticker);
+    // Who was on one of its buttons goes on typing.
+    if (this.#card.contains(document.activeElement)) {
+      element("words").focus();
+    }
+    this.#card.hidden = true;
+  }
+
+  #tick() {
+    this.#card.dataset.ready = String(this.isReadable);
+    const leftS = Math.max(0, Math.ceil((this.#untilMs - performance.now()) / 1000));
+    element("approval-left").textContent = `${leftS} s left`;
+  }
+
+  #choose(choice) {
+    // A press that began before the question could be read is none, however long it was held. Where nobody pressed
+    // anything, a program of the wearer's clicked: that counts from now.
+    const pressedMs = this.#pressedMs.get(choice) ?? performance.now();
+    this.#pressedMs.delete(choice);
+    if (!this.stands || pressedMs < this.#shownMs + READ_MS) {
+      return;
+    }
+    const [number, title] = [this.#number, element("approval-title").textContent];
+    this.settle(number);
+    this.#answered(number, choice, title);
+  }
+}

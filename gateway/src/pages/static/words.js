@@ -1,0 +1,119 @@
+// What the page says: its state in words, problems with what helps, and what it knows of the gateway.
+
+/** Letters of a wake phrase that have room in the lens. */
+const WAKE_LETTERS_MAX = 24;
+const SEEN = "lorgnette-no-model-seen";
+
+const element = (id) => document.getElementById(id);
+
+/** Shows where the conversation stands, on the lens and at the talk button. */
+export function showState({ state, held, muted, asked, about, connecting, hasMicrophone }) {
+  const wake = phrase(about);
+  element("wake").textContent = wake ? `${wake}, ` : "";
+  element("without").textContent = wake ? `, and leave “${wake}” out` : "";
+  element("controls").hidden = state === "off";
+  element("mute").hidden = !hasMicrophone;
+  showModel(about);
+  element("sign-text").textContent = sign(state, hasMicrophone, wake);
+  const talk = element("talk");
+  const [mood, label, hint] = button({ state, held, muted, asked, connecting, hasMicrophone, wake });
+  talk.dataset.state = mood;
+  talk.disabled = mood === "none";
+  element("talk-label").textContent = label;
+  element("hint").textContent = hint;
+}
+
+function sign(state, hasMicrophone, wake) {
+  if (state === "idle") {
+    const spoken = wake ? `say “${cut(wake)}”` : wake === "" ? "just talk" : "ready";
+    return hasMicrophone ? spoken : "type below";
+  }
+  // Without a microphone nobody listens, though a typed request would be taken as addressed.
+  const words = { wake: hasMicrophone ? "listening" : "type below", thinking: "working" };
+  return words[state] ?? state;
+}
+
+/** Mood, label and hint of the talk button. */
+function button({ state, held, muted, asked, connecting, hasMicrophone, wake }) {
+  if (connecting) {
+    return ["none", "Connecting…", ""];
+  }
+  if (state === "off") {
+    return ["off", "Talk", "Press, and allow the microphone."];
+  }
+  if (held) {
+    return ["held", "Listening…", "Let go when you are done."];
+  }
+  if (state === "thinking" || state === "speaking") {
+    const words = state === "thinking" ? "Working on it…" : "Or just talk over it.";
+    return ["busy", "Stop", asked ? "Say “yes” or “no”, or press." : words];
+  }
+  if (muted || state === "muted") {
+    return ["none", "Microphone off", "Unmute to talk. Typing works."];
+  }
+  if (!hasMicrophone) {
+    return ["off", "Talk", "Typing works. Press to use the microphone as well."];
+  }
+  if (state === "wake" || state === "listening") {
+    return ["open", "Listening…", wake ? `Go on: no “${wake}” is needed.` : ""];
+  }
+  const words = wake ? `Hold it while you speak, or say “${wake}, …”` : "Hold it while you speak, or just talk.";
+  return ["idle", "Talk", words];
+}
+
+/** What the wearer says first, as a title; empty: nothing; null: not known. */
+function phrase({ phrases, always }) {
+  if (phrases === null) {
+    return null;
+  }
+  const first = always ? undefined : phrases[0];
+  return first?.replace(/(^|\s)\S/gu, (letter) => letter.toUpperCase()) ?? "";
+}
+
+function cut(text) {
+  const letters = [...text];
+  return letters.length > WAKE_LETTERS_MAX ? `${letters.slice(0, WAKE_LETTERS_MAX - 1).join("")}…` : text;
+}
+
+/** Who answers what is no command; where nobody does, it is said once how to add one. */
+function showModel({ phrases, model }) {
+  const note = element("model-note");
+  if (phrases === null) {
+    return;
+  }
+  if (model) {
+    const where = model.here ? "on this machine" : `at ${model.host}, as text`;
+    note.textContent = `Open questions are answered by ${model.name} ${where}.`;
+  } else {
+    note.textContent = "The answers are made here, too.";
+  }
+  element("no-model").hidden = Boolean(model) || wasSeen();
+  element("no-model-seen").onclick = () => {
+    element("no-model").hidden = true;
+    see();
+  };
+}
+
+function wasSeen() {
+  try {
+    return localStorage.getItem(SEEN) === "1";
+  } catch {
+    return false;
+  }
+}
+
+function see() {
+  try {
+    localStorage.setItem(SEEN, "1");
+  } catch {
+    // Then it is said again the next time.
+  }
+}
+
+/** Says what is wrong; `help` names the button that helps: "microphone" or "key". An empty text: nothing is. */
+export function problem(text, help = "") {
+  element("problem").hidden = text === "";
+  element("problem-text").textContent = text;
+  element("retry-microphone").hidden = help !== "microphone";
+  element("forget-now").hidden = help !== "key";
+}

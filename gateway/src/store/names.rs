@@ -1,0 +1,47 @@
+//! What devices are called. No two that may connect have one name: an operator who names one means it.
+
+use super::DeviceRecord;
+
+/// Longest name of a user or device, in bytes: both are keys of the store.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// Whether another device than this one has the name. A revoked one keeps none from others.
+pub fn is_taken(devices: &[(String, DeviceRecord)], id: &str, name: &str) -> bool {
+    devices.iter().any(|(other, device)| other != id && !device.revoked && device.name == name)
+}
+
+/// The name for this device, with a number behind it where others have it already.
+pub fn free(devices: &[(String, DeviceRecord)], id: &str, wanted: &str) -> String {
+    let mut name = wanted.to_owned();
+    let mut number = 1;
+    while is_taken(devices, id, &name) {
+        number += 1;
+        let end = format!(" {number}");
+        let fits = wanted.floor_char_boundary(NAME_BYTES_MAX.saturating_sub(end.len()));
+        name = format!("{}{end}", wanted.get(..fits).unwrap_or_default());
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(id: &str, name: &str, revoked: bool) -> (String, DeviceRecord) {
+        let (user, model) = ("wearer".to_owned(), "G1".to_owned());
+        (id.to_owned(), DeviceRecord { key: [0; 32], name: name.to_owned(), user, model, paired_wall_ms: 0, revoked })
+    }
+
+    #[test]
+    fn every_device_has_a_name_of_its_own() {
+        let devices = [device("a", "G1", false), device("b", "G1 2", false), device("c", "Old", true)];
+        assert_eq!(free(&devices, "d", "G1"), "G1 3");
+        assert_eq!(free(&devices, "b", "G1"), "G1 2", "its own name is no other's");
+        assert_eq!(free(&devices, "a", "G1"), "G1");
+        assert_eq!(free(&devices, "d", "Old"), "Old");
+        let long = "é".repeat(32);
+        let devices = [device("a", &long, false)];
+        let next = free(&devices, "d", &long);
+        assert!(next.len() <= NAME_BYTES_MAX && next.ends_with("é 2"), "{next}");
+    }
+}

@@ -1,0 +1,190 @@
+//! Commands that lack something, the answers to what is asked about them, and words that go on with a command.
+
+use std::sync::Arc;
+
+use chat_models::{
+    ChatModel, Request,
+    intents::{Decision, Engine},
+};
+use gateway_core::vocab::{Clarity, Pending, ToolCall, ToolFlags, ToolSpec};
+use serde_json::{Value, json};
+
+use super::house::{request, tool, tools};
+
+/// The tools of the house, and of others: an MCP server's, a mini-app's, a pair of glasses'.
+fn all() -> Arc<[Arc<ToolSpec>]> {
+    let phrases = ["water the {plant}", "water {plant} (for|during) {seconds:duration}"];
+    let water = json!({"plant": {"type": "string", "title": "Plant"}, "seconds": {"type": "integer"}});
+    let heat = json!({"level": {"type": "string", "enum": ["low", "medium", "very_high"]}});
+    let feed =
+        json!({"animal": {"type": "string", "description": "The animal to feed."}, "twice": {"type": "boolean"}});
+    let mut list = tools().to_vec();
+    list.push(tool("garden.water", water, &["plant"], &phrases).into());
+    list.push(tool("oven.heat", heat, &["level"], &["heat the oven [to {level}]"]).into());
+    list.push(tool("zoo.feed", feed, &["animal", "twice"], &["feed the {animal}"]).into());
+    list.into()
+}
+
+fn with(text: &str, pending: Option<Pending>) -> Request {
+    Request { pending, ..request(text, &all()) }
+}
+
+/// Says these one after the other, each in answer to what was asked; what was asked, and the call at the end.
+fn dialogue(sentences: &[&str]) -> (Vec<String>, Option<(String, Value)>) {
+    let engine = Engine::new();
+    let (mut asked, mut pending) = (Vec::new(), None);
+    for sentence in sentences {
+        match engine.decide(&with(sentence, pending.take())) {
+            Decision::Ask(text, open) => {
+                asked.push(text);
+                pending = Some(open);
+            }
+            Decision::Calls(mut calls) => {
+                assert_eq!(calls.len(), 1, "{sentences:?}");
+                let call = calls.remove(0);
+                return (asked, Some((call.name, call.arguments)));
+            }
+            Decision::Say(_) => return (asked, None),
+        }
+    }
+    (asked, None)
+}
+
+#[test]
+fn what_is_missing_is_asked_for_and_filled_in() {
+    for (sentences, questions, name, arguments) in [
+        (&["Set a timer.", "Ten minutes."][..], &["For how long?"][..], "timer.set", json!({"seconds": 600})),
+        (&["Set a timer", "for ten minutes."], &["For how long?"], "timer.set", json!({"seconds": 600})),
+        (&["Set a timer please.", "make it ten minutes"], &["For how long?"], "timer.set", json!({"seconds": 600})),
+        (
+            &["Start a timer for", "Let's say, two hours, please."],
+            &["For how long?"],
+            "timer.set",
+            json!({"seconds": 7200}),
+        ),
+        (&["Take a note.", "Buy milk."], &["What should the note say?"], "note.add", json!({"text": "Buy milk"})),
+        (
+            &["Remind me.", "To call Ben.", "In ten minutes."],
+            // The time is asked for first and twice, since what it is about comes with it as well.
+            &["When should I remind you?", "When should I remind you?"],
+            "reminder.set",
+            json!({"text": "call Ben", "in_seconds": 600}),
+        ),
+        (
+            &["Remind me to call Ben.", "Tomorrow at eight."],
+            &["When should I remind you?"],
+            "reminder.set",
+            json!({"text": "call Ben", "at": "2026-05-14T08:00"}),
+        ),
+        (&["Water the", "the ferns"], &["Which plant?"], "garden.water", json!({"plant": "the ferns"})),
+        (
+            &["Heat the oven.", "Very high."],
+            &["Which level: low, medium or very high?"],
+            "oven.heat",
+            json!({"level": "very_high"}),
+        ),
+        (
+            &["Feed the.", "penguins", "Yes, please."],
+            &["The animal to feed?", "Twice, yes or no?"],
+            "zoo.feed",
+            json!({"animal": "penguins", "twice": true}),
+        ),
+    ] {
+        let (asked, call) = dialogue(sentences);
+        assert_eq!(asked, questions, "{sentences:?}");
+        assert_eq!(call, Some((name.to_owned(), arguments)), "{sentences:?}");
+    }
+}
+
+#[test]
+fn another_command_is_that_command() {
+    for (sentences, name) in [
+        (["Set a timer.", "What time is it?"], "clock.time"),
+        (["Take a note.", "Turn the volume up."], "audio.volume"),
+        (["Heat the oven.", "Set a timer for ten minutes."], "timer.set"),
+    ] {
+        let (_, call) = dialogue(&sentences);
+        assert_eq!(call.map(|(name, _)| name).as_deref(), Some(name), "{sentences:?}");
+    }
+    let (asked, _) = dialogue(&["Set a timer.", "Take a note."]);
+    assert_eq!(asked, ["For how long?", "What should the note say?"]);
+}
+
+#[test]
+fn the_same_is_asked_twice_at_most() {
+    let (asked, call) = dialogue(&["Set a timer.", "Purple elephants.", "Green ones.", "Ten minutes."]);
+    assert_eq!(asked, ["For how long?", "I did not understand that. For how long?"]);
+    assert_eq!(call, None);
+}
+
+#[test]
+fn answers_are_understood_as_such_before_they_are_taken() {
+    let engine = Engine::new();
+    let consider = |text: &str, pending| engine.consider(&with(text, pending)).map(|considered| considered.clarity);
+    let asked = |text: &str| match engine.decide(&with(text, None)) {
+        Decision::Ask(_, pending) => Some(pending),
+        other => panic!("{text}: {other:?}"),
+    };
+    assert_eq!(consider("Set a timer.", None), Some(Clarity::Partial));
+    assert_eq!(consider("Ten minutes.", None), Some(Clarity::Unclear));
+    assert_eq!(consider("Ten minutes.", asked("Set a timer.")), Some(Clarity::Clear));
+    assert_eq!(consider("Purple elephants.", asked("Set a timer.")), Some(Clarity::Unclear));
+    assert_eq!(consider("Buy milk.", asked("Take a note.")), Some(Clarity::Free));
+    assert_eq!(consider("To call Ben.", asked("Remind me.")), Some(Clarity::Partial));
+}
+
+/// What a request comes to that may go on with another one, of which this was done.
+fn after(words: &str, done: &[(&str, Value)], text: &str) -> Option<(String, Value)> {
+    let call = |(name, arguments): &(&str, Value)| ToolCall {
+        id: "c".into(),
+        name: (*name).into(),
+        arguments: arguments.clone(),
+    };
+    let done = done.iter().map(call).collect();
+    let pending = Pending { words: words.into(), done, ..Pending::default() };
+    match Engine::new().decide(&with(text, Some(pending))) {
+        Decision::Calls(mut calls) if calls.len() == 1 => calls.pop().map(|call| (call.name, call.arguments)),
+        _ => None,
+    }
+}
+
+#[test]
+fn more_words_complete_a_command_and_nothing_is_done_twice() {
+    let up = || ("audio.volume", json!({"change": "up"}));
+    let ten = || ("timer.set", json!({"seconds": 600}));
+    for (words, done, text, expected) in [
+        ("turn the volume up", vec![up()], "to sixty percent.", Some(("audio.volume", json!({"level": 60})))),
+        ("Set a timer.", vec![], "For ten minutes.", Some(ten())),
+        // What has run and cannot be made good.
+        ("Set a timer for ten minutes", vec![ten()], "and thirty seconds", None),
+        ("Take a note: buy milk", vec![("note.add", json!({"text": "buy milk"}))], "and eggs", None),
+        ("Turn the volume up", vec![up()], "a bit", None),
+        // A command of its own.
+        ("Set a timer for ten minutes", vec![ten()], "what time is it", Some(("clock.time", json!({})))),
+        ("turn the volume up", vec![up()], "Turn the volume up.", Some(up())),
+    ] {
+        let expected = expected.map(|(name, arguments)| (name.to_owned(), arguments));
+        assert_eq!(after(words, &done, text), expected, "{words} + {text}");
+    }
+}
+
+#[test]
+fn what_a_tool_may_do_again_may_be_completed() {
+    let engine = Engine::new();
+    let spec = |flags| {
+        let properties = json!({"place": {"type": "string"}});
+        ToolSpec { flags, ..tool("weather.now", properties, &[], &["what is the weather [in {place}]"]) }
+    };
+    let plain = ToolFlags::default();
+    for (flags, runs) in [
+        (plain, false),
+        (ToolFlags { read_only: true, ..plain }, true),
+        (ToolFlags { idempotent: true, ..plain }, true),
+    ] {
+        let call = ToolCall { id: "c".into(), name: "weather.now".into(), arguments: json!({}) };
+        let pending = Pending { words: "What is the weather?".into(), done: vec![call], ..Pending::default() };
+        let tools: Arc<[Arc<ToolSpec>]> = vec![Arc::new(spec(flags))].into();
+        let decided = engine.decide(&Request { pending: Some(pending), ..request("in Berlin", &tools) });
+        assert_eq!(matches!(decided, Decision::Calls(_)), runs, "{flags:?}");
+    }
+}

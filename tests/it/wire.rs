@@ -1,0 +1,274 @@
+//! What PROTOCOL.md promises, as a device by hand sees it.
+
+use device_protocol::{
+    ChannelBinding, Codec, Codecs, Decoded, DisplayKind, Down, Frame, ListeningState, PlayState, Up, WarningCode,
+    decode_down, limits, up,
+    up::{Capabilities, Screen},
+};
+use firmware_sim::Seen;
+
+use crate::{
+    peer::{Peer, Said, capabilities, frame},
+    world::{WAIT, World, answered, text},
+};
+
+/// Frames up to the first that is picked.
+async fn next<T>(peer: &mut Peer, what: &str, mut pick: impl FnMut(&Frame<Down<'_>>) -> Option<T>) -> T {
+    let picked = tokio::time::timeout(WAIT, async {
+        loop {
+            let bytes = peer.receive().await.unwrap_or_else(|| panic!("{what}: the link ended"));
+            let Ok(Decoded::Frame(frame)) = decode_down(&bytes) else { panic!("{bytes:?}") };
+            if let Down::Goodbye(goodbye) = &frame.message {
+                panic!("{what}: {goodbye:?}");
+            }
+            if let Some(picked) = pick(&frame) {
+                return picked;
+            }
+        }
+    });
+    picked.await.unwrap_or_else(|_| panic!("{what} did not come"))
+}
+
+fn sound(sequence: u32) -> Vec<u8> {
+    let payload = [0; 640];
+    frame(
+        sequence,
+        Up::Audio(up::Audio { codec: Codec::Pcm16, rate_hz: 16_000, duration_us: 20_000, payload: &payload }),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clocks_begin_with_the_connection_and_chunks_are_a_frame_apart() {
+    let world = World::start().await;
+    for scheme in ["ws", "quic"] {
+        world.glasses(scheme, "peer").await.goodbye().await;
+        let mut peer = Peer::connect(&world, scheme, "peer").await;
+        let handshake = peer.hello().await;
+        peer.prove(&handshake).await;
+        let welcome = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::Welcome(_) => Some(frame.stamp.time_us),
+            _ => None,
+        };
+        let welcomed_us = next(&mut peer, "a welcome", welcome).await;
+        // The gateway has run for longer than a handshake takes.
+        let lived_us = gateway::clock::mono_us();
+        assert!(welcomed_us < lived_us / 2, "{scheme}: {welcomed_us} of {lived_us}");
+        peer.control(Up::TextInput(up::TextInput { text: "what is six times seven" })).await;
+        let mut planned = Vec::new();
+        let whole = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::SpeechChunk(chunk) => {
+                planned.push((frame.stamp.time_us, chunk.position_us));
+                // A device that says nothing of what it plays gets a second.
+                (chunk.position_us >= 600_000).then_some(())
+            }
+            _ => None,
+        };
+        next(&mut peer, "a speech", whole).await;
+        planned.sort_by_key(|(_, position_us)| *position_us);
+        let (begins_us, _) = planned[0];
+        // They come in a burst, and say when each is to be played.
+        let ahead = planned.iter().take_while(|(_, position_us)| *position_us < 300_000);
+        for (time_us, position_us) in ahead {
+            assert_eq!(time_us - begins_us, *position_us, "{scheme}");
+        }
+        assert!(planned.is_sorted(), "{scheme}: {planned:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_number_does_not_make_a_session_deaf() {
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "quic", "peer").await;
+    let warned = |frame: &Frame<Down<'_>>| match &frame.message {
+        Down::Warning(warning) => Some((warning.code, warning.message.to_owned())),
+        _ => None,
+    };
+    for sequence in [1, 2, 1_000_000, 3] {
+        peer.raw(sound(sequence)).await;
+    }
+    let (code, words) = next(&mut peer, "a warning", warned).await;
+    assert_eq!(code, WarningCode::SoundDropped);
+    assert!(words.contains("1000000"), "{words}");
+    // It goes on, and hears: a tone that is no speech is counted by the ear.
+    for sequence in 4..=20 {
+        peer.raw(sound(sequence)).await;
+    }
+    let end = up::AudioEnd { last_audio_sequence: 20, reason: device_protocol::MicEnd::Released };
+    peer.control(Up::AudioEnd(end)).await;
+    peer.raw(frame(0, Up::Heartbeat(up::Heartbeat { echo_us: 0, held_us: 0 }))).await;
+    let beat = |frame: &Frame<Down<'_>>| matches!(frame.message, Down::Heartbeat(_)).then_some(());
+    next(&mut peer, "the session goes on", beat).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn excesses_end_the_session() {
+    let world = World::start().await;
+    let long = up::Audio { codec: Codec::Pcm16, rate_hz: 16_000, duration_us: 120_001, payload: &[0; 640] };
+    for scheme in ["ws", "quic"] {
+        let mut peer = Peer::welcomed(&world, scheme, "peer").await;
+        peer.raw(frame(1, Up::Audio(long))).await;
+        let said = peer.end().await;
+        assert!(
+            matches!(&said, Said::Goodbye(reason, words) if reason == "malformed" && words.contains("120000")),
+            "{said:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_rate_of_the_specification_is_taken() {
+    let world = World::start().await;
+    for codecs in [Codecs::PCM16, Codecs::OPUS] {
+        for rate_hz in [8_000, 12_000, 16_000, 24_000, 48_000] {
+            let capabilities = Capabilities {
+                codecs_up: codecs,
+                codecs_down: codecs,
+                audio_up_hz: rate_hz,
+                audio_down_hz: rate_hz,
+                ..capabilities()
+            };
+            world.glasses("ws", "peer").await.goodbye().await;
+            let mut peer = Peer::connect(&world, "ws", "peer").await;
+            peer.capabilities = capabilities;
+            let handshake = peer.hello().await;
+            peer.prove(&handshake).await;
+            let agreed = |frame: &Frame<Down<'_>>| match &frame.message {
+                Down::Welcome(welcome) => Some((welcome.audio_up.rate_hz, welcome.audio_down.rate_hz)),
+                Down::Reject(reject) => panic!("{rate_hz}: {}", reject.message),
+                _ => None,
+            };
+            assert_eq!(next(&mut peer, "a welcome", agreed).await, (rate_hz, rate_hz));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_may_ask_for_slower_heartbeats_and_smaller_frames() {
+    let world = World::start().await;
+    for (asked, given) in [(0, 5_000), (1_000, 5_000), (30_000, 30_000), (u32::MAX, 60_000)] {
+        world.glasses("quic", "peer").await.goodbye().await;
+        let mut peer = Peer::connect(&world, "quic", "peer").await;
+        peer.capabilities = Capabilities { heartbeat_ms: asked, frame_bytes_max: 2_048, ..capabilities() };
+        let handshake = peer.hello().await;
+        peer.prove(&handshake).await;
+        let agreed = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::Welcome(welcome) => Some(welcome.heartbeat_ms),
+            _ => None,
+        };
+        assert_eq!(next(&mut peer, "a welcome", agreed).await, given, "{asked}");
+    }
+    // A long answer comes in frames that fit.
+    let mut peer = Peer::welcomed_with(
+        &world,
+        "ws",
+        "small",
+        Capabilities {
+            frame_bytes_max: 2_048,
+            speakers: 0,
+            display: Screen { kind: DisplayKind::Pixels, columns: 0, rows: 0, ..capabilities().display },
+            ..capabilities()
+        },
+    )
+    .await;
+    let note = format!("remember that {}", "the penguins are in the cellar and want fish ".repeat(80));
+    for request in [note.as_str(), "list my notes"] {
+        peer.control(Up::TextInput(up::TextInput { text: request })).await;
+        let (mut largest, mut thinks) = (0, false);
+        let over = tokio::time::timeout(WAIT, async {
+            loop {
+                let bytes = peer.receive().await.expect("the link stands");
+                largest = largest.max(bytes.len());
+                let Ok(Decoded::Frame(frame)) = decode_down(&bytes) else { panic!("{bytes:?}") };
+                if let Down::Listening(listening) = frame.message {
+                    let thought = std::mem::replace(&mut thinks, listening.state == ListeningState::Thinking);
+                    if thought && !thinks {
+                        return;
+                    }
+                }
+            }
+        });
+        over.await.expect("an answer in time");
+        assert!(largest <= 2_048, "{request:.20}: {largest}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn glasses_that_lay_text_out_by_themselves_get_it_whole() {
+    let world = World::start().await;
+    let mut options = world.options("ws", "glasses");
+    options.profile.display = Some((0, 0));
+    let mut glasses = world.connect(options).await;
+    text(&mut glasses, "what can you do").await;
+    let answer = answered(&mut glasses).await;
+    let shown = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::Display { text, .. } if !text.is_empty() => Some(text),
+        _ => None,
+    });
+    let shortest = shown.min_by_key(String::len).expect("something is shown");
+    assert!(shortest.len() > 20, "it is spelt: {shortest:?} of {answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_binding_may_be_the_certificate() {
+    let world = World::start().await;
+    for scheme in ["ws", "wss", "quic"] {
+        let mut options = world.options(scheme, scheme);
+        options.profile.binding = ChannelBinding::Certificate;
+        // It is paired so, and comes back so.
+        for _ in 0..2 {
+            let glasses = world.connect(options.clone()).await;
+            glasses.goodbye().await;
+        }
+        // With the other one it is the same device.
+        options.profile.binding = ChannelBinding::Exporter;
+        world.connect(options).await.goodbye().await;
+    }
+    // A binding of a later version is told, not tried.
+    let mut peer = Peer::connect(&world, "wss", "stranger").await;
+    peer.binding = ChannelBinding::Other(9);
+    peer.say_hello().await;
+    let said = peer.next().await;
+    assert!(matches!(&said, Said::Reject(code, words) if code == "bad_proof" && words.contains('9')), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_speech_waits_for_a_device_that_starves() {
+    let world = World::start().await;
+    let mut peer = Peer::welcomed(&world, "ws", "peer").await;
+    let hold_us = u64::from(limits::SPEECH_HOLD_MS_MAX) * 1_000;
+    peer.control(Up::TextInput(up::TextInput { text: "what can you do" })).await;
+    // What came, and what the device says that it has played: no chunk may be further ahead than what it can hold.
+    let (mut have_us, mut played_us) = (0, 0);
+    let more = async |peer: &mut Peer, played_us: u64| {
+        let chunk = |frame: &Frame<Down<'_>>| match &frame.message {
+            Down::SpeechChunk(chunk) => Some((chunk.speech, chunk.position_us + u64::from(chunk.duration_us), false)),
+            Down::SpeechEnd(end) => Some((end.speech, end.duration_us, true)),
+            Down::Hush(_) => panic!("it was given up"),
+            _ => None,
+        };
+        let (speech, end_us, ended) = next(peer, "more", chunk).await;
+        assert!(end_us <= played_us + hold_us, "{end_us} with {played_us} played");
+        (speech, end_us, ended)
+    };
+    // It plays nothing at first, and says so with each chunk.
+    while have_us < hold_us {
+        let (speech, end_us, ended) = more(&mut peer, 0).await;
+        assert!(!ended);
+        have_us = end_us;
+        let starved = up::Played { speech, clause: 0, played_us: 0, state: PlayState::Starved };
+        peer.control(Up::Played(starved)).await;
+    }
+    // It goes on, and so does the speech, to its end.
+    loop {
+        played_us += 20_000;
+        let playing = up::Played { speech: 1, clause: 0, played_us, state: PlayState::Playing };
+        peer.control(Up::Played(playing)).await;
+        let (speech, end_us, ended) = more(&mut peer, played_us).await;
+        assert_eq!(speech, 1);
+        have_us = end_us;
+        if ended {
+            break;
+        }
+    }
+    assert!(have_us > 2 * hold_us, "the answer is longer than what a device holds: {have_us}");
+}

@@ -1,0 +1,325 @@
+//! What happened to apps lately, for who writes them: what went wrong, each with the request that caused it, and what
+//! went well. Kept in memory, shown to the operator alone: the wearer's words are in it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use gateway_core::vocab::ErrorCode;
+use serde::{Deserialize, Serialize};
+use tokio::sync::broadcast;
+
+use crate::reply::cut;
+
+/// Faults kept of one app: who debugs looks at the last few.
+pub const FAULTS_PER_APP_MAX: usize = 32;
+/// Other events kept of one app, apart from its faults: an app that is called often must not push them out.
+pub const EVENTS_PER_APP_MAX: usize = 64;
+/// Apps of which something is kept: more than one box has installed.
+pub const APPS_MAX: usize = 128;
+/// Bytes kept of a request or an answer: its beginning tells what it was.
+pub const EXCERPT_BYTES_MAX: usize = 2 * 1024;
+/// Bytes kept of an event: a line or two.
+pub const EVENT_BYTES_MAX: usize = 400;
+/// Who may follow at once: people at terminals.
+pub const FOLLOWERS_MAX: usize = 8;
+/// Entries that a follower may be behind before he misses some.
+const BEHIND_MAX: usize = 256;
+
+/// Something that went wrong with an app.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// When, in milliseconds since the Unix epoch; of several, the last time.
+    pub wall_ms: i64,
+    /// For which user; empty where nobody knows.
+    pub user: String,
+    /// What was being done: the tool's own name, or `start`, `socket`, the type of a frame.
+    pub what: String,
+    /// Kind of failure.
+    pub code: ErrorCode,
+    /// In words.
+    pub message: String,
+    /// Where the request went, and its body; cut to the limit.
+    pub request: String,
+    /// The beginning of the answer; empty when there was none.
+    pub answer: String,
+    /// How often in a row.
+    pub times: u32,
+}
+
+/// Something that happened to an app and is no fault.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, in milliseconds since the Unix epoch.
+    pub wall_ms: i64,
+    /// For which user.
+    pub user: String,
+    /// What happened: the tool's own name, or `start`, `stop`, `subscriptions`, `drawing`, `transcript`.
+    pub what: String,
+    /// In words; cut to the limit.
+    pub message: String,
+}
+
+/// One or the other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// It went wrong.
+    Fault(Fault),
+    /// It went well.
+    Event(Event),
+}
+
+/// Of these only the last one of an app is kept: they are too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latest {
+    /// What it drew.
+    Drawing,
+    /// What it was told that somebody said.
+    Transcript,
+}
+
+#[derive(Default)]
+struct Book {
+    faults: VecDeque<(u64, Fault)>,
+    events: VecDeque<(u64, Event)>,
+    drawing: Option<(u64, Event)>,
+    transcript: Option<(u64, Event)>,
+}
+
+/// The latest entries of each app.
+pub struct Log {
+    books: Mutex<BTreeMap<String, Book>>,
+    /// Number of the next entry: clocks jump.
+    next: AtomicU64,
+    told: broadcast::Sender<(String, Entry)>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { books: Mutex::default(), next: AtomicU64::default(), told: broadcast::Sender::new(BEHIND_MAX) }
+    }
+}
+
+impl Log {
+    /// Keeps a fault in place of the app's oldest. The very same one again counts with the one before.
+    pub fn fault(&self, package: &str, mut fault: Fault) {
+        fault.request = cut(&fault.request, EXCERPT_BYTES_MAX);
+        fault.answer = cut(&fault.answer, EXCERPT_BYTES_MAX);
+        fault.message = cut(&fault.message, EXCERPT_BYTES_MAX);
+        self.keep(package, |number, book| {
+            let same = |(_, last): &mut (u64, Fault)| {
+                (&last.user, &last.what, last.code, &last.message, &last.request)
+                    == (&fault.user, &fault.what, fault.code, &fault.message, &fault.request)
+            };
+            if let Some((_, last)) = book.faults.pop_back_if(same) {
+                fault.times = fault.times.saturating_add(last.times);
+            }
+            push(&mut book.faults, (number, fault.clone()), FAULTS_PER_APP_MAX);
+            Entry::Fault(fault)
+        });
+    }
+
+    /// Keeps an event in place of the app's oldest.
+    pub fn event(&self, package: &str, mut event: Event) {
+        event.message = cut(&event.message, EVENT_BYTES_MAX);
+        self.keep(package, |number, book| {
+            push(&mut book.events, (number, event.clone()), EVENTS_PER_APP_MAX);
+            Entry::Event(event)
+        });
+    }
+
+    /// Keeps an event in place of the last one of its kind. Followers look for it themselves.
+    pub fn latest(&self, package: &str, kind: Latest, mut event: Event) {
+        event.message = cut(&event.message, EVENT_BYTES_MAX);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut books = self.books();
+        if let Some(book) = book(&mut books, package) {
+            match kind {
+                Latest::Drawing => book.drawing = Some((number, event)),
+                Latest::Transcript => book.transcript = Some((number, event)),
+            }
+        }
+    }
+
+    /// An app's entries in the order in which they came, the last drawing and the last transcript among them.
+    pub fn of(&self, package: &str) -> Vec<Entry> {
+        let books = self.books();
+        let Some(book) = books.get(package) else { return Vec::new() };
+        let faults = book.faults.iter().cloned().map(|(number, fault)| (number, Entry::Fault(fault)));
+        let events = book.events.iter().chain(&book.drawing).chain(&book.transcript).cloned();
+        let mut all: Vec<_> = faults.chain(events.map(|(number, event)| (number, Entry::Event(event)))).collect();
+        all.sort_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, entry)| entry).collect()
+    }
+
+    /// An app's faults, oldest first.
+    pub fn faults(&self, package: &str) -> Vec<Fault> {
+        let books = self.books();
+        books.get(package).map(|book| book.faults.iter().map(|(_, fault)| fault.clone()).collect()).unwrap_or_default()
+    }
+
+    /// The last drawing and the last transcript of an app, with their numbers: a greater one is newer.
+    pub fn latest_of(&self, package: &str) -> [Option<(u64, Event)>; 2] {
+        let books = self.books();
+        books.get(package).map(|book| [book.drawing.clone(), book.transcript.clone()]).unwrap_or_default()
+    }
+
+    /// Everything from here on but drawings and transcripts, with its package; `None`: too many follow already.
+    pub fn follow(&self) -> Option<broadcast::Receiver<(String, Entry)>> {
+        (self.told.receiver_count() < FOLLOWERS_MAX).then(|| self.told.subscribe())
+    }
+
+    /// Forgets an app, as when it is removed.
+    pub fn forget(&self, package: &str) {
+        self.books().remove(package);
+    }
+
+    /// Forgets a user.
+    pub fn erase(&self, user: &str) {
+        for book in self.books().values_mut() {
+            book.faults.retain(|(_, fault)| fault.user != user);
+            book.events.retain(|(_, event)| event.user != user);
+            book.drawing.take_if(|(_, event)| event.user == user);
+            book.transcript.take_if(|(_, event)| event.user == user);
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, BTreeMap<String, Book>> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep(&self, package: &str, act: impl FnOnce(u64, &mut Book) -> Entry) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut books = self.books();
+        let Some(book) = book(&mut books, package) else { return };
+        let entry = act(number, book);
+        // While the books are locked: who follows hears in the order in which they are written.
+        if self.told.receiver_count() > 0 {
+            drop(self.told.send((package.to_owned(), entry)));
+        }
+    }
+}
+
+/// The book of an app, made where there is room for another one.
+fn book<'a>(books: &'a mut BTreeMap<String, Book>, package: &str) -> Option<&'a mut Book> {
+    if !books.contains_key(package) && books.len() >= APPS_MAX {
+        return None;
+    }
+    Some(books.entry(package.to_owned()).or_default())
+}
+
+fn push<T>(ring: &mut VecDeque<T>, entry: T, max: usize) {
+    if ring.len() >= max {
+        ring.pop_front();
+    }
+    ring.push_back(entry);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGE: &str = "com.example.todo";
+
+    fn fault(at: i64) -> Fault {
+        Fault {
+            wall_ms: at,
+            user: "ada".into(),
+            what: "add".into(),
+            code: ErrorCode::HttpError,
+            message: format!("status {at}"),
+            request: "x".repeat(EXCERPT_BYTES_MAX * 2),
+            answer: String::new(),
+            times: 1,
+        }
+    }
+
+    fn event(at: i64, user: &str) -> Event {
+        Event { wall_ms: at, user: user.into(), what: "add".into(), message: "y".repeat(EVENT_BYTES_MAX * 2) }
+    }
+
+    #[test]
+    fn the_latest_are_kept_and_cut() {
+        let log = Log::default();
+        for at in 0..FAULTS_PER_APP_MAX as i64 + 3 {
+            log.fault(PACKAGE, fault(at));
+        }
+        let kept = log.faults(PACKAGE);
+        assert_eq!((kept.len(), kept[0].wall_ms), (FAULTS_PER_APP_MAX, 3));
+        assert!(kept.iter().all(|fault| fault.request.len() <= EXCERPT_BYTES_MAX));
+        assert!(log.of("com.example.other").is_empty());
+        log.forget(PACKAGE);
+        assert!(log.of(PACKAGE).is_empty());
+    }
+
+    #[test]
+    fn many_events_push_no_fault_out_and_all_are_told_in_their_order() {
+        let log = Log::default();
+        log.event(PACKAGE, event(9, "ada"));
+        log.fault(PACKAGE, fault(1));
+        for at in 0..EVENTS_PER_APP_MAX as i64 + 1 {
+            log.event(PACKAGE, event(at, "ada"));
+            log.latest(PACKAGE, Latest::Drawing, event(at, "ada"));
+        }
+        let kept = log.of(PACKAGE);
+        assert_eq!(kept.len(), 1 + EVENTS_PER_APP_MAX + 1);
+        assert_eq!(kept[0], Entry::Fault(log.faults(PACKAGE)[0].clone()));
+        let times = kept[1..].iter().map(|entry| match entry {
+            Entry::Event(event) => event.wall_ms,
+            Entry::Fault(fault) => panic!("{fault:?}"),
+        });
+        // The last drawing stands behind the last event.
+        assert_eq!(times.collect::<Vec<_>>(), (1..=64).chain([64]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_same_fault_again_and_again_is_one() {
+        let log = Log::default();
+        for at in [1, 1, 2, 1] {
+            log.fault(PACKAGE, fault(at));
+        }
+        log.fault(PACKAGE, Fault { wall_ms: 7, ..log.faults(PACKAGE)[2].clone() });
+        let kept: Vec<(i64, u32)> = log.faults(PACKAGE).iter().map(|fault| (fault.wall_ms, fault.times)).collect();
+        assert_eq!(kept, [(1, 2), (2, 1), (7, 2)]);
+    }
+
+    #[test]
+    fn a_user_who_is_erased_is_gone_from_it() {
+        let log = Log::default();
+        log.fault(PACKAGE, fault(1));
+        for user in ["ada", "bob"] {
+            log.event(PACKAGE, event(2, user));
+        }
+        log.latest(PACKAGE, Latest::Transcript, event(3, "ada"));
+        log.erase("ada");
+        assert!(matches!(log.of(PACKAGE).as_slice(), [Entry::Event(event)] if event.user == "bob"));
+    }
+
+    #[test]
+    fn who_follows_is_told_and_there_are_not_too_many() {
+        let log = Log::default();
+        let mut followers: Vec<_> = (0..FOLLOWERS_MAX).map(|_| log.follow().unwrap()).collect();
+        assert!(log.follow().is_none());
+        log.event(PACKAGE, event(2, "ada"));
+        log.latest(PACKAGE, Latest::Drawing, event(3, "ada"));
+        let (package, entry) = followers[0].try_recv().unwrap();
+        assert!(package == PACKAGE && matches!(entry, Entry::Event(event) if event.wall_ms == 2));
+        assert!(followers[0].try_recv().is_err(), "drawings are looked for");
+        assert!(log.latest_of(PACKAGE)[0].as_ref().unwrap().0 > 0 && log.latest_of(PACKAGE)[1].is_none());
+    }
+
+    #[test]
+    fn no_more_apps_are_kept_than_the_limit() {
+        let log = Log::default();
+        for at in 0..APPS_MAX + 1 {
+            log.fault(&format!("app{at}"), fault(0));
+        }
+        assert!(log.of(&format!("app{APPS_MAX}")).is_empty());
+        assert_eq!(log.of("app0").len(), 1);
+    }
+}

@@ -1,0 +1,253 @@
+//! A server that is a child of the gateway: its messages over its standard input and output.
+//!
+//! A line that is longer than the library reads would be left out without a word, and the call that it answers would
+//! wait until its time is over. So what passes by is measured here, and behind such an answer comes an error in its
+//! place.
+
+use std::{
+    io,
+    pin::Pin,
+    process::Stdio,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient,
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::{Transport, async_rw::AsyncRwTransport},
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Deserializer, Value, json};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command},
+    time::timeout,
+};
+
+/// Bytes of one message that are read.
+pub(super) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Code of the error in an answer's place; none of the protocol's own.
+pub(super) const TOO_LARGE: i32 = -32_077;
+/// Bytes of a line in which its members in front of the result stand.
+const HEAD_BYTES: usize = 512;
+/// Bytes of a line in which its members behind the result stand.
+const TAIL_BYTES: usize = 256;
+/// Bytes that are read at once.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// How long a child may take to end after its input has, and after a signal.
+const END_MS_MAX: u64 = 3_000;
+
+/// The child and the way to it.
+pub(super) struct ChildTransport {
+    child: Child,
+    messages: AsyncRwTransport<RoleClient, Measured<ChildStdout>, ChildStdin>,
+}
+
+/// Starts a program as a server, with its standard error.
+pub(super) fn start(mut command: Command) -> io::Result<(ChildTransport, Option<ChildStderr>)> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn()?;
+    let taken = || io::Error::other("its input and output are not there");
+    let (stdin, stdout) = (child.stdin.take().ok_or_else(taken)?, child.stdout.take().ok_or_else(taken)?);
+    let stderr = child.stderr.take();
+    let messages = AsyncRwTransport::new_client(Measured::new(stdout), stdin).with_max_line_length(MESSAGE_BYTES_MAX);
+    Ok((ChildTransport { child, messages }, stderr))
+}
+
+impl ChildTransport {
+    async fn has_ended(&mut self) -> bool {
+        timeout(Duration::from_millis(END_MS_MAX), self.child.wait()).await.is_ok()
+    }
+
+    /// As the protocol has it: its input ends; then a signal; then it is killed.
+    async fn end(&mut self) -> io::Result<()> {
+        self.messages.close().await?;
+        if self.has_ended().await {
+            return Ok(());
+        }
+        if let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?)) {
+            // One that has just ended is gone for the next line, too.
+            if kill_process(pid, Signal::TERM).is_ok() && self.has_ended().await {
+                return Ok(());
+            }
+        }
+        self.child.kill().await
+    }
+}
+
+impl Transport<RoleClient> for ChildTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.messages.send(message)
+    }
+
+    fn receive(&mut self) -> impl Future<Output = Option<RxJsonRpcMessage<RoleClient>>> + Send {
+        self.messages.receive()
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.end()
+    }
+}
+
+/// Hands on what it reads, and behind a line that is too long the error that answers in its place.
+struct Measured<R> {
+    inner: R,
+    chunk: Box<[u8]>,
+    /// What of the chunk was not handed on yet.
+    left: std::ops::Range<usize>,
+    line: Line,
+    /// What is handed on before anything else.
+    own: Vec<u8>,
+}
+
+/// The line that is passing by.
+#[derive(Default)]
+struct Line {
+    bytes: usize,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Line {
+    fn pass(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(bytes.len());
+        self.head.extend_from_slice(&bytes[..missing]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(TAIL_BYTES)..]);
+        let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
+        self.tail.drain(..surplus);
+    }
+
+    /// The error in its place, where the line was an answer and too long.
+    fn error(&self) -> Option<Vec<u8>> {
+        if self.bytes <= MESSAGE_BYTES_MAX {
+            return None;
+        }
+        let id = answered(&String::from_utf8_lossy(&self.head), &String::from_utf8_lossy(&self.tail))?;
+        let message = format!("an answer of {} bytes; at most {MESSAGE_BYTES_MAX} are read", self.bytes);
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": TOO_LARGE, "message": message}});
+        Some(format!("{error}\n").into_bytes())
+    }
+}
+
+/// The request that an answer is to, by its beginning and its end: between them is only the result.
+fn answered(head: &str, tail: &str) -> Option<Value> {
+    let mut id = None;
+    let mut rest = head.trim_start().strip_prefix('{')?;
+    loop {
+        let (key, after) = next::<String>(rest)?;
+        rest = after.trim_start().strip_prefix(':')?;
+        match key.as_str() {
+            "result" => break,
+            // A request or a notification: its number is one of the server's own.
+            "method" => return None,
+            _ => {}
+        }
+        let (value, after) = next::<Value>(rest)?;
+        if key == "id" {
+            id = Some(value);
+        }
+        rest = after.trim_start().strip_prefix(',')?;
+    }
+    let behind = || {
+        // Of the whole line only the last brace is left away, so that no object within the result is taken for it.
+        let members = tail.trim_end().strip_suffix('}')?;
+        let (_, members) = members.rsplit_once("\"id\"")?;
+        let (id, after) = next::<Value>(members.trim_start().strip_prefix(':')?)?;
+        (!after.contains(['{', '}', '[', ']'])).then_some(id)
+    };
+    id.or_else(behind).filter(|id| id.is_number() || id.is_string())
+}
+
+/// The first value of a text, and what is behind it.
+fn next<T: serde::de::DeserializeOwned>(text: &str) -> Option<(T, &str)> {
+    let mut values = Deserializer::from_str(text).into_iter::<T>();
+    let value = values.next()?.ok()?;
+    Some((value, text.get(values.byte_offset()..)?))
+}
+
+impl<R> Measured<R> {
+    fn new(inner: R) -> Self {
+        Self { inner, chunk: vec![0; CHUNK_BYTES].into(), left: 0..0, line: Line::default(), own: Vec::new() }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Measured<R> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if !this.own.is_empty() {
+            let count = this.own.len().min(out.remaining());
+            out.put_slice(&this.own[..count]);
+            this.own.drain(..count);
+            return Poll::Ready(Ok(()));
+        }
+        if this.left.is_empty() {
+            let mut chunk = ReadBuf::new(&mut this.chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(cx, &mut chunk))?;
+            this.left = 0..chunk.filled().len();
+        }
+        let left = &this.chunk[this.left.clone()];
+        // Up to the end of a line, so that what belongs behind it comes right there.
+        let end = left.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+        let count = end.unwrap_or(left.len()).min(out.remaining());
+        let bytes = &left[..count];
+        out.put_slice(bytes);
+        this.line.pass(bytes);
+        if bytes.last() == Some(&b'\n') {
+            this.own = this.line.error().unwrap_or_default();
+            this.line = Line::default();
+        }
+        this.left.start += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_names_its_request() {
+        for (head, tail, id) in [
+            (r#"{"jsonrpc":"2.0","id":5,"result":{"content":["#, "xxx", Some(json!(5))),
+            (r#" { "id" : "a-1" , "jsonrpc":"2.0", "result" : {"#, "xxx", Some(json!("a-1"))),
+            (r#"{"result":{"id":7,"content":["#, r#"xxxx"}]},"jsonrpc":"2.0","id":9}"#, Some(json!(9))),
+            (r#"{"result":{"content":["#, "\"id\":9,\"jsonrpc\":\"2.0\"}\r\n", Some(json!(9))),
+            // An object within the result.
+            (r#"{"result":{"content":["#, r#""id":7}}"#, None),
+            (r#"{"result":{"content":["#, r#""id":7},"jsonrpc":"2.0"}"#, None),
+            // What the server asks has a number of the server's own.
+            (r#"{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{"#, r#""id":5}"#, None),
+            (r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"#, r#""id":5}"#, None),
+            (r#"{"jsonrpc":"2.0","id":null,"result":{"#, "x", None),
+            (r#"{"jsonrpc":"2.0","id":[5],"result":{"#, "x", None),
+            ("yyyyyyyyyyy", "yyyyy", None),
+            ("", "", None),
+        ] {
+            assert_eq!(answered(head, tail), id, "{head} ... {tail}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_fits_passes_and_what_does_not_is_answered_in_its_place() {
+        let small = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+        let large = format!("{{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"{}\"}}\n", "y".repeat(MESSAGE_BYTES_MAX));
+        let noise = "z".repeat(MESSAGE_BYTES_MAX + 1) + "\n";
+        let sent = [small, &large, &noise, small].concat();
+        let mut read = String::new();
+        Measured::new(sent.as_bytes()).read_to_string(&mut read).await.unwrap();
+        let lines: Vec<&str> = read.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[4]), (5, small.trim_end(), small.trim_end()));
+        assert_eq!((lines[1].len() + 1, lines[3].len() + 1), (large.len(), noise.len()));
+        let error: Value = serde_json::from_str(lines[2]).unwrap();
+        assert_eq!((&error["id"], &error["error"]["code"]), (&json!(2), &json!(TOO_LARGE)));
+    }
+}

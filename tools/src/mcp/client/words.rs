@@ -1,0 +1,129 @@
+//! What a server says beside its answers: its standard error, and its log. The newest lines are kept for its operator,
+//! and those of a failure are told in the gateway's own log.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{reply::cut, secret::Secrets};
+
+/// Lines of one server that are kept.
+const KEPT_MAX: usize = 200;
+/// Bytes of a line that are kept.
+const LINE_BYTES_MAX: usize = 1_024;
+/// Lines that are told of one failure: the end of a traceback.
+const TOLD_MAX: usize = 20;
+/// Lines that are told in a minute: a server that fails with every call does not fill the disk.
+const TOLD_PER_MIN: usize = 60;
+
+/// The newest lines.
+#[derive(Default)]
+pub(crate) struct Words(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    lines: VecDeque<(Instant, String)>,
+    /// Lines that came so far.
+    count: u64,
+    /// Lines up to this one were told.
+    told: u64,
+    /// The minute that is under way, and what was told in it.
+    minute: Option<(Instant, usize)>,
+}
+
+impl Words {
+    /// Keeps a line.
+    pub(super) fn push(&self, line: &str, secrets: &Secrets) {
+        let mut line = cut(line.trim_end(), LINE_BYTES_MAX);
+        if line.is_empty() {
+            return;
+        }
+        secrets.blot(&mut line);
+        let mut kept = self.kept();
+        if kept.lines.len() >= KEPT_MAX {
+            kept.lines.pop_front();
+        }
+        kept.lines.push_back((Instant::now(), line));
+        kept.count += 1;
+    }
+
+    /// How many lines came so far: a failure's own are those after it.
+    pub(super) fn count(&self) -> u64 {
+        self.kept().count
+    }
+
+    /// The last lines after the first `count` that were not told before, as many as may be told now; they count as told.
+    pub(super) fn tell(&self, count: u64) -> Vec<String> {
+        let mut kept = self.kept();
+        let now = Instant::now();
+        let (since, told) = kept.minute.filter(|(since, _)| now - *since < Duration::from_secs(60)).unwrap_or((now, 0));
+        let new = usize::try_from(kept.count - kept.told.max(count).min(kept.count)).unwrap_or(usize::MAX);
+        let wanted = new.min(TOLD_MAX).min(TOLD_PER_MIN.saturating_sub(told)).min(kept.lines.len());
+        let lines = kept.lines.iter().skip(kept.lines.len() - wanted).map(|(_, line)| line.clone()).collect();
+        kept.told = kept.count;
+        kept.minute = Some((since, told + wanted));
+        lines
+    }
+
+    /// All that is kept, oldest first: how long ago each line came, and the line.
+    pub(super) fn all(&self) -> Vec<(Duration, String)> {
+        let now = Instant::now();
+        self.kept().lines.iter().map(|(at, line)| (now - *at, line.clone())).collect()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(words: &Words, lines: std::ops::Range<usize>) {
+        lines.for_each(|number| words.push(&format!("line {number}\n"), &Secrets::default()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_lines_of_a_failure_are_told_once() {
+        let words = Words::default();
+        say(&words, 0..3);
+        let count = words.count();
+        assert_eq!(words.tell(count), Vec::<String>::new(), "nothing of before the failure");
+        say(&words, 3..5);
+        assert_eq!(words.tell(count), ["line 3", "line 4"]);
+        assert_eq!(words.tell(0), Vec::<String>::new(), "not once more");
+        say(&words, 5..105);
+        let told = words.tell(count);
+        assert_eq!((told.len(), told[0].as_str(), told[19].as_str()), (TOLD_MAX, "line 85", "line 104"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_much_is_told_in_a_minute_as_may_be() {
+        let words = Words::default();
+        let mut told = 0;
+        for round in 0..10 {
+            say(&words, round * 10..round * 10 + 10);
+            told += words.tell(0).len();
+        }
+        assert_eq!(told, TOLD_PER_MIN);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        say(&words, 0..10);
+        assert_eq!(words.tell(0).len(), 10);
+    }
+
+    #[tokio::test]
+    async fn as_much_is_kept_as_may_be() {
+        let words = Words::default();
+        say(&words, 0..KEPT_MAX + 5);
+        words.push(&"x".repeat(10_000), &Secrets::default());
+        words.push("\n", &Secrets::default());
+        let all = words.all();
+        assert_eq!((all.len(), all[0].1.as_str()), (KEPT_MAX, "line 6"));
+        assert!(all[KEPT_MAX - 1].1.len() <= LINE_BYTES_MAX, "{}", all[KEPT_MAX - 1].1.len());
+    }
+}

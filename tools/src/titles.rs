@@ -1,0 +1,41 @@
+//! What a tool is called where people read or hear of it.
+
+use crate::{
+    limits::TITLE_CHARS_MAX,
+    registry::{Registered, Source},
+    spoken,
+    wording::{plain, words},
+};
+
+impl Registered {
+    /// Its own title, else its name's words: "Delete item".
+    pub fn title(&self) -> String {
+        let given = self.spec.title.as_deref().map(plain).filter(|title| !title.is_empty());
+        let title = given.unwrap_or_else(|| spoken::capitalised(&words(&self.local_name)));
+        title.chars().take(TITLE_CHARS_MAX).collect()
+    }
+
+    /// Whose it is, where that is neither the house nor the glasses: "Pantry".
+    pub fn owner(&self) -> Option<String> {
+        let name = match &self.source {
+            Source::BuiltIn | Source::Device(_) => return None,
+            // A package's last word is the app's own.
+            Source::App(package) => package.rsplit('.').next().unwrap_or(package),
+            Source::Mcp(server) => server,
+        };
+        Some(spoken::capitalised(&words(name)).chars().take(TITLE_CHARS_MAX).collect())
+    }
+
+    /// Both in a line: "Pantry: delete item".
+    pub fn headline(&self) -> String {
+        let title = self.title();
+        let Some(owner) = self.owner() else {
+            return title;
+        };
+        let mut letters = title.chars();
+        let first: String = letters.next().map(|first| first.to_lowercase().collect()).unwrap_or_default();
+        // "PDF to text" and "Delete Item" keep their letters.
+        let is_name = letters.clone().any(char::is_uppercase);
+        if is_name { format!("{owner}: {title}") } else { format!("{owner}: {first}{}", letters.as_str()) }
+    }
+}
