@@ -4,15 +4,16 @@ mod power;
 
 use std::path::Path;
 
-use firmware_sim::{Glasses, Seen};
+use firmware_sim::{Glasses, Seen, identity::Identity};
 use gateway::{
+    control::Request,
     erasing::Erasure,
-    store::{Error, NoteRecord, Store, Write},
+    store::{DeviceRecord, Error, NoteRecord, Store, Write},
 };
 
 use crate::{
     process::Process,
-    world::{self, USER, WAIT, World, answered, text, until},
+    world::{self, USER, WAIT, World, answered, pairing_code, text, until},
 };
 
 /// Asks by text and waits for the first sign that the answer reaches the wearer: shown or spoken.
@@ -95,16 +96,12 @@ async fn what_was_confirmed_survives_a_power_loss() {
 /// Bytes of a note that fills.
 const FILLER_BYTES: usize = 64 * 1024;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_store_is_told_and_loses_nothing() {
-    let world = World::with("[store]\nsize_max_mib = 4\n").await;
-    let mut glasses = world.glasses("wss", "glasses").await;
-    told(&mut glasses, "take a note buy oat milk", "milk").await;
+/// Ever smaller notes, so that not even a short one fits at the end.
+async fn fill(world: &World) {
     let filler = |bytes: usize| Write::AddNote {
         user: "filler".to_owned(),
         note: NoteRecord { text: "x".repeat(bytes), created_wall_ms: 0 },
     };
-    // Ever smaller pieces, so that not even a short note fits at the end.
     let mut bytes = FILLER_BYTES;
     while bytes > 0 {
         if let Err(error) = world.gateway().gate().store.write(filler(bytes)).await {
@@ -112,6 +109,46 @@ async fn a_full_store_is_told_and_loses_nothing() {
             bytes /= 4;
         }
     }
+}
+
+/// A pairing whose record finds no room is told to the operator, and the device is not let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pairing_on_a_full_store_says_so() {
+    let world = World::with("[store]\nsize_max_mib = 4\n").await;
+    fill(&world).await;
+    let options = world.options("wss", "newcomer");
+    let id = Identity::load_or_make(&options.state).unwrap().fingerprint();
+    // The record's own page has to be full as well: these lie right before it.
+    let (before, _) = id.split_at(id.len() - 1);
+    let mut model = "x".repeat(1_024);
+    let mut number = 0;
+    while !model.is_empty() {
+        number += 1;
+        let key = [0; 32];
+        let (user, name) = ("filler".to_owned(), format!("filler {number}"));
+        let device = DeviceRecord { key, name, user, model: model.clone(), paired_wall_ms: 0, revoked: false };
+        let write = Write::PutDevice { id: format!("{before} {number:06}"), device };
+        if let Err(error) = world.gateway().gate().store.write(write).await {
+            assert!(error.to_string().contains("store.size_max_mib"), "{error}");
+            model.truncate(model.len() / 4);
+        }
+    }
+    let glasses = Glasses::start(options).unwrap();
+    let (code, _) = glasses.log().find(0, |event| pairing_code(event).is_some()).await;
+    let (code, user) = (pairing_code(&code).unwrap(), USER.to_owned());
+    let paired = world.ask(Request::PairCode { code, user, name: "late".to_owned() }).await;
+    let error = paired.expect_err("there is no room");
+    assert!(error.contains("store.size_max_mib"), "{error}");
+    let devices = world.gateway().gate().store.disk().devices().unwrap();
+    assert!(devices.iter().all(|(_, device)| device.user == "filler"), "{devices:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_store_is_told_and_loses_nothing() {
+    let world = World::with("[store]\nsize_max_mib = 4\n").await;
+    let mut glasses = world.glasses("wss", "glasses").await;
+    told(&mut glasses, "take a note buy oat milk", "milk").await;
+    fill(&world).await;
     text(&mut glasses, "take a note call the dentist").await;
     let answer = answered(&mut glasses).await;
     println!("full: {answer}");

@@ -244,6 +244,56 @@ async fn the_space_bar_talks_mute_mutes_and_escape_stops() {
     house.running.stop().await;
 }
 
+/// Who types or clicks when a question comes is in the middle of something else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_it() {
+    let house = house("").await;
+    let mut browser = Browser::start(None).await;
+    browser.look(1100, 860, "light").await;
+    browser.open(&house.page()).await;
+    browser.until("document.querySelector('#wake').textContent !== ''").await;
+    type_in(&mut browser, "take a note buy milk").await;
+    browser.until(&format!("/milk|note/i.test({ANSWER})")).await;
+    browser.until("glasses.dataset.playState === 'finished'").await;
+
+    // A click on Yes that was under way when the question came; and then on with the typing.
+    browser.value("document.querySelector('#words').focus()").await;
+    browser
+        .value(
+            "new MutationObserver(() => {
+                if (approval.hidden || window.hasty) { return; }
+                window.hasty = true;
+                yes.dispatchEvent(new PointerEvent('pointerdown', { bubbles: true }));
+                yes.click();
+            }).observe(approval, { attributes: true, attributeFilter: ['hidden'] })",
+        )
+        .await;
+    type_in(&mut browser, "delete all my notes").await;
+    browser.until("window.hasty === true").await;
+    assert_eq!(browser.value("document.activeElement.id").await, "words");
+    browser.type_keys("buy eggs").await;
+    assert_eq!(browser.value("document.querySelector('#words').value").await, "buy eggs");
+    browser.until("approval.dataset.ready === 'true'").await;
+    browser.shot("11-question").await;
+    assert_eq!(browser.value("approval.hidden").await, false);
+    assert_eq!(notes(&house), 1);
+
+    browser.click("#yes").await;
+    browser.until(&format!("/deleted/i.test({ANSWER})")).await;
+    assert_eq!(notes(&house), 0);
+    assert_eq!(browser.value("[approval.hidden, document.activeElement.id].join()").await, "true,words");
+    assert_eq!(browser.console, Vec::<String>::new(), "the page is silent");
+    browser.close().await;
+    house.running.stop().await;
+}
+
+/// How many notes there are of whoever uses the page.
+fn notes(house: &House) -> usize {
+    let disk = house.running.gate().store.disk();
+    let users = disk.devices().unwrap().into_iter().map(|(_, device)| device.user);
+    users.map(|user| disk.notes(&user, 100, |_| true).unwrap().len()).sum()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_microphone_it_is_for_typing_and_says_so() {
     let house = house("").await;

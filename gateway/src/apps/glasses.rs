@@ -133,6 +133,17 @@ impl Host {
         }
     }
 
+    /// A connected app is given what is said from now on, or not any more; from any other connection it is dropped.
+    pub(super) fn listens(&self, user: &str, package: &str, connection: Connection, listens: bool) {
+        let changed = self.with(user, |apps| {
+            apps.lives.connection(package) == Some(connection)
+                && if listens { apps.listening.insert(package.to_owned()) } else { apps.listening.remove(package) }
+        });
+        if changed {
+            self.show(user, &AppEvent::Listens { package: package.to_owned(), listens });
+        }
+    }
+
     /// Glasses of this user have come.
     pub fn glasses_came(&self, user: &str, device: &str, glasses: Glasses) {
         let told = wire::time(clock::wall_ms());
@@ -212,6 +223,9 @@ fn catch_up(user: &User) -> Vec<AppEvent> {
         }
         if let Some(drawn) = user.drawn.get(&package) {
             events.extend(drawn.line.iter().chain(&drawn.main).cloned());
+        }
+        if user.listening.contains(&package) {
+            events.push(AppEvent::Listens { package, listens: true });
         }
     }
     events

@@ -1,7 +1,7 @@
 //! All users' apps: their life cycles and what hangs on them, driven by time and by whoever starts and stops.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -57,6 +57,8 @@ pub(super) struct User {
     pub(super) sockets: BTreeMap<Connection, mpsc::Sender<ToApp>>,
     /// What each app has drawn that still stands, for glasses that come later.
     pub(super) drawn: BTreeMap<String, Drawn>,
+    /// The apps that are given what is said.
+    pub(super) listening: BTreeSet<String>,
     /// What sessions are called, by package.
     pub(super) names: BTreeMap<String, String>,
     pub(super) starting: BTreeMap<String, Vec<oneshot::Sender<Result<(), String>>>>,

@@ -26,6 +26,7 @@ impl Host {
                 let event = AppEvent::from(event);
                 if let AppEvent::Stopped { package } = &event {
                     user.drawn.remove(package);
+                    user.listening.remove(package);
                     self.speeches.withdraw(&self.roster, name, package);
                 }
                 self.show(name, &event);

@@ -164,6 +164,7 @@ impl Session {
         });
         let end = self.serve(&mut ws, &mut mail).await;
         let host = self.host.clone();
+        host.listens(&self.user, &package, connection, false);
         let state = host.with(&self.user, |apps| {
             apps.sockets.remove(&connection);
             apps.lives.handle_input(clock::mono_us(), Input::Lost { package: package.clone(), connection });
@@ -288,6 +289,7 @@ impl Session {
         } else if self.listener.as_ref().is_none_or(|listener| listener.wants() != wants) {
             self.listener = Some(feed.listen(wants));
         }
+        self.host.listens(&self.user, &self.app.package, self.connection, wants.words || wants.audio);
         let now = clock::wall_ms();
         let mut told = Vec::new();
         if !changed.denied.is_empty() {

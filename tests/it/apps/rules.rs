@@ -9,7 +9,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tools::apps::manifest::{App, AppTool};
 
 use super::fake::{KEY, PACKAGE, Socket, Stage};
-use crate::world::{USER, floor, say, until};
+use crate::world::{USER, answered, floor, say, until};
 
 fn with_settings(mut app: App) -> App {
     app.settings = vec![
@@ -113,6 +113,51 @@ async fn rules_5_6_and_12_streams_of_live_glasses_under_the_apps_own_names() {
     );
     assert!(whole["data"]["endTime"].as_u64() > whole["data"]["startTime"].as_u64(), "{whole}");
     assert_eq!(whole["sessionId"], json!(socket.session));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_an_app_that_listens_is_left_to_it() {
+    let _floor = floor().await;
+    let mut stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    socket.subscribe(&["transcription:en-US"]).await;
+    socket.settled().await;
+    say(&mut stage.glasses, "Hey Mentra, what time is it?").await;
+    answered(&mut stage.glasses).await;
+    until(&mut stage.glasses, "the follow-up window", attentive).await;
+    say(&mut stage.glasses, "The red queen goes home.").await;
+    let (transcript, addressed) = said(&mut stage.glasses).await;
+    assert!(transcript.to_lowercase().contains("queen") && !addressed, "{transcript}");
+    let is_final = |message: &serde_json::Value| {
+        message["streamType"] == "transcription:en-US"
+            && message["data"]["isFinal"] == true
+            && message["data"]["text"].as_str().is_some_and(|text| text.to_lowercase().contains("queen"))
+    };
+    socket.find("what was said to it", is_final).await;
+    // Nothing came of it: the next answer is the one to the next request.
+    say(&mut stage.glasses, "Hey Mentra, set a timer for ten minutes.").await;
+    let answer = answered(&mut stage.glasses).await;
+    assert!(answer.contains("10 minutes") || answer.contains("ten minutes"), "{answer}");
+    assert!(!answer.contains("command"), "{answer}");
+    until(&mut stage.glasses, "the follow-up window", attentive).await;
+
+    // Where it hears nothing any more, the same words are a request after an answer.
+    socket.subscribe(&["button_press"]).await;
+    socket.settled().await;
+    say(&mut stage.glasses, "The red queen goes home.").await;
+    assert!(said(&mut stage.glasses).await.1);
+}
+
+fn attentive(event: &firmware_sim::Event) -> bool {
+    matches!(&event.seen, Seen::Listening { state, .. } if state == "attentive")
+}
+
+/// What was said, when it is whole, and whether the box takes it for itself.
+async fn said(glasses: &mut firmware_sim::Glasses) -> (String, bool) {
+    match until(glasses, "a transcript", |event| matches!(event.seen, Seen::Transcript { is_final: true, .. })).await {
+        Seen::Transcript { text, addressed, .. } => (text, addressed),
+        _ => unreachable!(),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -234,11 +234,12 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
     until(&mut glasses, "a session", |event| matches!(event.seen, Seen::Welcome { .. })).await;
     pressed(&mut glasses, &mut app).await;
 
-    let (status, _) = gateway.terminate().await;
-    assert!(status.success(), "{status}");
+    let (status, log) = gateway.terminate().await;
+    assert!(status.success(), "{status}: {log:#?}");
+    // Glasses to which goodbye was said do not come back by themselves.
+    until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
     let gateway = Process::start_at(&data, port).await;
     app.told("disconnected").await;
-    // Glasses to which goodbye was said do not come back by themselves.
     let mut glasses = connect(&data, gateway.options()).await;
     app.told("session").await;
     pressed(&mut glasses, &mut app).await;
@@ -254,10 +255,10 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
 pub(super) async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
     let heard = async {
         loop {
-            glasses
-                .press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press)
-                .await
-                .expect("pressed");
+            let pressed = glasses.press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press).await;
+            if let Err(error) = pressed {
+                panic!("not pressed: {error}; seen: {:#?}", glasses.log().since(0));
+            }
             if let Ok(button) = tokio::time::timeout(std::time::Duration::from_secs(1), app.told("button")).await {
                 return button;
             }
