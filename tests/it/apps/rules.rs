@@ -124,7 +124,7 @@ async fn what_is_said_to_an_app_that_listens_is_left_to_it() {
     socket.settled().await;
     say(&mut stage.glasses, "Hey Mentra, what time is it?").await;
     answered(&mut stage.glasses).await;
-    until(&mut stage.glasses, "the follow-up window", attentive).await;
+    until(&mut stage.glasses, "the follow-up window", open_window).await;
     say(&mut stage.glasses, "The red queen goes home.").await;
     let (transcript, addressed) = said(&mut stage.glasses).await;
     assert!(transcript.to_lowercase().contains("queen") && !addressed, "{transcript}");
@@ -139,7 +139,7 @@ async fn what_is_said_to_an_app_that_listens_is_left_to_it() {
     let answer = answered(&mut stage.glasses).await;
     assert!(answer.contains("10 minutes") || answer.contains("ten minutes"), "{answer}");
     assert!(!answer.contains("command"), "{answer}");
-    until(&mut stage.glasses, "the follow-up window", attentive).await;
+    until(&mut stage.glasses, "the follow-up window", open_window).await;
 
     // Where it hears nothing any more, the same words are a request after an answer.
     socket.subscribe(&["button_press"]).await;
@@ -148,8 +148,8 @@ async fn what_is_said_to_an_app_that_listens_is_left_to_it() {
     assert!(said(&mut stage.glasses).await.1);
 }
 
-fn attentive(event: &firmware_sim::Event) -> bool {
-    matches!(&event.seen, Seen::Listening { state, .. } if state == "attentive")
+fn open_window(event: &firmware_sim::Event) -> bool {
+    matches!(&event.seen, Seen::Listening { state, .. } if state == "wake")
 }
 
 /// What was said, when it is whole, and whether the box takes it for itself.
