@@ -276,6 +276,7 @@ async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_
     browser.until("approval.dataset.ready === 'true'").await;
     browser.shot("11-question").await;
     assert_eq!(browser.value("approval.hidden").await, false);
+    assert_eq!(browser.value("getComputedStyle(activity).display").await, "none");
     assert_eq!(notes(&house), 1);
 
     browser.click("#yes").await;
