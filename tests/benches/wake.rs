@@ -4,7 +4,8 @@
 //!
 //! Each configuration of `data/wake-phrases.tsv` is said alone (in all voices that are known, and with noise as well), in front of requests,
 //! and not at all; coded as Opus and decoded with the shipped weights and contexts, once, as at a pause. What a text means is judged by the core itself. Of the held-out half only
-//! numbers are printed. Processor time is the thread's own. `--through gateway`: the phrase alone is said to a gateway with that
+//! numbers are printed. Processor time is the thread's own. An echo that is taken for a command: the phrase alone, which the core
+//! takes for a request. `--through gateway`: the phrase alone is said to a gateway with that
 //! configuration, once in each voice, and the time from the last voiced sample to the sign that the ear is open is taken.
 
 mod common;
@@ -35,9 +36,9 @@ const TALK: [&str; 3] =
 /// Silence in front, as the listener's pre-roll leaves it, and behind, as a pause begins.
 const FRONT: usize = CLIP_HZ as usize / 2;
 const BEHIND: usize = CLIP_HZ as usize * 3 / 10;
-/// A wake phrase alone is waited for: a second of silence ends it.
 /// Noise behind a phrase that stands alone: so much below its voice.
 const NOISE_DB: f32 = 12.0;
+/// A wake phrase alone is waited for: a second of silence ends it.
 const OPEN_MAX: Duration = Duration::from_millis(1_600);
 const GIVEN_UP: Duration = Duration::from_secs(6);
 
@@ -54,8 +55,8 @@ struct Counts {
     clips: usize,
     retried: usize,
     doubled: usize,
-    /// The phrase alone: the ear opens.
-    alone: [usize; 2],
+    /// The phrase alone: the ear opens, of all; and taken for a request.
+    alone: [usize; 3],
     /// A request: understood as one, of all; and word for word.
     requests: [usize; 3],
     /// Talk without the phrase: taken for a call or a request, of all.
@@ -105,9 +106,7 @@ fn decoded(configurations: &[Vec<String>], printed: bool) -> Result<()> {
                 hear(&mut recogniser, phrases, (*speaker, said, &pcm), printed, &mut counts)?;
             }
         }
-        if printed {
-            show(&phrases.join(" | "), &counts);
-        }
+        show(&phrases.join(" | "), &counts);
         add(if phrases.len() == 1 && !first.contains(' ') { &mut singles } else { &mut others }, counts);
     }
     show("a single word", &singles);
@@ -141,6 +140,7 @@ fn hear(
             let right = meaning == Meaning::Called;
             counts.alone[0] += usize::from(right);
             counts.alone[1] += 1;
+            counts.alone[2] += usize::from(matches!(meaning, Meaning::Asked(_)));
             counts.alone_cpu_us.push(cpu_us);
             right
         }
@@ -228,11 +228,21 @@ fn add(sum: &mut Counts, one: Counts) {
 }
 
 fn show(name: &str, counts: &Counts) {
-    let Counts { clips, retried, doubled, alone, requests, talk, .. } = counts;
+    let Counts { clips, retried, doubled, alone, requests, talk, cpu_us, alone_cpu_us } = counts;
+    let seconds = |us: &[i64]| us.iter().sum::<i64>() as f64 / 1e6 / us.len().max(1) as f64;
     println!(
-        "{name}: of {clips} clips {retried} at full context, {doubled} doubled; alone: {} of {} open the ear; requests: {} of {} taken, \
-         {} word for word; talk: {} of {} taken for it",
-        alone[0], alone[1], requests[0], requests[1], requests[2], talk[0], talk[1]
+        "{name}: of {clips} clips {retried} at full context, {doubled} doubled; alone: {} of {} open the ear, {} taken for a command, \
+         {:.3} s of processor time each; requests: {} of {} taken, {} word for word; talk: {} of {} taken for it; {:.3} s each",
+        alone[0],
+        alone[1],
+        alone[2],
+        seconds(alone_cpu_us),
+        requests[0],
+        requests[1],
+        requests[2],
+        talk[0],
+        talk[1],
+        seconds(cpu_us),
     );
 }
 
@@ -240,6 +250,7 @@ fn show(name: &str, counts: &Counts) {
 async fn through_gateway(configurations: &[Vec<String>]) -> Result<()> {
     let mut opened = Vec::new();
     for phrases in configurations {
+        let mut of_phrase = Vec::new();
         let house = House::start(&format!("[hearing]\nwake_phrases = {phrases:?}")).await?;
         let phrase = phrases.first().context("a phrase")?;
         for speakers in Speaker::asked_for()?.chunks(2) {
@@ -251,21 +262,26 @@ async fn through_gateway(configurations: &[Vec<String>]) -> Result<()> {
                 tasks.spawn(open_ear(glasses, pcm));
             }
             while let Some(done) = tasks.join_next().await {
-                opened.push(done??);
+                of_phrase.push(done??);
             }
         }
         house.running.stop().await;
+        show_opened(phrase, &of_phrase);
+        opened.extend(of_phrase);
     }
-    let times: Vec<i64> = opened.iter().filter_map(|us| *us).collect();
-    let late = times.iter().filter(|us| **us > OPEN_MAX.as_micros() as i64).count();
+    show_opened("all", &opened);
+    row("last voice -> the ear is open", opened.into_iter().flatten().collect());
+    Ok(())
+}
+
+fn show_opened(name: &str, opened: &[Option<i64>]) {
+    let late = opened.iter().flatten().filter(|us| **us > OPEN_MAX.as_micros() as i64).count();
     println!(
-        "{} said alone: {late} opened later than {} ms, {} not at all",
+        "{name}: {} said alone, {late} opened later than {} ms, {} not at all",
         opened.len(),
         OPEN_MAX.as_millis(),
-        opened.len() - times.len()
+        opened.iter().filter(|us| us.is_none()).count()
     );
-    row("last voice -> the ear is open", times);
-    Ok(())
 }
 
 /// Microseconds from the last voiced sample to the sign that the ear is open; `None`: it did not open.

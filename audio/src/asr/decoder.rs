@@ -204,7 +204,7 @@ impl Decoder {
     }
 
     /// Decodes behind one of the prompts, and once more at full context where that loops; with the text its context
-    /// and whether it was computed again.
+    /// and whether it was computed again. A loop that is known to be the prompt's needs no context.
     fn behind(
         &mut self,
         samples: &[f32],
@@ -213,9 +213,14 @@ impl Decoder {
         tails: Tails,
     ) -> Result<(Pass, i32, bool), Error> {
         let positions = options.context.positions(duration_ms);
-        let pass = self.pass(samples, positions, duration_ms, (options, tails))?;
+        let mut pass = self.pass(samples, positions, duration_ms, (options, tails))?;
+        if let Some(first) = prompt::first_of_loop(&pass.text, self.prompt.wake_phrases(options), pass.capped) {
+            pass.text.truncate(first.len());
+            return Ok((pass, positions, false));
+        }
         let looped = pass.capped || filter::is_repetition(&pass.text);
-        if !looped || context::is_full(positions) {
+        let echoes = || tails.echo(&pass.text, self.prompt.wake_sentences(options)).is_some();
+        if !looped || context::is_full(positions) || echoes() {
             return Ok((pass, positions, false));
         }
         let full = context::full();
@@ -291,10 +296,15 @@ impl Decoder {
 }
 
 impl CachedPrompt {
+    /// The wake phrases that were prompted.
+    fn wake_phrases(&self, options: &Options) -> &[String] {
+        let prompted = !options.without_prompt && !self.tokens.is_empty();
+        if prompted { &self.phrases } else { &[] }
+    }
+
     /// How many sentences with a wake phrase were prompted.
     fn wake_sentences(&self, options: &Options) -> usize {
-        let prompted = !options.without_prompt && !self.tokens.is_empty();
-        if prompted { prompt::sentences(&self.phrases) } else { 0 }
+        prompt::sentences(self.wake_phrases(options))
     }
 
     fn update(&mut self, engine: &Engine, options: &Options, tails: Tails) {

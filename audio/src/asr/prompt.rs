@@ -5,6 +5,9 @@
 //! a whole sentence whose rest has nothing to do with commands. A prompt that ends in a wake word
 //! swallows it from the transcript, one with command words swallows those.
 //!
+//! A decoder that is to write one of the phrases and nothing else sometimes goes on writing it. Since it is known what it
+//! writes, such a text is cut to the first phrase and not decoded anew.
+//!
 //! Of speech that is hard to understand Whisper sometimes writes the prompt instead ("Hey Mentra, good morning"). That is
 //! known by the rest of the sentence, and the sound is decoded once more behind a prompt with other ones.
 
@@ -68,6 +71,57 @@ impl Tails {
         let kept = text.rfind(['.', '!', '?']).map_or_else(|| text.trim_end_matches([' ', ',']).len(), |end| end + 1);
         text.truncate(kept);
     }
+}
+
+/// The front of a text that is nothing but prompted phrases, several of them: the first one. Where the text is `capped`, the
+/// last one may lack its end.
+pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool) -> Option<&'a str> {
+    let phrases: Vec<Vec<String>> = phrases
+        .iter()
+        .filter_map(|phrase| as_written(phrase))
+        .take(PHRASES_MAX)
+        .map(|phrase| words(&phrase).map(|(_, letters)| letters).collect())
+        .collect();
+    let words: Vec<(usize, String)> = words(text).collect();
+    let mut rest = words.as_slice();
+    let mut first = None;
+    while !rest.is_empty() {
+        let longest = phrases.iter().filter(|phrase| begins_with(rest, phrase)).map(Vec::len).max();
+        let Some(length) = longest.filter(|length| *length > 0) else {
+            let cut_off = capped && phrases.iter().any(|phrase| is_begin(rest, phrase));
+            return first.filter(|_| cut_off);
+        };
+        let (phrase, others) = rest.split_at_checked(length)?;
+        first = first.or_else(|| text.get(..phrase.last()?.0));
+        rest = others;
+    }
+    let several = first.is_some_and(|first| words.last().is_some_and(|(end, _)| *end > first.len()));
+    first.filter(|_| several)
+}
+
+fn begins_with(words: &[(usize, String)], phrase: &[String]) -> bool {
+    words.len() >= phrase.len() && words.iter().zip(phrase).all(|((_, word), of_phrase)| word == of_phrase)
+}
+
+/// Whether the words are the begin of a phrase; the last one may be cut off as well.
+fn is_begin(words: &[(usize, String)], phrase: &[String]) -> bool {
+    let Some(((_, last), whole)) = words.split_last() else {
+        return false;
+    };
+    begins_with(words, phrase.get(..whole.len()).unwrap_or(phrase))
+        && phrase.get(whole.len()).is_some_and(|of_phrase| of_phrase.starts_with(last.as_str()))
+}
+
+/// The words of a text, in lower case and without punctuation, each with the end of what is written for it.
+fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut end = 0;
+    text.split_inclusive(char::is_whitespace).filter_map(move |written| {
+        let begin = end;
+        end += written.len();
+        let letters: String = written.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+        let letters = if letters == "okay" { "ok".to_owned() } else { letters };
+        (!letters.is_empty()).then(|| (begin + written.trim_end().len(), letters))
+    })
 }
 
 /// The prompt for these wake phrases, empty when there are none.
@@ -193,6 +247,36 @@ mod tests {
             let mut text = text.to_owned();
             Tails::Other.cut_echo(&mut text, count);
             assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn a_text_of_phrases_only_is_cut_to_the_first() {
+        let cut = |phrases: &[&str], text: &'static str, capped| {
+            let phrases: Vec<String> = phrases.iter().map(|phrase| phrase.to_string()).collect();
+            first_of_loop(text, &phrases, capped)
+        };
+        let usual = ["hey mentra", "ok mentra", "mentra"];
+        for (phrases, text, capped, expected) in [
+            (&["computer"][..], "Computer. Computer. Computer. Computer.", true, Some("Computer.")),
+            (&["computer"], "Computer. Computer. Comp", true, Some("Computer.")),
+            (&["computer"], "Computer, Comp", true, Some("Computer,")),
+            (&["computer"], "Computer, Comp", false, None),
+            (&["sophie"], "Sophie, sophie", false, Some("Sophie,")),
+            (&["atlas"], "Atlas!", false, None),
+            (&["atlas"], "Atlas! ", true, None),
+            (&["atlas"], "Atlas - Atlas", false, Some("Atlas")),
+            (&usual, "OK Mentra, OK Mentra,", false, Some("OK Mentra,")),
+            (&usual, "Okay, Mentra. Mentra. Hey Mentra.", false, Some("Okay, Mentra.")),
+            (&usual, "Hey Mentra, hey Men", true, Some("Hey Mentra,")),
+            (&usual, "Hey Mentra, hey man", true, None),
+            (&usual, "Mentra, Mentra, stop.", false, None),
+            (&usual, "Set a timer. Mentra.", true, None),
+            (&usual, "", true, None),
+            (&[], "Computer. Computer.", true, None),
+            (&["", "?"], "Computer. Computer.", true, None),
+        ] {
+            assert_eq!(cut(phrases, text, capped), expected, "{text}");
         }
     }
 
