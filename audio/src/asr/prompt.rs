@@ -5,8 +5,8 @@
 //! a whole sentence whose rest has nothing to do with commands. A prompt that ends in a wake word
 //! swallows it from the transcript, one with command words swallows those.
 //!
-//! A decoder that is to write one of the phrases and nothing else sometimes goes on writing it. Since it is known what it
-//! writes, such a text is cut to the first phrase and not decoded anew.
+//! A decoder that has written one of the phrases, with or without something behind it, sometimes begins with it once more, and
+//! so on. Since it is known why, such a text is cut to what it repeats and not decoded anew.
 //!
 //! Of speech that is hard to understand Whisper sometimes writes the prompt instead ("Hey Mentra, good morning"). That is
 //! known by the rest of the sentence, and the sound is decoded once more behind a prompt with other ones.
@@ -73,8 +73,8 @@ impl Tails {
     }
 }
 
-/// The front of a text that is nothing but prompted phrases, several of them: the first one. Where the text is `capped`, the
-/// last one may lack its end.
+/// The front of a text that is nothing but prompted phrases, or the same words behind one of them, several times: the first
+/// time. Where the text is `capped`, the last time may lack its end.
 pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool) -> Option<&'a str> {
     let phrases: Vec<Vec<String>> = phrases
         .iter()
@@ -83,20 +83,36 @@ pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool)
         .map(|phrase| words(&phrase).map(|(_, letters)| letters).collect())
         .collect();
     let words: Vec<(usize, String)> = words(text).collect();
-    let mut rest = words.as_slice();
-    let mut first = None;
+    let kept = phrases_only(&words, &phrases, capped).or_else(|| repeated(&words, &phrases, capped))?;
+    words.get(kept.checked_sub(1)?).and_then(|(end, _)| text.get(..*end))
+}
+
+/// Words of the first phrase, where there are phrases only.
+fn phrases_only(words: &[(usize, String)], phrases: &[Vec<String>], capped: bool) -> Option<usize> {
+    let (mut rest, mut first) = (words, None);
     while !rest.is_empty() {
         let longest = phrases.iter().filter(|phrase| begins_with(rest, phrase)).map(Vec::len).max();
         let Some(length) = longest.filter(|length| *length > 0) else {
             let cut_off = capped && phrases.iter().any(|phrase| is_begin(rest, phrase));
             return first.filter(|_| cut_off);
         };
-        let (phrase, others) = rest.split_at_checked(length)?;
-        first = first.or_else(|| text.get(..phrase.last()?.0));
-        rest = others;
+        first = first.or(Some(length));
+        rest = rest.get(length..).unwrap_or_default();
     }
-    let several = first.is_some_and(|first| words.last().is_some_and(|(end, _)| *end > first.len()));
-    first.filter(|_| several)
+    first.filter(|first| *first < words.len())
+}
+
+/// Words of what is repeated, where it begins with a phrase.
+fn repeated(words: &[(usize, String)], phrases: &[Vec<String>], capped: bool) -> Option<usize> {
+    let begins = phrases.iter().filter(|phrase| begins_with(words, phrase));
+    let least = begins.map(Vec::len).filter(|length| *length > 0).min()?;
+    (least..=words.len() / 2).find(|length| {
+        let mut pairs = words.iter().skip(*length).zip(words).enumerate();
+        pairs.all(|(at, ((_, word), (_, before)))| {
+            let last = at + length + 1 == words.len();
+            word == before || (capped && last && before.starts_with(word.as_str()))
+        })
+    })
 }
 
 fn begins_with(words: &[(usize, String)], phrase: &[String]) -> bool {
@@ -271,6 +287,12 @@ mod tests {
             (&usual, "Hey Mentra, hey Men", true, Some("Hey Mentra,")),
             (&usual, "Hey Mentra, hey man", true, None),
             (&usual, "Mentra, Mentra, stop.", false, None),
+            (&["athena"], "Athena, what time is it? Athena, what time is it?", false, Some("Athena, what time is it?")),
+            (&["athena"], "Athena, stop. Athena, stop. Athena, st", true, Some("Athena, stop.")),
+            (&["athena"], "Athena, stop. Athena, stop. Athena, st", false, None),
+            (&["athena"], "Athena, play a song by Athena", true, None),
+            (&["athena"], "go on go on", false, None),
+            (&["na na"], "Na na na na", false, Some("Na na")),
             (&usual, "Set a timer. Mentra.", true, None),
             (&usual, "", true, None),
             (&[], "Computer. Computer.", true, None),
