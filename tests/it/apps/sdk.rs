@@ -255,7 +255,8 @@ async fn an_app_on_the_published_sdk_is_called_anew_by_a_gateway_that_was_restar
 pub(super) async fn pressed(glasses: &mut Glasses, app: &mut NodeApp) {
     let heard = async {
         loop {
-            let pressed = glasses.press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press).await;
+            let pressed =
+                glasses.press(device_protocol::ButtonId::VolumeUp, device_protocol::ButtonAction::Press).await;
             if let Err(error) = pressed {
                 panic!("not pressed: {error}; seen: {:#?}", glasses.log().since(0));
             }
