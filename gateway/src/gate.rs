@@ -23,10 +23,9 @@ use crate::{
     effects::{books::StoredSwitches, compute::Compute, context::Remembered, prepare::Preparer, questions::Questions},
     health::Health,
     identity::{self, GatewayKey, Pairings},
-    mail::Mail,
     mcp::Mcp,
     ranks::Ranks,
-    roster::{Present, Roster},
+    roster::Roster,
     skills::Folders,
     store::Store,
     telemetry::{Sparse, Turns},
@@ -42,6 +41,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Devices in a session.
     pub sessions_max: usize,
+    /// Users with a task of their own.
+    pub users_max: usize,
     /// Frames a second from one device, averaged over two seconds.
     pub frames_per_s_max: u32,
     /// Bytes a second from one device, likewise.
@@ -129,14 +130,6 @@ impl Gate {
     /// What is going on around a user's words at this moment.
     pub fn scene(&self, user: &str) -> Scene {
         Scene { apps: self.apps.scene(user) }
-    }
-
-    /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
-    pub fn apply_tools(&self, user: Option<&str>) -> usize {
-        let told = |(_, present): &(String, Present)| {
-            user.is_none_or(|user| present.user == user) && present.mail.try_send(Mail::ApplyTools).is_ok()
-        };
-        self.roster.all().iter().filter(|device| told(device)).count()
     }
 
     /// Admits a connection and runs its session to the end.

@@ -33,19 +33,20 @@ use crate::{
 /// Its key cannot be read, or its address is wrong.
 pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn ChatModel>> {
     let Model::Remote(remote) = model else {
-        return Ok(Arc::new(intents::Engine::new()));
+        return Ok(Arc::new(intents::Engine::sharing(choosing.grammars.clone())));
     };
     // Inside the commands: those need the phrases of all tools.
-    let Choosing { router, chooser } = choosing.clone();
+    let Choosing { router, chooser, grammars } = choosing.clone();
     let model = Arc::new(Routed::new(served(remote)?, router, chooser));
-    Ok(if remote.commands_offline { Arc::new(CommandsFirst::new(model)) } else { model })
+    Ok(if remote.commands_offline { Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model)) } else { model })
 }
 
-/// How tools are chosen for each request.
+/// How tools are chosen for each request, and what all models share of them.
 #[derive(Clone)]
 pub(crate) struct Choosing {
     router: Arc<Router>,
     chooser: Option<Arc<Chooser>>,
+    grammars: intents::Grammars,
 }
 
 impl Choosing {
@@ -63,7 +64,8 @@ impl Choosing {
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
         let chooser = model.map(Chooser::model).or(sentences.map(Chooser::Sentences));
-        Ok(Self { router: Arc::new(Router::new(router)), chooser: chooser.map(Arc::new) })
+        let (router, grammars) = (Arc::new(Router::new(router)), intents::Grammars::default());
+        Ok(Self { router, chooser: chooser.map(Arc::new), grammars })
     }
 }
 

@@ -64,6 +64,14 @@ impl Roster {
         self.left.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
+    /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
+    pub fn apply_tools(&self, user: Option<&str>) -> usize {
+        let told = |(_, present): &(String, Present)| {
+            user.is_none_or(|user| present.user == user) && present.mail.try_send(Mail::ApplyTools).is_ok()
+        };
+        self.all().iter().filter(|device| told(device)).count()
+    }
+
     /// Enters a device; one that was there under the same name is told to leave. `false` when
     /// `sessions_max` others are connected.
     pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> bool {

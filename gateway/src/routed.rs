@@ -53,6 +53,10 @@ impl ChatModel for Routed {
         self.model.prepare(&doubt.tools, language);
     }
 
+    fn is_ready(&self, tools: &Tools, language: &str) -> bool {
+        self.model.is_ready(tools, language)
+    }
+
     async fn open_ahead(&self) -> bool {
         self.model.open_ahead().await
     }

@@ -154,7 +154,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         store.clone(),
         roster.clone(),
         questions.clone(),
-        user_config(&config),
+        (user_config(&config), config.limits.users_max),
         Summariser { models: models.clone(), language: config.language.clone() },
     );
     let personalities = Arc::new(Personalities::new(&config.personality));
@@ -205,7 +205,8 @@ pub async fn start(config: Checked) -> Result<Running> {
     let executor = Executor::with_books(registry.clone(), ports, books);
     let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
     let public_key = key.public();
-    let preparer = Preparer::start(executor.clone(), models.clone()).context("starting the thread that prepares")?;
+    let preparer = Preparer::start(executor.clone(), models.clone(), roster.clone(), config.language.clone())
+        .context("starting the thread that prepares")?;
     let gate = Arc::new(Gate {
         stop: stop.clone(),
         open: TaskTracker::new(),
@@ -298,13 +299,15 @@ fn user_config(config: &Checked) -> user::Config {
 /// Prepares the models for the tools that there are, again whenever they change; and tells all glasses of a change,
 /// where that is to count at once.
 async fn tools_changed(gate: Arc<Gate>, stop: CancellationToken) {
-    let mut changes = gate.registry.changes();
-    gate.preparer.prepare_all(&gate.roster, &gate.config.language);
-    while let Some(Ok(())) = stop.run_until_cancelled(changes.changed()).await {
-        if gate.config.apply_tools_now {
-            gate.apply_tools(None);
+    let (mut changes, mut switched) = (gate.registry.changes(), gate.switches.changes());
+    gate.preparer.prepare_all(false);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            Ok(()) = changes.changed() => gate.preparer.prepare_all(gate.config.apply_tools_now),
+            Ok(()) = switched.changed() => gate.preparer.prepare_all(false),
+            else => return,
         }
-        gate.preparer.prepare_all(&gate.roster, &gate.config.language);
     }
 }
 

@@ -31,18 +31,17 @@ use crate::{
 
 /// Letters that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
-/// Users that may have a task at once: those of one household, and more.
-pub const USERS_MAX: usize = 64;
 
 /// Why a user has no task.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// As many have one as may.
     #[error(
-        "this gateway serves {USERS_MAX} users, and as many are there already; `lorgnette users list` shows them, \
-         `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room"
+        "this gateway serves {0} users, and as many are there already; `lorgnette users list` shows them, \
+         `lorgnette users erase NAME --devices` and `lorgnette devices revoke` make room, and so does a greater \
+         `limits.users`"
     )]
-    Crowded,
+    Crowded(usize),
     /// The store cannot be read, or everything of the user is being erased.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -78,6 +77,8 @@ pub struct Users {
     roster: Arc<Roster>,
     questions: Arc<Questions>,
     config: user::Config,
+    /// Users that may have a task at once.
+    users_max: usize,
     summariser: Summariser,
     tasks: Mutex<Tasks>,
 }
@@ -95,11 +96,11 @@ impl Users {
         store: Store,
         roster: Arc<Roster>,
         questions: Arc<Questions>,
-        config: user::Config,
+        (config, users_max): (user::Config, usize),
         summariser: Summariser,
     ) -> Arc<Self> {
         let tasks = Mutex::default();
-        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, summariser, tasks });
+        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, users_max, summariser, tasks });
         questions.set_users(&users);
         users
     }
@@ -185,8 +186,8 @@ impl Users {
         if let Some(address) = tasks.running.get(user).filter(|address| !address.is_closed()) {
             return Ok(address.clone());
         }
-        if tasks.running.len() >= USERS_MAX && !self.retire(&mut tasks)? {
-            return Err(Error::Crowded);
+        if tasks.running.len() >= self.users_max && !self.retire(&mut tasks)? {
+            return Err(Error::Crowded(self.users_max));
         }
         let restored = restore(&self.store, user)?;
         let (address, mail) = mpsc::channel(WAITING_MAX);

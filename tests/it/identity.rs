@@ -11,7 +11,7 @@ use firmware_sim::{
 use gateway::{
     control::{Answer, Paired, Request, memory::Wish},
     store::{DeviceRecord, Write},
-    users::{self, USERS_MAX},
+    users,
 };
 
 use crate::{
@@ -352,8 +352,9 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
         revoked: false,
     };
     let world = World::start().await;
+    let users_max = world.gateway().gate().limits().users_max;
     // As an older gateway has left them: more than it serves, and each with a device.
-    for number in 0..USERS_MAX + 2 {
+    for number in 0..users_max + 2 {
         let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
         world.gateway().gate().store.write(write).await.unwrap();
     }
@@ -370,9 +371,9 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     glasses.welcomed().await.unwrap();
     glasses.goodbye().await;
     // Two are left without a place: one who is refused is told why, and has it when another one goes.
-    let left_out = user(USERS_MAX + 1);
+    let left_out = user(users_max + 1);
     let address = || world.gateway().gate().users.address(&left_out);
-    assert!(matches!(address(), Err(users::Error::Crowded)));
+    assert!(matches!(address(), Err(users::Error::Crowded(64))));
     world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
     assert!(address().is_ok(), "whoever has no device makes room");
     world.stop().await;

@@ -155,7 +155,7 @@ impl Executor {
             return (snapshot.revision, specs);
         }
         let on = specs.iter().filter(|spec| !permissions::is_denied(&denied, &spec.name));
-        (snapshot.revision, on.cloned().collect())
+        (snapshot.revision, self.registry.share(on.cloned().collect()))
     }
 
     /// Brings a call to exactly one result.

@@ -38,6 +38,7 @@ pub mod router;
 pub mod runner;
 pub mod schema;
 pub mod secret;
+mod shared;
 pub mod spoken;
 mod titles;
 pub mod wording;

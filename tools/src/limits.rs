@@ -45,8 +45,8 @@ pub const TOOLS_PER_SOURCE_MAX: usize = 10_000;
 pub const TOOLS_PER_DEVICE_MAX: usize = 32;
 /// Tools in all: bounds the memory of the registry.
 pub const TOOLS_MAX: usize = 20_000;
-/// Snapshots kept for readers: about as many as there are devices connected to one box.
-pub const SNAPSHOTS_MAX: usize = 256;
+/// Snapshots kept for readers: more than there are devices connected to one box. Of equal ones most is shared.
+pub const SNAPSHOTS_MAX: usize = 1_024;
 
 /// Bytes of a call's arguments as JSON: a long dictated note has a tenth of it.
 pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;

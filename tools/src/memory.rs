@@ -25,7 +25,7 @@ pub const SKILL_PATH_CHARS_MAX: usize = 200;
 /// How long "that" means what was spoken of last, and a forgotten fact can be had back: ten minutes, in microseconds.
 pub const THAT_US_MAX: u64 = 600 * 1_000_000;
 /// Users whose "that" is known: as many as there may be on one box.
-const USERS_MAX: usize = 64;
+const USERS_MAX: usize = 1_024;
 
 /// A short text that is kept for a wearer: a fact, or a standing instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -359,7 +359,7 @@ mod tests {
         that.forget("ann", "a fact", 2_000);
         that.erase("ann");
         assert_eq!(that.take_forgotten("ann", 2_000), None);
-        for user in 0..1_000 {
+        for user in 0..2 * USERS_MAX {
             that.mention(&user.to_string(), 1, 0);
         }
         assert_eq!(that.0.lock().unwrap().len(), USERS_MAX);

@@ -22,6 +22,7 @@ use crate::{
     runner::Runner,
     schema::Schema,
     secret::Secrets,
+    shared::Shared,
 };
 
 /// Who provides tools.
@@ -129,7 +130,8 @@ struct Catalogue {
     sets: Sets,
 }
 
-/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free.
+/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free. Equal definitions are one
+/// object, and equal lists of the catalogue are, too.
 pub type Specs = Arc<[Arc<ToolSpec>]>;
 
 /// The tools that one device of one user is offered at one moment.
@@ -143,9 +145,15 @@ pub struct Snapshot {
     views: [OnceLock<Specs>; 3],
     /// Made when the first tool is looked up.
     by_name: OnceLock<HashMap<Arc<str>, usize>>,
+    shared: Arc<Shared>,
 }
 
 impl Snapshot {
+    fn of(revision: u64, tools: Vec<Arc<Registered>>, shared: Arc<Shared>) -> Self {
+        let specs = shared.list(tools.iter().map(|tool| Arc::clone(&tool.spec)).collect());
+        Self { revision, specs, tools, views: Default::default(), by_name: OnceLock::new(), shared }
+    }
+
     /// The tool of this full name.
     pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
         let index = || self.tools.iter().enumerate().map(|(at, tool)| (Arc::clone(&tool.name), at)).collect();
@@ -163,7 +171,7 @@ impl Snapshot {
             if self.specs.iter().all(|spec| permissions::is_for(spec, client)) {
                 return Arc::clone(&self.specs);
             }
-            self.specs.iter().filter(|spec| permissions::is_for(spec, client)).cloned().collect()
+            self.shared.list(self.specs.iter().filter(|spec| permissions::is_for(spec, client)).cloned().collect())
         };
         Arc::clone(view.get_or_init(make))
     }
@@ -171,8 +179,7 @@ impl Snapshot {
     /// The same without what `keep` refuses.
     pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
         let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
-        let specs = tools.iter().map(|tool| Arc::clone(&tool.spec)).collect();
-        Self { revision: self.revision, specs, tools, views: Default::default(), by_name: OnceLock::new() }
+        Self::of(self.revision, tools, Arc::clone(&self.shared))
     }
 
     /// All tools, in the order of `specs`.
@@ -189,6 +196,7 @@ pub struct Registry {
     changes: watch::Sender<u64>,
     store: OnceLock<Arc<dyn CatalogueStore>>,
     secrets: Secrets,
+    shared: Arc<Shared>,
     /// What could not be carried over, by source.
     reports: Mutex<BTreeMap<Source, Vec<String>>>,
 }
@@ -209,6 +217,7 @@ impl Registry {
             changes: watch::Sender::new(0),
             store: OnceLock::new(),
             secrets: Secrets::default(),
+            shared: Arc::default(),
             reports: Mutex::default(),
         }
     }
@@ -278,7 +287,7 @@ impl Registry {
                 schema,
                 runner: Arc::clone(&runner),
                 name: spec.name.as_str().into(),
-                spec: Arc::new(spec),
+                spec: self.shared.spec(spec),
             });
             let name = tool.spec.name.clone();
             if tools.insert(name.clone(), tool).is_some() {
@@ -365,19 +374,20 @@ impl Registry {
         let mut tools: Vec<_> = covering.flat_map(|(_, set)| set).cloned().collect();
         tools.sort_by(|a, b| a.name.cmp(&b.name));
         tools.dedup_by(|later, first| later.name == first.name);
-        let snapshot = Arc::new(Snapshot {
-            revision: catalogue.revision,
-            specs: tools.iter().map(|tool| Arc::clone(&tool.spec)).collect(),
-            tools,
-            views: Default::default(),
-            by_name: OnceLock::new(),
-        });
+        let snapshot = Arc::new(Snapshot::of(catalogue.revision, tools, Arc::clone(&self.shared)));
         let mut snapshots = lock(&self.snapshots);
         if snapshots.len() >= SNAPSHOTS_MAX {
-            snapshots.clear();
+            // Those of other revisions are of no use any more.
+            let mut left = 1..SNAPSHOTS_MAX;
+            snapshots.retain(|_, kept| kept.revision == catalogue.revision && left.next().is_some());
         }
         snapshots.insert(key, Arc::clone(&snapshot));
         snapshot
+    }
+
+    /// The list of these very tools that others have, or this one from now on.
+    pub fn share(&self, tools: Vec<Arc<ToolSpec>>) -> Specs {
+        self.shared.list(tools)
     }
 
     /// What all tools declare, whoever may call them; more than one may have a name.

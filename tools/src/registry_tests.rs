@@ -212,3 +212,21 @@ fn there_is_an_end_to_it() {
     assert!(register("a", user("a"), many).is_ok());
     assert_eq!(registry.snapshot("a", "d").specs.len(), 10_000);
 }
+
+#[test]
+fn equal_glasses_have_one_list() {
+    let registry = Registry::new();
+    offer(&registry, app("g"), Scope::Global, &["c"]).unwrap();
+    for device in ["d1", "d2"] {
+        offer(&registry, Source::Device(device.into()), Scope::Device(device.into()), &["lamp.on", "lamp.off"]).unwrap();
+    }
+    let list = |user: &str, device: &str| registry.snapshot(user, device).for_client(ClientClass::Internal);
+    assert!(Arc::ptr_eq(&list("ann", "d1"), &list("bob", "d2")), "equal by content is one by address");
+    // Each has tools of its own behind it.
+    let source = |device: &str| registry.snapshot("ann", device).find("lamp.on").unwrap().source.clone();
+    assert_ne!(source("d1"), source("d2"));
+    let before = list("ann", "d1");
+    offer(&registry, app("other"), Scope::User("cid".into()), &["x"]).unwrap();
+    assert!(Arc::ptr_eq(&before, &list("ann", "d1")), "what changes for others changes nothing here");
+    assert!(!Arc::ptr_eq(&before, &list("cid", "d1")));
+}

@@ -19,7 +19,12 @@ pub struct CommandsFirst {
 impl CommandsFirst {
     /// In front of this model.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
-        Self { engine: intents::Engine::new(), model }
+        Self::with_engine(intents::Engine::new(), model)
+    }
+
+    /// This engine in front of this model.
+    pub fn with_engine(engine: intents::Engine, model: Arc<dyn ChatModel>) -> Self {
+        Self { engine, model }
     }
 }
 
@@ -47,6 +52,10 @@ impl ChatModel for CommandsFirst {
     fn prepare(&self, tools: &Tools, language: &str) {
         self.engine.prepare(tools, language);
         self.model.prepare(tools, language);
+    }
+
+    fn is_ready(&self, tools: &Tools, language: &str) -> bool {
+        self.engine.is_ready(tools, language) && self.model.is_ready(tools, language)
     }
 
     async fn open_ahead(&self) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Normalising and writing a tool's schema costs far more than everything else in a request, and tools hardly ever
 //! change. A provider's set-up therefore keeps each tool's declaration as JSON, and the joined declarations of the
-//! lists that were asked for last. The cache only saves work: what comes out depends on nothing but what goes in.
+//! lists that were asked for last. The cache only saves work: what comes out depends on nothing but what goes in. Tools are
+//! known by their address, which is enough where equal definitions are one object, as those of a catalogue are.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -23,9 +24,9 @@ use crate::{
 pub const CACHE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What a kept tool takes besides its JSON, about.
 const TOOL_BYTES: usize = 1024;
-/// Most lists that one set-up keeps: a conversation asks with the same list again and again, and a house holds few
-/// conversations at a time.
-pub const LISTS_MAX: usize = 8;
+/// Most lists that one set-up keeps: a conversation asks with the same list again and again, and equal glasses are offered
+/// the same one.
+pub const LISTS_MAX: usize = 32;
 /// Most tools that are prepared ahead: about as many as are kept.
 const PREPARED_MAX: usize = 2_000;
 

@@ -110,6 +110,13 @@ pub trait ChatModel: Send + Sync {
     /// Does ahead what the first request with these tools would have to wait for. Takes its time: some 20 µs a tool.
     fn prepare(&self, _tools: &Tools, _language: &str) {}
 
+    /// Whether [`answer_on_box`](Self::answer_on_box), [`consider`](Self::consider) and [`offers`](Self::offers) have all
+    /// that they need of these tools. Until they were [prepared](Self::prepare) those three do it themselves, and take
+    /// milliseconds for it. Cheap.
+    fn is_ready(&self, _tools: &Tools, _language: &str) -> bool {
+        true
+    }
+
     /// A request comes in a few seconds: opens the connection that it needs, and sends nothing. Whether one was opened;
     /// [`close_unused`](Self::close_unused) closes it [`AHEAD_MAX`] later, unless it was taken.
     async fn open_ahead(&self) -> bool {

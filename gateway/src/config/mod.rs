@@ -282,6 +282,7 @@ impl Problems<'_> {
         let limits = Limits {
             connections_max: self.between(&raw.limits.connections, "limits.connections", 1..=100_000),
             sessions_max: self.between(&raw.limits.sessions, "limits.sessions", 1..=10_000),
+            users_max: self.between(&raw.limits.users, "limits.users", 1..=1_024),
             frames_per_s_max: self.between(&raw.limits.frames_per_s, "limits.frames_per_s", 60..=10_000),
             bytes_per_s_max: self.between(&raw.limits.bytes_per_s, "limits.bytes_per_s", 40_000..=10_000_000),
         };

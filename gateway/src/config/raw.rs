@@ -112,6 +112,7 @@ pub(super) struct Apps {
 pub(super) struct Limits {
     pub(super) connections: Spanned<usize>,
     pub(super) sessions: Spanned<usize>,
+    pub(super) users: Spanned<usize>,
     pub(super) frames_per_s: Spanned<u32>,
     pub(super) bytes_per_s: Spanned<u32>,
     pub(super) tool_calls_per_min: Spanned<u32>,
@@ -233,6 +234,7 @@ impl Default for Limits {
         Self {
             connections: unwritten(512),
             sessions: unwritten(128),
+            users: unwritten(64),
             frames_per_s: unwritten(400),
             bytes_per_s: unwritten(device_protocol::limits::BYTES_PER_S_MAX),
             tool_calls_per_min: unwritten(600),

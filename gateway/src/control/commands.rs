@@ -128,7 +128,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
         Request::ApplyTools { user } => {
-            let told = gate.apply_tools(user.as_deref());
+            let told = gate.roster.apply_tools(user.as_deref());
             Ok(done(format!(
                 "{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"
             )))

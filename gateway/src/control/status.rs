@@ -9,7 +9,6 @@ use crate::{
     clock,
     gate::Gate,
     health::{self, Problem},
-    users::USERS_MAX,
 };
 
 /// How the gateway is.
@@ -88,7 +87,7 @@ pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
         sessions_max: config.limits.sessions_max,
         waiting: gate.pairings.waiting(clock::mono_us()).len(),
         users: gate.users.count(),
-        users_max: USERS_MAX,
+        users_max: config.limits.users_max,
         questions: gate.questions.list().len(),
         models: config.ranks.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: config.asr_workers, running, waiting },

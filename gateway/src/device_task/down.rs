@@ -14,8 +14,9 @@ use gateway_core::{
 use super::{photos::Called, session::Session};
 use crate::{
     clock,
+    effects::work::Consideration,
     identity::handshake::crop,
-    mail::{CallDevice, Transcribed},
+    mail::{CallDevice, Considered, Transcribed},
     telemetry::TurnRecord,
     transport::{self, LinkError, Sender},
 };
@@ -40,12 +41,11 @@ impl Session {
                 }
             }
             Output::Consider { utterance, revision, text, pending } => {
-                let considered = self.work.consider(&text, pending, self.gate.scene(&self.user_name));
-                let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
-                if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
-                    ear.note_vocabulary(considered.vocabulary);
+                let scene = self.gate.scene(&self.user_name);
+                match self.work.consider((utterance, revision), &text, pending, scene) {
+                    Consideration::Now(considered) => self.considered(Considered { utterance, revision, considered }),
+                    Consideration::Later => {}
                 }
-                self.input(Input::Considered { utterance, revision, clarity });
             }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(ear) = &mut self.ear {
@@ -422,6 +422,15 @@ impl Session {
             self.send(down, turn, Down::ToolCancel(message::ToolCancel { call }))?;
         }
         Ok(())
+    }
+
+    /// It is known how well a text is understood.
+    pub(super) fn considered(&mut self, Considered { utterance, revision, considered }: Considered) {
+        let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
+        if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
+            ear.note_vocabulary(considered.vocabulary);
+        }
+        self.input(Input::Considered { utterance, revision, clarity });
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     const LIMITS: Limits =
-        Limits { connections_max: 1, sessions_max: 1, frames_per_s_max: 100, bytes_per_s_max: 10_000 };
+        Limits { connections_max: 1, sessions_max: 1, users_max: 1, frames_per_s_max: 100, bytes_per_s_max: 10_000 };
 
     #[test]
     fn a_steady_stream_passes_and_a_flood_does_not() {

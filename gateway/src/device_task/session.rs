@@ -134,7 +134,7 @@ impl Session {
         let feed = gate.apps.feeds.of(&record.user);
         let refused = |error: users::Error| match error {
             // In a moment it may.
-            users::Error::Crowded | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
+            users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
             error => internal(error.to_string()),
         };
         let user = gate.users.address(&record.user).map_err(refused)?;
@@ -185,7 +185,7 @@ impl Session {
                 // Numbers of sessions begin anew with the process.
                 format!("{:x}.{number}", clock::wall_ms()),
                 language,
-                gate.models.clone(),
+                (gate.models.clone(), gate.preparer.clone()),
                 gate.executor.clone(),
                 stay.clone(),
                 gate.remembered.clone(),

@@ -311,6 +311,7 @@ impl Session {
                 }
             }
             Mail::Transcribed(transcribed) => self.transcribed(transcribed),
+            Mail::Considered(considered) => self.considered(considered),
             Mail::Synthesised(clause) => {
                 let (speech, turn) = self.speech;
                 if clause.speech == speech && clause.clause == 0 {

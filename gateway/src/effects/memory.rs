@@ -26,8 +26,8 @@ use crate::{
 
 /// Messages that one search looks through, the newest first: a second's work on a small box.
 const SEARCHED_MAX: usize = 20_000;
-/// Users whose texts are kept in memory.
-const USERS_MAX: usize = 64;
+/// Users whose texts are kept in memory: as many as there may be on one box.
+const USERS_MAX: usize = 1_024;
 /// Characters of a conversation's title: one line.
 const TITLE_CHARS_MAX: usize = 80;
 

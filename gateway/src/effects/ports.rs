@@ -38,7 +38,7 @@ fn stopping<E>(_: E) -> PortError {
 pub(super) fn no_task(error: users::Error) -> PortError {
     match error {
         users::Error::Store(error) => port(error),
-        users::Error::Crowded => PortError::Unavailable(error.to_string()),
+        users::Error::Crowded(_) => PortError::Unavailable(error.to_string()),
     }
 }
 

@@ -14,10 +14,14 @@ use tools::{
     in_flight::Stay,
 };
 
-use super::{context::Remembered, spawn};
+use super::{
+    context::Remembered,
+    prepare::{Preparer, are_ready},
+    spawn,
+};
 use crate::{
     clock,
-    mail::{Address, Mail, RequestSent},
+    mail::{self, Address, Mail, RequestSent},
     ranks::Ranks,
 };
 
@@ -33,6 +37,7 @@ pub struct Work {
     session: String,
     language: String,
     models: Ranks,
+    preparer: Preparer,
     executor: Executor,
     stay: Stay,
     remembered: Arc<Remembered>,
@@ -61,6 +66,14 @@ pub struct Asked {
     pub answer: Option<Vec<ModelEvent>>,
 }
 
+/// What is made of a text before it is asked.
+pub enum Consideration {
+    /// This.
+    Now(Option<Considered>),
+    /// It comes by mail.
+    Later,
+}
+
 impl Work {
     /// Nothing runs yet.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
@@ -69,14 +82,14 @@ impl Work {
         device: String,
         session: String,
         language: String,
-        models: Ranks,
+        (models, preparer): (Ranks, Preparer),
         executor: Executor,
         stay: Stay,
         remembered: Arc<Remembered>,
         mail: Address,
     ) -> Self {
         let called = BTreeMap::new();
-        Self { user, device, session, language, models, executor, stay, remembered, mail, called, last: None }
+        Self { user, device, session, language, models, preparer, executor, stay, remembered, mail, called, last: None }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
@@ -94,7 +107,8 @@ impl Work {
         let Some(model) = self.models.get(usize::from(rank)).or(self.models.last()).cloned() else {
             return asked;
         };
-        asked.answer = model.answer_on_box(&request);
+        let ready = model.is_ready(&request.tools, &request.language);
+        asked.answer = ready.then(|| model.answer_on_box(&request)).flatten();
         if asked.answer.is_some() {
             return asked;
         }
@@ -104,8 +118,15 @@ impl Work {
         self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let mail = self.mail.clone();
+        let preparer = (!ready).then(|| self.preparer.clone());
         spawn("model", async move {
             let stopped = cancel.clone();
+            if let Some(preparer) = preparer {
+                let late = answered_late(&preparer, &model, &request, turn, &mail);
+                if !matches!(stopped.run_until_cancelled(late).await, Some(false)) {
+                    return;
+                }
+            }
             let hand_on = stopped.run_until_cancelled(async move {
                 while let Some(event) = received.recv().await {
                     if mail.send(Mail::Input(Input::Model { turn, event })).await.is_err() {
@@ -163,17 +184,46 @@ impl Work {
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
-    /// Whether the last request would be offered other tools now.
+    /// Whether the last request would be offered other tools now. Asked again by mail, where nobody can say yet.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
-        self.last.as_ref().is_some_and(|last| would_differ(last.model.as_ref(), &last.request, now))
+        let Some(last) = &self.last else {
+            return false;
+        };
+        if last.model.is_ready(&now, &self.language) {
+            return would_differ(last.model.as_ref(), &last.request, now);
+        }
+        let (preparer, mail, language) = (self.preparer.clone(), self.mail.clone(), self.language.clone());
+        let models: Ranks = [last.model.clone()].into();
+        spawn("changed", async move {
+            if preparer.ready(models, now, language).await {
+                drop(mail.send(Mail::ApplyTools).await);
+            }
+        });
+        false
     }
 
     /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
-    /// be the answer to, or go on with.
-    pub fn consider(&self, text: &str, pending: Option<Pending>, scene: Scene) -> Option<Considered> {
+    /// be the answer to, or go on with. The answer comes by mail where the tools are too new to say.
+    pub fn consider(
+        &self,
+        (utterance, revision): (u32, u16),
+        text: &str,
+        pending: Option<Pending>,
+        scene: Scene,
+    ) -> Consideration {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
-        self.models.iter().find_map(|model| model.consider(&request))
+        let models = self.models.clone();
+        if are_ready(models.iter(), &request.tools, &request.language) {
+            return Consideration::Now(models.iter().find_map(|model| model.consider(&request)));
+        }
+        let (preparer, mail) = (self.preparer.clone(), self.mail.clone());
+        spawn("consider", async move {
+            let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
+            let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
+            drop(mail.send(Mail::Considered(mail::Considered { utterance, revision, considered })).await);
+        });
+        Consideration::Later
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -250,6 +300,29 @@ impl Work {
     pub fn tool_done(&mut self, call_id: &str) {
         self.called.remove(call_id);
     }
+}
+
+/// What the box answers by itself as soon as it has all that it needs of the tools; whether it does.
+async fn answered_late(
+    preparer: &Preparer,
+    model: &Arc<dyn ChatModel>,
+    request: &Request,
+    turn: Turn,
+    mail: &Address,
+) -> bool {
+    if !preparer.ready([model.clone()].into(), request.tools.clone(), request.language.clone()).await {
+        return false;
+    }
+    let Some(answer) = model.answer_on_box(request) else {
+        return false;
+    };
+    let answer = answer.into_iter().map(|event| Input::Model { turn, event });
+    for input in std::iter::once(Input::AnsweredOnBox { turn }).chain(answer) {
+        if mail.send(Mail::Input(input)).await.is_err() {
+            break;
+        }
+    }
+    true
 }
 
 fn count(tools: usize) -> u32 {

@@ -6,8 +6,9 @@ use gateway_core::vocab::ToolSpec;
 
 use crate::registry::Specs;
 
-/// Lists that are kept: about as many as there are devices with tools of their own on one box.
-pub(super) const LISTS_MAX: usize = 16;
+/// Lists that are kept. Glasses that are offered the same tools have one list: what differs is what users have installed
+/// and switched off, and kinds of glasses.
+pub(super) const LISTS_MAX: usize = 64;
 
 /// One value for each list.
 pub(super) struct PerList<T> {
@@ -26,7 +27,9 @@ impl<T> PerList<T> {
     pub(super) fn get(&self, tools: &Specs, make: impl FnOnce(&[Arc<ToolSpec>]) -> T) -> Arc<T> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = lock();
-        if let Some(place) = kept.iter().position(|(list, _)| same(list, tools)) {
+        // Most often it is this very list: others are looked into only where it is none of them.
+        let known = kept.iter().rposition(|(list, _)| Arc::ptr_eq(list, tools));
+        if let Some(place) = known.or_else(|| kept.iter().rposition(|(list, _)| same(list, tools))) {
             let found = kept.remove(place);
             let value = Arc::clone(&found.1);
             kept.push(found);
@@ -47,7 +50,7 @@ impl<T> PerList<T> {
 /// Whether two lists hold the same tools. A revision of the catalogue that leaves a device's list as it was costs
 /// nothing, and a list that leaves out what its user has switched off is a list of its own.
 fn same(a: &Specs, b: &Specs) -> bool {
-    Arc::ptr_eq(a, b) || (a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b)))
+    a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| Arc::ptr_eq(a, b))
 }
 
 #[cfg(test)]
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_value_is_kept_for_the_list_and_not_for_its_copy_alone() {
-        let (kept, list) = (PerList::default(), tools(32));
+        let (kept, list) = (PerList::default(), tools(2 * LISTS_MAX));
         let first = kept.get(&list, <[_]>::len);
         let copy: Specs = list.to_vec().into();
         assert!(Arc::ptr_eq(&first, &kept.get(&copy, <[_]>::len)));

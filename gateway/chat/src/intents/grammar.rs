@@ -1,5 +1,9 @@
 //! All templates of the tools on offer, compiled and indexed by the words that they may begin with.
+//!
+//! A tool is compiled by itself ([`Part`]), so that lists that share tools share what is compiled; a grammar adds the
+//! index over its parts.
 
+mod part;
 mod partial;
 
 use std::{collections::HashMap, sync::Arc};
@@ -16,6 +20,8 @@ use super::{
     words,
 };
 
+pub(super) use part::{Key as PartKey, Part};
+use part::{Template, Tool};
 pub(super) use partial::Partial;
 
 /// Templates of one tool that are compiled; a device that declares more is careless or hostile.
@@ -26,26 +32,19 @@ const JOINED_WORDS_MAX: usize = 40;
 const NEAR_WORDS_MAX: usize = 20;
 /// Sentences that a recogniser is told: each costs it decoding time.
 const VOCABULARY_SENTENCES_MAX: usize = 24;
-/// Language that is used for tools without phrases in the wearer's own.
-const FALLBACK_LANGUAGE: &str = "en";
-
-/// One compiled template.
-struct Template {
-    tool: usize,
-    source: String,
-    program: Vec<Op>,
-}
 
 /// What the tools of a request can be asked, in one language.
 pub(super) struct Grammar {
-    tools: Vec<Tool>,
-    templates: Vec<Template>,
-    /// Templates by a word that they may begin with.
-    by_first: HashMap<String, Vec<usize>>,
+    /// One for each tool, in the order of the request.
+    parts: Vec<Arc<Part>>,
+    /// All templates: the part of each, and its place there.
+    templates: Vec<(usize, usize)>,
+    /// Templates by a word that they may begin with, in ascending order.
+    by_first: HashMap<Arc<str>, Vec<usize>>,
     /// Templates that may begin with a slot.
     by_slot: Vec<usize>,
     /// Templates by any full-weight word in them, for misheard sentences.
-    by_word: HashMap<String, Vec<usize>>,
+    by_word: HashMap<Arc<str>, Vec<usize>>,
     /// What a recogniser is told.
     vocabulary: Arc<[String]>,
 }
@@ -56,12 +55,6 @@ pub(super) struct Understood {
     pub intents: Vec<Intent>,
     /// How sure they are: one that was misheard and put right is a guess, and free text could be anything.
     pub clarity: Clarity,
-}
-
-struct Tool {
-    name: String,
-    always: bool,
-    required: Vec<String>,
 }
 
 /// A tool and its arguments.
@@ -91,55 +84,37 @@ pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
 }
 
 impl Grammar {
-    pub fn compile(tools: &[Arc<ToolSpec>], language: &str) -> Self {
-        let mut grammar = Self {
-            tools: Vec::new(),
-            templates: Vec::new(),
-            by_first: HashMap::new(),
-            by_slot: Vec::new(),
-            by_word: HashMap::new(),
-            vocabulary: Arc::default(),
-        };
-        for tool in tools {
-            for source in spoken(tool, language).into_iter().take(TEMPLATES_MAX) {
-                match template::compile(source, &tool.input_schema) {
-                    Ok(program) => grammar.add(source, program),
-                    Err(error) => {
-                        tracing::warn!(tool = tool.name, template = source, %error, "template left out");
-                    }
+    /// Puts together what was compiled.
+    pub fn of(parts: Vec<Arc<Part>>) -> Self {
+        let (mut templates, mut by_slot) = (Vec::new(), Vec::new());
+        let (mut by_first, mut by_word) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
+        for (at, part) in parts.iter().enumerate() {
+            for (place, template) in part.templates.iter().enumerate() {
+                let index = templates.len();
+                templates.push((at, place));
+                for word in &template.firsts {
+                    by_first.entry(Arc::clone(word)).or_default().push(index);
                 }
+                for word in &template.words {
+                    by_word.entry(Arc::clone(word)).or_default().push(index);
+                }
+                by_slot.extend(template.slot_first.then_some(index));
             }
-            let required = tool.input_schema.get("required").and_then(Value::as_array);
-            grammar.tools.push(Tool {
-                always: tool.flags.always,
-                name: tool.name.clone(),
-                required: required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
-            });
         }
+        let mut grammar = Self { parts, templates, by_first, by_slot, by_word, vocabulary: Arc::default() };
         grammar.vocabulary = grammar.examples(VOCABULARY_SENTENCES_MAX).into();
         grammar
     }
 
-    fn add(&mut self, source: &str, program: Vec<Op>) {
-        let index = self.templates.len();
-        let mut firsts = Vec::new();
-        let mut slot_first = false;
-        let mut seen = vec![false; program.len()];
-        first_words(&program, 0, &mut seen, &mut firsts, &mut slot_first);
-        for word in firsts {
-            push_once(self.by_first.entry(word.to_owned()).or_default(), index);
-        }
-        if slot_first {
-            self.by_slot.push(index);
-        }
-        for op in &program {
-            if let Op::Word(word) = op
-                && matcher::weight(word) >= 1.0
-            {
-                push_once(self.by_word.entry(word.clone()).or_default(), index);
-            }
-        }
-        self.templates.push(Template { tool: self.tools.len(), source: source.to_owned(), program });
+    fn template(&self, index: usize) -> Option<(&Tool, &Template)> {
+        let (part, place) = self.templates.get(index)?;
+        let part = self.parts.get(*part)?;
+        Some((&part.tool, part.templates.get(*place)?))
+    }
+
+    /// All templates, in the order of their tools.
+    fn all(&self) -> impl Iterator<Item = (&Tool, &Template)> {
+        self.parts.iter().flat_map(|part| part.templates.iter().map(|template| (&part.tool, template)))
     }
 
     /// The commands of an utterance. What was written is believed first; only when it makes no sense is it taken for
@@ -237,8 +212,7 @@ impl Grammar {
         span: (usize, Ending),
         repair: bool,
     ) -> Option<(f32, Intent)> {
-        let template = self.templates.get(index)?;
-        let tool = self.tools.get(template.tool)?;
+        let (tool, template) = self.template(index)?;
         let Match { score, arguments, free_text, .. } = matcher::read(&template.program, utterance, span, repair)?;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
         let complete = tool.required.iter().all(|name| arguments.contains_key(name));
@@ -250,7 +224,7 @@ impl Grammar {
 
     fn candidates(&self, view: View<'_>, start: usize, repair: bool) -> Vec<usize> {
         let mut out = Vec::new();
-        let mut add = |list: &[usize]| list.iter().for_each(|index| push_once(&mut out, *index));
+        let mut add = |list: &[usize]| out.extend_from_slice(list);
         if repair {
             for at in start..view.end {
                 if let Some(list) = self.by_word.get(view.text(at)) {
@@ -274,6 +248,7 @@ impl Grammar {
             add(&self.by_slot);
         }
         out.sort_unstable();
+        out.dedup();
         out
     }
 
@@ -290,7 +265,7 @@ impl Grammar {
             let mut shorter = stem.clone();
             shorter.pop();
             for base in [stem.clone(), format!("{stem}e"), shorter] {
-                if self.by_first.contains_key(&base) {
+                if self.by_first.contains_key(base.as_str()) {
                     words[at].text = base;
                     break;
                 }
@@ -304,17 +279,12 @@ impl Grammar {
         if utterance.words.len() > NEAR_WORDS_MAX {
             return None;
         }
-        let mut shared: Vec<(f32, usize)> = Vec::new();
-        for (index, template) in self.templates.iter().enumerate() {
-            let mut sum = 0.0;
-            for word in &utterance.words {
-                let known = |op: &Op| matches!(op, Op::Word(known) if *known == word.text);
-                if matcher::weight(&word.text) >= 1.0 && template.program.iter().any(known) {
-                    sum += 1.0;
-                }
-            }
+        let mut shared: Vec<(f32, &Template)> = Vec::new();
+        for (_, template) in self.all() {
+            let known = |word: &&words::Word| template.words.iter().any(|known| **known == *word.text);
+            let sum = utterance.words.iter().filter(known).count() as f32;
             if sum >= SHARED_MIN {
-                shared.push((sum, index));
+                shared.push((sum, template));
             }
         }
         let strangers = |sum: f32| {
@@ -328,7 +298,7 @@ impl Grammar {
         // Of those that share as many words, the one that begins like the utterance: what is wanted
         // ("set …") says more than what it is about.
         let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
-        let mut sentences = closest.map(|(_, index)| example(&self.templates[index].program));
+        let mut sentences = closest.map(|(_, template)| example(&template.program));
         let begin = &utterance.words.first()?.text;
         let first = sentences.next()?;
         if first.split(' ').next() == Some(begin) {
@@ -340,10 +310,9 @@ impl Grammar {
     /// One sentence for each of the first `count` tools; those that every house uses come first.
     pub fn examples(&self, count: usize) -> Vec<String> {
         let mut out = Vec::new();
-        let tools = || 0..self.tools.len();
-        let usual = tools().filter(|tool| self.tools[*tool].always);
-        for tool in usual.chain(tools().filter(|tool| !self.tools[*tool].always)) {
-            let own = || self.templates.iter().filter(|template| template.tool == tool);
+        let parts = |always: bool| self.parts.iter().filter(move |part| part.tool.always == always);
+        for part in parts(true).chain(parts(false)) {
+            let own = || part.templates.iter();
             let free = |template: &&Template| {
                 let slots = template.program.iter();
                 !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
@@ -365,52 +334,7 @@ impl Grammar {
 
     /// The templates as they were written, for diagnostics.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
-        self.templates.iter().map(|template| template.source.as_str())
-    }
-}
-
-/// The templates for a language, or for the fallback where the tool does not speak it.
-fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
-    let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or("").to_lowercase();
-    let of = |language: &str| -> Vec<&'a str> {
-        let wanted = primary(language);
-        let phrases = tool.phrases.iter();
-        phrases
-            .filter(|phrases| primary(&phrases.language) == wanted)
-            .flat_map(|phrases| phrases.templates.iter().map(String::as_str))
-            .collect()
-    };
-    let own = of(language);
-    if own.is_empty() { of(FALLBACK_LANGUAGE) } else { own }
-}
-
-fn push_once(list: &mut Vec<usize>, index: usize) {
-    if !list.contains(&index) {
-        list.push(index);
-    }
-}
-
-fn first_words<'a>(program: &'a [Op], op: usize, seen: &mut [bool], words: &mut Vec<&'a str>, slot: &mut bool) {
-    if seen.get(op).copied() != Some(false) {
-        return;
-    }
-    seen[op] = true;
-    match &program[op] {
-        Op::Word(word) => {
-            words.push(word);
-            if matches!(word.as_str(), "a" | "an" | "the") {
-                first_words(program, op + 1, seen, words, slot);
-            }
-        }
-        Op::Slot(_) => *slot = true,
-        Op::Set(..) => first_words(program, op + 1, seen, words, slot),
-        Op::Jump(to) => first_words(program, *to, seen, words, slot),
-        Op::Split(branches) => {
-            for branch in branches {
-                first_words(program, *branch, seen, words, slot);
-            }
-        }
-        Op::End => {}
+        self.all().map(|(_, template)| template.source.as_str())
     }
 }
 

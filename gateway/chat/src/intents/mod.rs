@@ -17,6 +17,7 @@ mod courtesy;
 mod duration;
 mod expression;
 mod grammar;
+mod grammars;
 mod hearing;
 mod matcher;
 mod question;
@@ -26,42 +27,35 @@ mod utterance;
 mod words;
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, ModelEvent, Pending, Role, StopReason, ToolCall, ToolSpec, Usage};
+use gateway_core::vocab::{Clarity, ModelEvent, Pending, Role, StopReason, ToolCall, Usage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Considered, Request, Tools, same_tools};
+use crate::{ChatModel, Considered, Request, Tools};
 use asking::{Reader, Reading};
 use grammar::{Grammar, Intent};
 
 pub use grammar::{TEMPLATES_MAX, check};
+pub use grammars::{Grammars, LISTS_MAX};
 pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
 
 /// Longest utterance that is looked at: a minute of fast speech.
 pub const UTTERANCE_BYTES_MAX: usize = 2_000;
-/// Compiled tool sets that are kept: users differ in their tools, and sets change rarely.
-const GRAMMARS_MAX: usize = 32;
 /// Sentences offered to a wearer who was not understood.
 const EXAMPLES: usize = 3;
 /// How the ids of this engine's calls begin.
 pub const CALL_PREFIX: &str = "intent-";
 
-/// The offline engine. Cheap to share; keeps the compiled templates of the last few tool sets.
+/// The offline engine. Cheap to share.
 #[derive(Default)]
 pub struct Engine {
-    grammars: Mutex<Vec<Compiled>>,
+    grammars: Grammars,
     calls: AtomicU64,
-}
-
-struct Compiled {
-    tools: Arc<[Arc<ToolSpec>]>,
-    language: String,
-    grammar: Arc<Grammar>,
 }
 
 /// What the engine makes of a request.
@@ -79,6 +73,11 @@ impl Engine {
     /// An engine that has seen no tools yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An engine that shares what is compiled with others.
+    pub fn sharing(grammars: Grammars) -> Self {
+        Self { grammars, calls: AtomicU64::default() }
     }
 
     /// Decides about a request; the whole engine without its stream.
@@ -118,8 +117,8 @@ impl Engine {
     }
 
     /// Compiles the tools ahead of the first request, and says how many templates are in use.
-    pub fn prepare(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> usize {
-        let grammar = self.grammar(tools, language);
+    pub fn prepare(&self, tools: &Tools, language: &str) -> usize {
+        let grammar = self.grammars.prepare(tools, language);
         tracing::debug!(templates = ?grammar.sources().collect::<Vec<_>>(), "prepared");
         grammar.len()
     }
@@ -130,23 +129,9 @@ impl Engine {
         format!("{CALL_PREFIX}{:x}-{count}", request.now.wall_ms)
     }
 
-    fn grammar(&self, tools: &Arc<[Arc<ToolSpec>]>, language: &str) -> Arc<Grammar> {
-        {
-            let mut known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_it = |known: &Compiled| known.language == language && same_tools(&known.tools, tools);
-            if let Some(index) = known.iter().position(is_it) {
-                // What was used last is kept longest.
-                known[index..].rotate_left(1);
-                return known[known.len() - 1].grammar.clone();
-            }
-        }
-        let grammar = Arc::new(Grammar::compile(tools, language));
-        let mut known = self.grammars.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= GRAMMARS_MAX {
-            known.remove(0);
-        }
-        known.push(Compiled { tools: tools.clone(), language: language.to_owned(), grammar: grammar.clone() });
-        grammar
+    /// Looked up where it was prepared, as it is on the way of every turn.
+    fn grammar(&self, tools: &Tools, language: &str) -> Arc<Grammar> {
+        self.grammars.prepare(tools, language)
     }
 }
 
@@ -200,6 +185,10 @@ impl ChatModel for Engine {
         Some(events(self.decide(request)))
     }
 
+    fn is_ready(&self, tools: &Tools, language: &str) -> bool {
+        self.grammars.ready(tools, language).is_some()
+    }
+
     fn prepare(&self, tools: &Tools, language: &str) {
         Engine::prepare(self, tools, language);
     }
@@ -219,7 +208,7 @@ impl ChatModel for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_core::vocab::{Message, Phrases, Timestamp};
+    use gateway_core::vocab::{Message, Phrases, Timestamp, ToolSpec};
     use serde_json::json;
 
     #[test]

@@ -63,8 +63,7 @@ impl Grammar {
     }
 
     fn partial_of(&self, index: usize, utterance: &Utterance<'_>, span: (usize, Ending)) -> Option<(f32, Partial)> {
-        let template = self.templates.get(index)?;
-        let tool = self.tools.get(template.tool)?;
+        let (tool, template) = self.template(index)?;
         let whole = matcher::read(&template.program, utterance, span, false);
         let Match { score, arguments, free_text, evidence, missing } =
             whole.or_else(|| matcher::read_partial(&template.program, utterance, span))?;
@@ -82,10 +81,7 @@ impl Grammar {
     /// The slots of a tool's own sentences for a property, each once.
     pub fn slots_for(&self, tool: &str, property: &str) -> Vec<&Slot> {
         let mut out: Vec<&Slot> = Vec::new();
-        for template in &self.templates {
-            if self.tools.get(template.tool).is_none_or(|known| known.name != tool) {
-                continue;
-            }
+        for (_, template) in self.all().filter(|(known, _)| known.name == tool) {
             for op in &template.program {
                 if let Op::Slot(slot) = op
                     && slot.property == property

@@ -1,0 +1,143 @@
+//! What is compiled of one tool, whatever list it stands in.
+
+use std::sync::Arc;
+
+use gateway_core::vocab::ToolSpec;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::TEMPLATES_MAX;
+use crate::intents::{
+    matcher,
+    template::{self, Op},
+};
+
+/// Language that is used for tools without phrases in the wearer's own.
+const FALLBACK_LANGUAGE: &str = "en";
+
+/// SHA-256 of what is compiled.
+pub(in crate::intents) type Key = [u8; 32];
+
+/// One tool in one language, compiled.
+pub(in crate::intents) struct Part {
+    /// What its calls need.
+    pub(super) tool: Tool,
+    /// In the order in which they were written.
+    pub(super) templates: Vec<Template>,
+}
+
+/// What there is to know of a tool.
+pub(super) struct Tool {
+    pub name: String,
+    pub always: bool,
+    pub required: Vec<String>,
+}
+
+/// One compiled template.
+pub(super) struct Template {
+    pub source: String,
+    pub program: Vec<Op>,
+    /// Words that it may begin with.
+    pub firsts: Vec<Arc<str>>,
+    /// Whether it may begin with a slot.
+    pub slot_first: bool,
+    /// Its words of full weight.
+    pub words: Vec<Arc<str>>,
+}
+
+impl Part {
+    pub fn compile(tool: &ToolSpec, language: &str) -> Self {
+        let mut templates = Vec::new();
+        for source in spoken(tool, language).into_iter().take(TEMPLATES_MAX) {
+            match template::compile(source, &tool.input_schema) {
+                Ok(program) => templates.push(Template::new(source, program)),
+                Err(error) => {
+                    tracing::warn!(tool = tool.name, template = source, %error, "template left out");
+                }
+            }
+        }
+        let required = tool.input_schema.get("required").and_then(Value::as_array);
+        let required = required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
+        Self { tool: Tool { always: tool.flags.always, name: tool.name.clone(), required }, templates }
+    }
+
+    /// What [`compile`](Self::compile) reads of a tool: equal keys give equal parts, wherever the tools lie.
+    pub fn key(tool: &ToolSpec, language: &str) -> Key {
+        let mut hash = Sha256::new();
+        let mut add = |bytes: &[u8]| {
+            // With its length, so that no two lists of texts look alike.
+            hash.update(bytes.len().to_le_bytes());
+            hash.update(bytes);
+        };
+        add(tool.name.as_bytes());
+        add(&[u8::from(tool.flags.always)]);
+        let templates = spoken(tool, language);
+        // Nothing else looks at the schema of a tool that says nothing.
+        let schema = if templates.is_empty() { &tool.input_schema["required"] } else { &tool.input_schema };
+        add(schema.to_string().as_bytes());
+        templates.into_iter().for_each(|template| add(template.as_bytes()));
+        hash.finalize().into()
+    }
+}
+
+impl Template {
+    fn new(source: &str, program: Vec<Op>) -> Self {
+        let (mut firsts, mut words) = (Vec::new(), Vec::new());
+        let mut slot_first = false;
+        let mut seen = vec![false; program.len()];
+        first_words(&program, 0, &mut seen, &mut firsts, &mut slot_first);
+        for op in &program {
+            if let Op::Word(word) = op
+                && matcher::weight(word) >= 1.0
+            {
+                push_once(&mut words, word);
+            }
+        }
+        Self { source: source.to_owned(), program, firsts, slot_first, words }
+    }
+}
+
+/// The templates for a language, or for the fallback where the tool does not speak it.
+fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
+    let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or("").to_lowercase();
+    let of = |language: &str| -> Vec<&'a str> {
+        let wanted = primary(language);
+        let phrases = tool.phrases.iter();
+        phrases
+            .filter(|phrases| primary(&phrases.language) == wanted)
+            .flat_map(|phrases| phrases.templates.iter().map(String::as_str))
+            .collect()
+    };
+    let own = of(language);
+    if own.is_empty() { of(FALLBACK_LANGUAGE) } else { own }
+}
+
+fn push_once(list: &mut Vec<Arc<str>>, word: &str) {
+    if list.iter().all(|known| **known != *word) {
+        list.push(word.into());
+    }
+}
+
+fn first_words(program: &[Op], op: usize, seen: &mut [bool], words: &mut Vec<Arc<str>>, slot: &mut bool) {
+    if seen.get(op).copied() != Some(false) {
+        return;
+    }
+    seen[op] = true;
+    match &program[op] {
+        Op::Word(word) => {
+            push_once(words, word);
+            if matches!(word.as_str(), "a" | "an" | "the") {
+                first_words(program, op + 1, seen, words, slot);
+            }
+        }
+        Op::Slot(_) => *slot = true,
+        Op::Set(..) => first_words(program, op + 1, seen, words, slot),
+        Op::Jump(to) => first_words(program, *to, seen, words, slot),
+        Op::Split(branches) => {
+            for branch in branches {
+                first_words(program, *branch, seen, words, slot);
+            }
+        }
+        Op::End => {}
+    }
+}

@@ -1,0 +1,96 @@
+//! Definitions and lists of them, each of which exists once: a hundred pairs of glasses that offer the same tools have
+//! one list. Whoever keeps something for a tool or a list can then know it by its address.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use gateway_core::vocab::ToolSpec;
+use sha2::{Digest as _, Sha256};
+
+use crate::registry::Specs;
+
+/// Entries of which nobody has anything any more are dropped when there are twice as many as were in use the last time,
+/// and not before there are so many.
+const SWEPT_MIN: usize = 256;
+
+/// What is shared. Holds nothing alive by itself.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// By the SHA-256 of what each declares.
+    specs: Mutex<Kept<[u8; 32], ToolSpec>>,
+    /// By the addresses of what is in each; while a list lives, so do they.
+    lists: Mutex<Kept<Box<[usize]>, [Arc<ToolSpec>]>>,
+}
+
+struct Kept<K, T: ?Sized> {
+    entries: HashMap<K, Weak<T>>,
+    sweep_at: usize,
+}
+
+impl<K, T: ?Sized> Default for Kept<K, T> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), sweep_at: SWEPT_MIN }
+    }
+}
+
+impl<K: Eq + std::hash::Hash, T: ?Sized> Kept<K, T> {
+    fn get_or_keep(&mut self, key: K, new: impl FnOnce() -> Arc<T>) -> Arc<T> {
+        if let Some(known) = self.entries.get(&key).and_then(Weak::upgrade) {
+            return known;
+        }
+        if self.entries.len() >= self.sweep_at {
+            self.entries.retain(|_, entry| entry.strong_count() > 0);
+            self.sweep_at = (self.entries.len() * 2).max(SWEPT_MIN);
+        }
+        let new = new();
+        self.entries.insert(key, Arc::downgrade(&new));
+        new
+    }
+}
+
+impl Shared {
+    /// The one that declares the same, or this one from now on.
+    pub(crate) fn spec(&self, spec: ToolSpec) -> Arc<ToolSpec> {
+        // What cannot be written as JSON is shared with nobody.
+        let Ok(bytes) = serde_json::to_vec(&spec) else {
+            return Arc::new(spec);
+        };
+        lock(&self.specs).get_or_keep(Sha256::digest(&bytes).into(), || Arc::new(spec))
+    }
+
+    /// The list that holds the very same tools in the same order, or this one from now on.
+    pub(crate) fn list(&self, tools: Vec<Arc<ToolSpec>>) -> Specs {
+        let key = tools.iter().map(|tool| Arc::as_ptr(tool).addr()).collect();
+        lock(&self.lists).get_or_keep(key, || tools.into())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(name: &str) -> ToolSpec {
+        ToolSpec { name: name.into(), ..ToolSpec::default() }
+    }
+
+    #[test]
+    fn what_is_equal_exists_once_and_only_while_it_is_in_use() {
+        let shared = Shared::default();
+        let (one, other) = (shared.spec(spec("a")), shared.spec(spec("b")));
+        assert!(Arc::ptr_eq(&one, &shared.spec(spec("a"))) && !Arc::ptr_eq(&one, &other));
+        let list = shared.list(vec![one.clone(), other.clone()]);
+        assert!(Arc::ptr_eq(&list, &shared.list(vec![one.clone(), other.clone()])));
+        assert!(!Arc::ptr_eq(&list, &shared.list(vec![other, one])));
+        for number in 0..10 * SWEPT_MIN {
+            let one = shared.spec(spec(&number.to_string()));
+            drop(shared.list(vec![one]));
+        }
+        assert!(lock(&shared.specs).entries.len() <= SWEPT_MIN && lock(&shared.lists).entries.len() <= SWEPT_MIN);
+    }
+}
