@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use audio::asr::{
-    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Transcribe, Transcription,
+    Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Shed, Transcribe, Transcription,
 };
 
 /// Waits for a word per job: "go" answers, "panic" panics, and an abort ends it.
@@ -143,6 +143,52 @@ fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
         world.go.send("go").unwrap();
         assert_eq!(world.replies.recv().unwrap().0, expected);
     }
+}
+
+#[test]
+fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
+    use Priority::{Again, Final, Overheard, Partial, Speculative, Unsure};
+    let world = World::new(1, 4);
+    let scheduler = world.scheduler.as_ref().unwrap();
+    world.run(1, Final);
+    assert_eq!(world.submit(2, Partial).unwrap_err(), Busy::NoThreadFree);
+    world.submit(3, Again).unwrap();
+    assert_eq!(world.submit(4, Again).unwrap_err(), Busy::QueueFull, "by its turn nobody would wait for it any more");
+    world.submit(5, Overheard).unwrap();
+    world.submit(6, Unsure).unwrap();
+    world.submit(7, Overheard).unwrap();
+    assert_eq!(scheduler.shed(), Shed { partial: 1, again: 1, ..Shed::default() });
+    // It is full. Each displaces what matters least, and of equal ones the latest.
+    for (id, priority, out) in [
+        (8, Overheard, Some(3)),
+        (9, Overheard, None),
+        (10, Speculative, Some(8)),
+        (11, Speculative, Some(7)),
+        (12, Unsure, Some(5)),
+        (13, Unsure, None),
+        (14, Final, Some(12)),
+        (15, Final, Some(6)),
+        (16, Final, Some(11)),
+        (17, Final, Some(10)),
+        (18, Final, None),
+        (19, Overheard, None),
+    ] {
+        match out {
+            None => assert_eq!(world.submit(id, priority).unwrap_err(), Busy::QueueFull, "{id}"),
+            Some(out) => {
+                world.submit(id, priority).unwrap();
+                let (displaced, result) = world.replies.recv().unwrap();
+                assert!(displaced == out && matches!(result, Err(Error::Cancelled)), "{id}: {displaced} {result:?}");
+            }
+        }
+    }
+    let expected = Shed { partial: 1, again: 2, overheard: 5, unsure: 3, addressed: 3 };
+    assert_eq!(scheduler.shed(), expected);
+    for expected in [1, 14, 15, 16, 17] {
+        world.go.send("go").unwrap();
+        assert_eq!(world.replies.recv().unwrap().0, expected);
+    }
+    assert_eq!(scheduler.shed().addressed, 3, "what is decoded is not left out");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use audio::{
     listener::{self, Fact, Listener},
     vad::silero,
 };
-use gateway_core::vocab::{TranscriptKind, VoiceFact};
+use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
@@ -253,8 +253,8 @@ impl Ear {
     }
 
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
-    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind) -> bool {
-        self.decodes.ask(utterance, revision, kind, self.listener.utterance_pcm(utterance))
+    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
+        self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
     }
 
     /// Cancels decodes of the utterance older than `revision`.

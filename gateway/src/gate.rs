@@ -28,7 +28,7 @@ use crate::{
     roster::Roster,
     skills::Folders,
     store::Store,
-    telemetry::{Sparse, Turns},
+    telemetry::{Losses, Sparse, Turns},
     transport::Link,
     users::Users,
 };
@@ -119,6 +119,8 @@ pub struct Gate {
     pub health: Health,
     /// Lines of the log about those who were turned away.
     pub turned_away: Sparse,
+    /// Utterances that were never understood.
+    pub losses: Losses,
 }
 
 impl Gate {

@@ -24,6 +24,7 @@ use tools::{
     executor::{Books, Executor},
     in_flight::InFlight,
     memory::Memory,
+    permissions::Switches as _,
     ports::{Ports, Style},
     registry::{Registry, Source},
 };
@@ -57,7 +58,7 @@ use crate::{
     roster::Roster,
     skills::Folders,
     store::Store,
-    telemetry::{Sparse, Turns},
+    telemetry::{Losses, Sparse, Turns},
     transport::{
         server::{Bound, Listen},
         tls,
@@ -72,8 +73,9 @@ const SYNTHESIS_WAITING_MAX: usize = 64;
 const SYNTHESIS_THREADS: usize = 2;
 /// Pauses that may wait to be judged: behind more, a score comes after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
-/// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long.
-const RECOGNITION_WAITING_PER_WORKER: usize = 4;
+/// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long. A few only would leave out
+/// what was said at one moment by chance, while the machine has time left for it a second later.
+const RECOGNITION_WAITING_PER_WORKER: usize = 12;
 /// How long sessions may take to say goodbye.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
@@ -241,6 +243,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         quic,
         health: Health::default(),
         turned_away: Sparse::default(),
+        losses: Losses::default(),
         config,
     });
     users.wake_all();

@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     io::IsTerminal as _,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use gateway_core::{
@@ -194,6 +197,31 @@ impl Turns {
     pub fn last(&self, count: usize) -> Vec<TurnRecord> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+    }
+}
+
+/// Utterances that were never understood, since the start: no recognition thread took them in time, or a decode failed.
+#[derive(Default)]
+pub struct Losses {
+    addressed: AtomicU64,
+    others: AtomicU64,
+    lines: Sparse,
+}
+
+impl Losses {
+    /// One more; `addressed`: it was certainly meant for the assistant, and the wearer was told.
+    pub fn count(&self, addressed: bool) {
+        let counter = if addressed { &self.addressed } else { &self.others };
+        counter.fetch_add(1, Ordering::Relaxed);
+        if let Some(left_out) = self.lines.line() {
+            let (addressed_in_all, others_in_all) = self.get();
+            tracing::warn!(addressed, addressed_in_all, others_in_all, left_out, "an utterance was lost");
+        }
+    }
+
+    /// Those that were certainly meant for the assistant, and others.
+    pub fn get(&self) -> (u64, u64) {
+        (self.addressed.load(Ordering::Relaxed), self.others.load(Ordering::Relaxed))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Many glasses at once: the gateway's own share of a turn, processor time, and bytes per session.
 //!
-//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0]`
+//! `cargo xtask bench load [--glasses 50] [--duty 20] [--seconds 120] [--typed 0] [--users GLASSES]`
+//!
+//! Each pair of glasses has a user of its own, unless there are to be fewer: turns of one user wait for one another. A sentence
+//! is said at its own time, whatever became of the one before, so that what is lost takes no load away.
 //!
 //! With `--typed`, the glasses type the sum instead, one after the other and so many times each: nothing is recognised,
 //! so that what is left of a turn can be timed, and counted by a profiler, undisturbed.
@@ -27,15 +30,13 @@ use gateway::telemetry::TurnRecord;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 /// Computes without touching anything that another turn would see.
 const SENTENCE: &str = "Hey Mentra, what is fifteen percent of eighty?";
 /// The same, typed.
 const TYPED: &str = "What is fifteen percent of eighty?";
 const FRAME_US: u64 = 20_000;
-/// Users that a gateway takes; there is one for each pair of glasses up to that.
-const USERS_MAX: usize = 50;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 fn main() -> Result<()> {
@@ -87,10 +88,10 @@ impl Generator {
     }
 
     /// Lets its glasses in one by one.
-    async fn connect(&mut self, house: &House, glasses: usize) -> Result<()> {
+    async fn connect(&mut self, house: &House, glasses: usize, users: usize) -> Result<()> {
         for number in 0..glasses {
             let fingerprint = self.line().await?;
-            house.pair(&fingerprint, &format!("user-{}", number % USERS_MAX));
+            house.pair(&fingerprint, &format!("user-{}", number % users));
             ensure!(self.line().await? == "welcomed", "glasses {number} were not welcomed");
         }
         Ok(())
@@ -100,7 +101,8 @@ impl Generator {
 async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let typed = number("--typed", 0)?;
-    let house = House::start(&format!("[limits]\nsessions = {}", glasses + 8)).await?;
+    let users = number("--users", glasses)?.max(1);
+    let house = House::start(&format!("[limits]\nsessions = {}\nusers = {}", glasses + 8, users + 8)).await?;
     if typed == 0 {
         warm_up(&house).await?;
     }
@@ -108,7 +110,7 @@ async fn run() -> Result<()> {
     let process = generator.process.id().context("the generator runs")?.to_string();
 
     let alone = resident();
-    generator.connect(&house, glasses).await?;
+    generator.connect(&house, glasses, users).await?;
     if typed == 0 {
         sleep(Duration::from_secs(5)).await;
         let idle = resident();
@@ -123,7 +125,9 @@ async fn run() -> Result<()> {
         while generator.line().await? != "done" {}
     }
 
-    let known = keys(&house.running.gate().turns.last(usize::MAX));
+    let gate = house.running.gate();
+    let known = keys(&gate.turns.last(usize::MAX));
+    let (shed, lost) = (gate.asr.shed(), gate.losses.get());
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
@@ -153,6 +157,18 @@ async fn run() -> Result<()> {
         }
     }
     records.retain(|key, _| !known.contains(key));
+    let (before, now) = (shed, gate.asr.shed());
+    println!(
+        "{} turns; decodes left out: {} partial, {} second hearings, {} overheard, {} unsure, {} addressed",
+        records.len(),
+        now.partial - before.partial,
+        now.again - before.again,
+        now.overheard - before.overheard,
+        now.unsure - before.unsure,
+        now.addressed - before.addressed
+    );
+    let (addressed, others) = gate.losses.get();
+    println!("utterances lost: {} addressed and told, {} others", addressed - lost.0, others - lost.1);
     report(&records.into_values().collect::<Vec<_>>());
     generator.tell("quit").await?;
     generator.process.wait().await?;
@@ -320,12 +336,10 @@ async fn live(
         let sound = glasses
             .log()
             .find(mark, |event| event.at_us > spoken.t0_us && matches!(event.seen, Seen::SpeechHeard { .. }));
-        if timeout(ANSWER_MAX, sound).await.is_ok() {
-            answered += 1;
-        }
         if ends.is_none() {
-            return Ok((said, answered));
+            return Ok((said, answered + usize::from(timeout(ANSWER_MAX, sound).await.is_ok())));
         }
         next = (next + period).max(Instant::now());
+        answered += usize::from(timeout_at(next, sound).await.is_ok());
     }
 }

@@ -199,7 +199,7 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
         conversation.handle_input(now, inputs.remove(0));
         while let Some(output) = conversation.poll_output() {
             match output {
-                Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final } => {
+                Output::Transcribe { utterance, revision, kind: kind @ TranscriptKind::Final, .. } => {
                     let text = text.to_owned();
                     inputs.push(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
                 }

@@ -20,7 +20,7 @@ pub use decoder::{Decoder, Heard, Options, Pcm, Transcription};
 pub use engine::{Config, Engine, check};
 pub use pair::Pair;
 pub use prompt::prompt_for;
-pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Ticket, Transcribe};
+pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, Shed, Ticket, Transcribe};
 
 /// Whisper's sample rate.
 pub const SAMPLE_RATE_HZ: u32 = 16_000;

@@ -1,7 +1,10 @@
 //! A bounded queue in front of the recognition threads.
 //!
-//! Finals come first, then speculative finals, then partials. A partial is only worth having now,
-//! so it is taken only when a thread is free, and gives way when something else needs that thread.
+//! What matters more comes first ([`Priority`]). Where there is more to decode than the threads can, what matters least is
+//! left out, and counted ([`Shed`]): a partial is only worth having now, so it is taken only when a thread is free, and gives
+//! way when something else needs that thread; a second hearing betters a text that is there, and is waited for only for a
+//! moment, so it is taken only while few wait. For everything else the queue is long enough for all that is said at once by
+//! chance; when it is full, speech that nobody meant for this machine goes before speech that somebody may have.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,10 +24,49 @@ const NICENESS: i32 = 5;
 pub enum Priority {
     /// A look at an utterance that goes on.
     Partial,
-    /// A final begun at the first sign of a pause; of no use when the wearer goes on.
+    /// A better text of what was understood already.
+    Again,
+    /// Speech that is not meant for this machine.
+    Overheard,
+    /// Speech that may be.
+    Unsure,
+    /// A final of speech that is, begun at the first sign of a pause; of no use when the wearer goes on.
     Speculative,
-    /// The utterance is over and somebody waits.
+    /// The same when the utterance is over and somebody waits.
     Final,
+}
+
+/// How many there are.
+const PRIORITIES: usize = Priority::Final as usize + 1;
+/// One part in so many of the queue may wait when a second hearing is taken.
+const AGAIN_PART: usize = 4;
+
+/// Jobs that were left out since the start: refused, or displaced by what mattered more. A final that was refused at a
+/// pause may still be asked for at the end of the utterance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shed {
+    /// Looks at utterances that went on.
+    pub partial: u64,
+    /// Second hearings.
+    pub again: u64,
+    /// Speech that was not meant for this machine.
+    pub overheard: u64,
+    /// Speech that may have been.
+    pub unsure: u64,
+    /// Speech that was.
+    pub addressed: u64,
+}
+
+impl Shed {
+    fn count(&mut self, priority: Priority) {
+        *match priority {
+            Priority::Partial => &mut self.partial,
+            Priority::Again => &mut self.again,
+            Priority::Overheard => &mut self.overheard,
+            Priority::Unsure => &mut self.unsure,
+            Priority::Speculative | Priority::Final => &mut self.addressed,
+        } += 1;
+    }
 }
 
 /// What becomes of a job.
@@ -80,8 +122,8 @@ impl Transcribe for Decoder {
 pub struct SchedulerConfig {
     /// Threads with a decoder each; as many as cores.
     pub workers: usize,
-    /// Jobs waiting at most. An utterance of 4 s takes about 0.15 s: a longer queue than some
-    /// times the workers makes everybody wait for longer than a turn may take.
+    /// Jobs waiting at most. An utterance of 4 s takes about 0.15 s: a short queue leaves out what was only said at the same
+    /// moment, one of some dozen times the workers makes everybody wait for longer than a turn may take.
     pub queue_max: usize,
 }
 
@@ -106,9 +148,10 @@ struct Shared {
 
 struct State {
     /// By priority, the most important last; each first in, first out.
-    queues: [VecDeque<Waiting>; 3],
+    queues: [VecDeque<Waiting>; PRIORITIES],
     running: Vec<Running>,
     next_id: u64,
+    shed: Shed,
     closing: bool,
 }
 
@@ -151,7 +194,7 @@ impl Scheduler {
         T: Transcribe + Send + 'static,
         F: Fn() -> Result<T, Error> + Send + Sync + 'static,
     {
-        let state = State { queues: Default::default(), running: Vec::new(), next_id: 0, closing: false };
+        let state = State { queues: Default::default(), running: Vec::new(), next_id: 0, shed: Shed::default(), closing: false };
         let config = SchedulerConfig { workers: config.workers.max(1), ..config };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), config });
         let make = Arc::new(make);
@@ -169,21 +212,26 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// Queues a job, or says why not. A final displaces a waiting speculative one from a full queue
-    /// and takes the thread of a running partial; those report [`Error::Cancelled`].
+    /// Queues a job, or says why not. One that matters more displaces a waiting one from a full queue, the least of them,
+    /// and anything takes the thread of a running partial; those report [`Error::Cancelled`].
     pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
             return Err(Busy::ShuttingDown);
         }
         let mut displaced = None;
-        let free = state.running.len() + state.waiting() < self.shared.config.workers;
+        let SchedulerConfig { workers, queue_max } = self.shared.config;
+        let free = state.running.len() + state.waiting() < workers;
         if job.priority == Priority::Partial && !free {
+            state.shed.count(job.priority);
             return Err(Busy::NoThreadFree);
         }
-        if !free && state.waiting() >= self.shared.config.queue_max {
+        let few = state.waiting() < (queue_max / AGAIN_PART).max(1);
+        if !free && (state.waiting() >= queue_max || (job.priority == Priority::Again && !few)) {
             let below = ..job.priority as usize;
             displaced = state.queues[below].iter_mut().find_map(VecDeque::pop_back);
+            let left_out = displaced.as_ref().map_or(job.priority, |displaced| displaced.job.priority);
+            state.shed.count(left_out);
             if displaced.is_none() {
                 return Err(Busy::QueueFull);
             }
@@ -223,6 +271,11 @@ impl Scheduler {
             Some(waiting) => waiting.end(Error::Cancelled),
             None => ticket.abort.store(true, Ordering::Relaxed),
         }
+    }
+
+    /// What was left out since the start.
+    pub fn shed(&self) -> Shed {
+        self.shared.lock().shed
     }
 
     /// Jobs waiting and jobs being decoded.

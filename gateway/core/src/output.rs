@@ -5,7 +5,7 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     input::{Announcement, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        Approval, DisplayCommand, ListeningState, Means, Message, ModelOutcome, Pending, Service, Settlement, Shortage,
+        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Service, Settlement, Shortage,
         ToolCall, TranscriptKind, Turn, Usage,
     },
 };
@@ -22,6 +22,13 @@ pub enum Output {
         revision: u16,
         /// Kind.
         kind: TranscriptKind,
+        /// Whether it is meant for the assistant.
+        meant: Meant,
+    },
+    /// What was said in an utterance is not known and never will be: for the books. The wearer was told where that is due.
+    UtteranceLost {
+        /// Whether it was certainly meant for the assistant.
+        addressed: bool,
     },
     /// Say in `Input::Considered` how well this text is understood as a command. Changes nothing.
     Consider {

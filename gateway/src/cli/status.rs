@@ -5,7 +5,11 @@ use anyhow::{Result, bail};
 use super::said::{ago, bytes};
 use crate::{
     config::Checked,
-    control::{Answer, Request, client::ask, status::Status},
+    control::{
+        Answer, Request,
+        client::ask,
+        status::{LeftOut, Recogniser, Status},
+    },
     text::in_one_line,
 };
 
@@ -32,6 +36,19 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// What recognition had no time for, where that was anything.
+fn left_out(heard: &Recogniser) -> Option<String> {
+    let LeftOut { partial, again, overheard, unsure, addressed } = heard.left_out;
+    let (lost, others) = heard.lost;
+    let none = heard.left_out == LeftOut::default() && heard.lost == (0, 0);
+    (!none).then(|| {
+        format!(
+            "left out since the start: {partial} partial, {again} second hearings, {overheard} overheard, {unsure} unsure, \
+             {addressed} addressed; lost: {lost} sentences to the assistant, {others} others"
+        )
+    })
+}
+
 fn show(status: &Status) {
     let quic = status.quic.as_deref().unwrap_or("off");
     println!("lorgnette {}, up for {}, web {}, quic {quic}", status.version, ago(status.up_s), status.web);
@@ -51,6 +68,9 @@ fn show(status: &Status) {
         "recognition {}: {} of {} thread(s) busy, {} waiting",
         heard.model, heard.running, heard.workers, heard.waiting
     );
+    if let Some(line) = left_out(heard) {
+        println!("            {line}");
+    }
     println!("apps        {} installed, {} running", status.apps, status.apps_running);
     if status.questions > 0 {
         println!("questions   {} open; `lorgnette approvals list` shows them", status.questions);
@@ -66,5 +86,32 @@ fn show(status: &Status) {
     }
     if let Some((free, all)) = status.disk {
         println!("disk        {} free of {}", bytes(free), bytes(all));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_shown_where_it_was_anything() {
+        let mut heard = Recogniser {
+            model: "m".to_owned(),
+            workers: 2,
+            running: 0,
+            waiting: 0,
+            left_out: LeftOut::default(),
+            lost: (0, 0),
+        };
+        assert_eq!(left_out(&heard), None);
+        heard.left_out = LeftOut { partial: 5, again: 4, overheard: 3, unsure: 2, addressed: 1 };
+        heard.lost = (1, 2);
+        assert_eq!(
+            left_out(&heard).as_deref(),
+            Some(
+                "left out since the start: 5 partial, 4 second hearings, 3 overheard, 2 unsure, 1 addressed; \
+                 lost: 1 sentences to the assistant, 2 others"
+            )
+        );
     }
 }

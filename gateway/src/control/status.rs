@@ -63,6 +63,29 @@ pub struct Recogniser {
     pub running: usize,
     /// Decodes that wait.
     pub waiting: usize,
+    /// What was left out since the start, since there was more to decode than the threads can.
+    #[serde(default)]
+    pub left_out: LeftOut,
+    /// Utterances that were never understood: those that were certainly meant for the assistant, whose wearers were told, and
+    /// others.
+    #[serde(default)]
+    pub lost: (u64, u64),
+}
+
+/// Decodes that were left out, in the order in which that is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// Looks at utterances that went on.
+    pub partial: u64,
+    /// Second hearings.
+    pub again: u64,
+    /// Speech that was not meant for the assistant.
+    pub overheard: u64,
+    /// Speech of which that was not known.
+    pub unsure: u64,
+    /// Speech that was. What was left out at a pause may have been decoded at the end.
+    pub addressed: u64,
 }
 
 pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
@@ -77,6 +100,9 @@ pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
     });
     let (waiting, running) = gate.asr.load();
     let model = config.asr_model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let audio::asr::Shed { partial, again, overheard, unsure, addressed } = gate.asr.shed();
+    let left_out = LeftOut { partial, again, overheard, unsure, addressed };
+    let lost = gate.losses.get();
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         up_s: clock::mono_us().saturating_sub(gate.started_us) / 1_000_000,
@@ -90,7 +116,7 @@ pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
         users_max: config.limits.users_max,
         questions: gate.questions.list().len(),
         models: config.ranks.models.iter().map(ToString::to_string).collect(),
-        recogniser: Recogniser { model, workers: config.asr_workers, running, waiting },
+        recogniser: Recogniser { model, workers: config.asr_workers, running, waiting, left_out, lost },
         mcp: mcp::servers(gate),
         apps: gate.installed.list().len(),
         apps_running,

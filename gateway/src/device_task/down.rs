@@ -34,12 +34,13 @@ const NUMBERS_MAX: usize = 128;
 impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
-            Output::Transcribe { utterance, revision, kind } => {
-                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind));
+            Output::Transcribe { utterance, revision, kind, meant } => {
+                let taken = self.ear.as_mut().is_some_and(|ear| ear.transcribe(utterance, revision, kind, meant));
                 if !taken {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
+            Output::UtteranceLost { addressed } => self.gate.losses.count(addressed),
             Output::Consider { utterance, revision, text, pending } => {
                 let scene = self.gate.scene(&self.user_name);
                 match self.work.consider((utterance, revision), &text, pending, scene) {

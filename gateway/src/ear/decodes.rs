@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use audio::asr::{Job, Options, Priority, Scheduler, Ticket};
-use gateway_core::vocab::TranscriptKind;
+use gateway_core::vocab::{Meant, TranscriptKind};
 
 use crate::mail::{Address, Mail, Transcribed};
 
@@ -61,7 +61,13 @@ impl Decodes {
 
     /// Sends an utterance to recognition: the sound of the open one as far as it goes, or what was kept of
     /// the last; `false` when that is not possible.
-    pub(super) fn ask(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, open: Option<&[i16]>) -> bool {
+    pub(super) fn ask(
+        &mut self,
+        (utterance, revision): (u32, u16),
+        kind: TranscriptKind,
+        meant: Meant,
+        open: Option<&[i16]>,
+    ) -> bool {
         let kept = || self.kept.as_ref().filter(|kept| kept.utterance == utterance).map(|kept| kept.pcm.clone());
         let Some(pcm) = open.map(Arc::from).or_else(kept) else {
             return false;
@@ -70,14 +76,7 @@ impl Decodes {
         let job = Job {
             pcm,
             options: self.options(kind),
-            priority: match kind {
-                TranscriptKind::Partial => Priority::Partial,
-                // A second hearing betters a text that is there: others go first.
-                TranscriptKind::Speculative | TranscriptKind::Again | TranscriptKind::AgainUsual => {
-                    Priority::Speculative
-                }
-                TranscriptKind::Final => Priority::Final,
-            },
+            priority: priority(kind, meant),
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
                 if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
@@ -121,6 +120,17 @@ impl Decodes {
             }
             !stale
         });
+    }
+}
+
+fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
+    match (kind, meant) {
+        (TranscriptKind::Partial, _) => Priority::Partial,
+        (TranscriptKind::Again | TranscriptKind::AgainUsual, _) => Priority::Again,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
+        (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
+        (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
+        (TranscriptKind::Final, Meant::Addressed) => Priority::Final,
     }
 }
 
@@ -210,13 +220,13 @@ mod tests {
     #[test]
     fn the_sound_of_a_closed_utterance_is_decoded_until_its_time_is_over() {
         let mut bench = Bench::new();
-        assert!(!bench.decodes.ask(7, 1, Final, None), "nothing was heard yet");
+        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None), "nothing was heard yet");
         assert_eq!(bench.decodes.next_wake_us(), None);
         bench.decodes.keep(7, SOUND, 5_000_000);
         assert_eq!(bench.decodes.next_wake_us(), Some(17_000_000));
 
         bench.decodes.tick(16_999_999);
-        assert!(bench.decodes.ask(7, 2, Final, None));
+        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, None));
         assert_eq!(bench.begun().0, SOUND);
         bench.finish();
         let letter = bench.letter();
@@ -224,7 +234,7 @@ mod tests {
         assert_eq!(letter.report.result.expect("a text").text, "3 samples");
 
         bench.decodes.tick(17_000_000);
-        assert!(!bench.decodes.ask(7, 3, Final, None));
+        assert!(!bench.decodes.ask((7, 3), Final, Meant::Addressed, None));
         assert_eq!(bench.decodes.next_wake_us(), None);
     }
 
@@ -233,18 +243,18 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
         bench.decodes.keep(8, &[4], 0);
-        assert!(!bench.decodes.ask(7, 1, Final, None));
-        assert!(bench.decodes.ask(8, 1, Final, None));
+        assert!(!bench.decodes.ask((7, 1), Final, Meant::Addressed, None));
+        assert!(bench.decodes.ask((8, 1), Final, Meant::Addressed, None));
         assert_eq!(bench.begun().0, [4]);
         bench.decodes.forget();
-        assert!(!bench.decodes.ask(8, 2, Final, None));
+        assert!(!bench.decodes.ask((8, 2), Final, Meant::Addressed, None));
     }
 
     #[test]
     fn what_is_open_goes_before_what_is_kept() {
         let mut bench = Bench::new();
         bench.decodes.keep(7, SOUND, 0);
-        assert!(bench.decodes.ask(7, 1, Speculative, Some(&[5, 6])));
+        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(&[5, 6])));
         assert_eq!(bench.begun().0, [5, 6]);
     }
 
@@ -253,7 +263,7 @@ mod tests {
         let mut bench = Bench::new();
         bench.decodes.note_vocabulary(["read my notes".to_owned()].into());
         for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Again), (5, AgainUsual)] {
-            assert!(bench.decodes.ask(7, revision, kind, Some(SOUND)), "{kind:?}");
+            assert!(bench.decodes.ask((7, revision), kind, Meant::Addressed, Some(SOUND)), "{kind:?}");
             let (_, options) = bench.begun();
             assert_eq!(options.context, Context::Tiered, "{kind:?}");
             assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, Again | AgainUsual)), "{kind:?}");
@@ -267,12 +277,12 @@ mod tests {
     #[test]
     fn a_final_goes_before_a_second_hearing() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask(7, 1, Final, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
         bench.begun();
-        assert!(bench.decodes.ask(7, 2, Again, Some(SOUND)));
-        assert!(bench.decodes.ask(7, 3, Final, Some(SOUND)));
-        assert!(!bench.decodes.ask(7, 4, Speculative, Some(SOUND)), "the queue is full");
-        assert!(!bench.decodes.ask(7, 4, Partial, Some(SOUND)), "no thread is free");
+        assert!(bench.decodes.ask((7, 2), Again, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
+        assert!(!bench.decodes.ask((7, 4), AgainUsual, Meant::Addressed, Some(SOUND)), "too many wait");
+        assert!(!bench.decodes.ask((7, 4), Partial, Meant::Addressed, Some(SOUND)), "no thread is free");
         for expected in [Final, Final, Again] {
             bench.finish();
             assert_eq!(bench.letter().kind, expected);
@@ -280,11 +290,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_overheard_goes_before_what_is_addressed() {
+        let mut bench = Bench::new();
+        assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
+        bench.begun();
+        let mut ask = |revision, meant| bench.decodes.ask((7, revision), Final, meant, Some(SOUND));
+        assert!(ask(2, Meant::Overheard) && ask(3, Meant::Unsure));
+        assert!(ask(4, Meant::Addressed) && ask(5, Meant::Addressed));
+        assert!(!ask(6, Meant::Unsure), "the queue is full");
+        for expected in [2, 3] {
+            let letter = bench.letter();
+            assert_eq!(letter.revision, expected);
+            assert!(matches!(letter.report.result, Err(Error::Cancelled)));
+        }
+        for expected in [1, 4, 5] {
+            bench.finish();
+            assert_eq!(bench.letter().revision, expected);
+        }
+    }
+
+    #[test]
     fn who_goes_away_waits_for_nothing() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask(7, 1, Speculative, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask(7, 2, Final, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, Some(SOUND)));
         let Bench { go_on, decodes, begun, mut mail } = bench;
         // The scheduler is shared by all devices and stays.
         let scheduler = decodes.scheduler.clone();
@@ -297,10 +327,10 @@ mod tests {
     #[test]
     fn older_decodes_of_the_same_utterance_are_cancelled() {
         let mut bench = Bench::new();
-        assert!(bench.decodes.ask(7, 1, Speculative, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
-        assert!(bench.decodes.ask(7, 2, Speculative, Some(SOUND)));
-        assert!(bench.decodes.ask(7, 3, Final, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), Speculative, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
         bench.decodes.cancel(6, 9);
         assert!(!abort.load(Relaxed));
         bench.decodes.cancel(7, 3);

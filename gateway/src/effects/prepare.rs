@@ -29,7 +29,7 @@ const READY_MS_MAX: u64 = 500;
 /// Prepares the models for the tools of all that are connected, on a thread of its own.
 #[derive(Clone)]
 pub struct Preparer {
-    executor: Executor,
+    offered: Arc<Offered>,
     models: Ranks,
     roster: Arc<Roster>,
     /// Of users without glasses.
@@ -39,6 +39,8 @@ pub struct Preparer {
     state: Arc<Mutex<State>>,
 }
 
+/// The tools that a user is offered on a device.
+type Offered = dyn Fn(&str, &str) -> Tools + Send + Sync;
 /// Whose tools: user, device and language.
 type Whose = (String, String, String);
 
@@ -59,10 +61,15 @@ impl Preparer {
     /// # Errors
     /// The system gives none.
     pub fn start(executor: Executor, models: Ranks, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
+        let offered = move |user: &str, device: &str| executor.offered(user, device, ClientClass::Internal).1;
+        Self::with(Arc::new(offered), models, roster, language)
+    }
+
+    fn with(offered: Arc<Offered>, models: Ranks, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
         // One place more than turns have is for the job that goes through all glasses.
         let compute = Compute::start("prepare", 1, TURNS_WAITING_MAX + 1)?;
         let turns = Arc::new(Semaphore::new(TURNS_WAITING_MAX));
-        Ok(Self { executor, models, roster, language, compute, turns, state: Arc::default() })
+        Ok(Self { offered, models, roster, language, compute, turns, state: Arc::default() })
     }
 
     /// The tools of everybody may have changed. With `tell`, all glasses are told that they are to count at once, as soon
@@ -97,7 +104,7 @@ impl Preparer {
             let next = this.state().waiting.pop_first();
             if let Some((user, device, language)) = next {
                 // Whatever changes from now on is queued anew.
-                this.prepare_list(&this.executor.offered(&user, &device, ClientClass::Internal).1, language);
+                this.prepare_list(&(this.offered)(&user, &device), language);
             }
             let tell = {
                 let mut state = this.state();
@@ -133,6 +140,10 @@ impl Preparer {
 
     /// Waits until these models have what they need of the tools; `false` where that takes too long.
     pub async fn ready(&self, models: Ranks, tools: Tools, language: String) -> bool {
+        self.ready_within(Duration::from_millis(READY_MS_MAX), models, tools, language).await
+    }
+
+    async fn ready_within(&self, wait: Duration, models: Ranks, tools: Tools, language: String) -> bool {
         let Ok(place) = self.turns.clone().try_acquire_owned() else {
             return false;
         };
@@ -146,7 +157,7 @@ impl Preparer {
         if self.compute.submit(Urgency::Now, job).is_err() {
             return false;
         }
-        matches!(timeout(Duration::from_millis(READY_MS_MAX), done).await, Ok(Ok(())))
+        matches!(timeout(wait, done).await, Ok(Ok(())))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -161,4 +172,115 @@ pub fn are_ready<'a>(
     language: &str,
 ) -> bool {
     models.into_iter().all(|model| model.is_ready(tools, language))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc as sync;
+
+    use async_trait::async_trait;
+    use chat_models::Request;
+    use gateway_core::vocab::{ModelEvent, ToolSpec};
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+    use tools::ports::DeviceStatus;
+
+    use super::*;
+    use crate::{
+        mail::Mail,
+        roster::{Present, Via},
+    };
+
+    /// Is ready for lists of as many tools as it was prepared for; tells of each, and goes on when it is told so.
+    struct Slow {
+        begun: sync::SyncSender<usize>,
+        go_on: Mutex<sync::Receiver<()>>,
+        known: Mutex<BTreeSet<usize>>,
+    }
+
+    #[async_trait]
+    impl ChatModel for Slow {
+        fn name(&self) -> &str {
+            "slow"
+        }
+
+        fn prepare(&self, tools: &Tools, _language: &str) {
+            self.begun.send(tools.len()).unwrap();
+            // A test that has ended says no more.
+            let _ended = self.go_on.lock().unwrap().recv();
+            self.known.lock().unwrap().insert(tools.len());
+        }
+
+        fn is_ready(&self, tools: &Tools, _language: &str) -> bool {
+            self.known.lock().unwrap().contains(&tools.len())
+        }
+
+        async fn stream(&self, _: Request, _: mpsc::Sender<ModelEvent>, _: CancellationToken) {}
+    }
+
+    struct House {
+        preparer: Preparer,
+        begun: sync::Receiver<usize>,
+        go_on: sync::SyncSender<()>,
+        letters: Vec<mpsc::Receiver<Mail>>,
+    }
+
+    fn tools(count: usize) -> Tools {
+        (0..count).map(|_| Arc::new(ToolSpec::default())).collect()
+    }
+
+    /// Three pairs of glasses. All have the same list but that of the user who has a tool more.
+    fn house() -> House {
+        let (roster, mut letters) = (Arc::new(Roster::default()), Vec::new());
+        for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
+            let (mail, received) = mpsc::channel(4);
+            let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+            let status = Arc::new(Mutex::new(DeviceStatus::default()));
+            let present = Present { session: 1, user: user.into(), language: "en".into(), mail, status, via };
+            assert!(roster.enter(device, present, 9));
+            letters.push(received);
+        }
+        let (begun_in, begun) = sync::sync_channel(16);
+        let (go_on, told) = sync::sync_channel(16);
+        let slow = Slow { begun: begun_in, go_on: Mutex::new(told), known: Mutex::default() };
+        let (usual, more) = (tools(2), tools(3));
+        let offered =
+            Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
+        let models: Ranks = [Arc::new(slow) as Arc<dyn ChatModel>].into();
+        let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
+        House { preparer, begun, go_on, letters }
+    }
+
+    #[test]
+    fn equal_glasses_are_prepared_for_once_and_told_when_all_are() {
+        let mut house = house();
+        house.preparer.prepare_all(true);
+        assert_eq!(house.begun.recv(), Ok(2));
+        // More often while one is under way changes nothing.
+        house.preparer.prepare_all(false);
+        house.go_on.send(()).unwrap();
+        assert_eq!(house.begun.recv(), Ok(3));
+        assert!(house.letters.iter_mut().all(|letters| letters.try_recv().is_err()), "not all are prepared yet");
+        house.go_on.send(()).unwrap();
+        for letters in &mut house.letters {
+            assert!(matches!(letters.blocking_recv(), Some(Mail::ApplyTools)));
+        }
+        assert!(house.begun.try_recv().is_err(), "each list once");
+    }
+
+    #[tokio::test]
+    async fn a_turn_waits_for_its_tools_and_not_for_ever() {
+        let house = house();
+        let ready = |tools: Tools, wait: Duration| {
+            let (models, language) = (house.preparer.models.clone(), "en".to_owned());
+            assert!(!are_ready(models.iter(), &tools, &language));
+            house.preparer.ready_within(wait, models, tools, language)
+        };
+        // Nobody lets it go on.
+        assert!(!ready(tools(7), Duration::ZERO).await);
+        house.go_on.send(()).unwrap();
+        house.go_on.send(()).unwrap();
+        assert!(ready(tools(8), Duration::from_secs(60)).await);
+        assert_eq!(house.begun.iter().take(2).collect::<Vec<_>>(), [7, 8]);
+    }
 }

@@ -134,7 +134,7 @@ impl Work {
                     }
                 }
             });
-            tokio::join!(model.stream(request, events, cancel), hand_on)
+            tokio::join!(model.stream(request, events, cancel), hand_on);
         });
         asked
     }

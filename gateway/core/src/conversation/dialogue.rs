@@ -89,7 +89,10 @@ impl Conversation {
         match event {
             None | Some(floor::Event::Nothing) => {}
             Some(floor::Event::Interrupt) => self.interrupted_by_voice(),
-            Some(floor::Event::Lost { addressed }) => self.not_understood(addressed),
+            Some(floor::Event::Lost { addressed }) => {
+                self.cx.push(Output::UtteranceLost { addressed });
+                self.not_understood(addressed);
+            }
             Some(floor::Event::Said(said)) => self.said(said),
         }
     }

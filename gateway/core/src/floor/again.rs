@@ -24,7 +24,7 @@ use super::{
 use crate::{
     conversation::{Config, Context},
     output::Output,
-    vocab::{Clarity, Transcript, TranscriptKind},
+    vocab::{Clarity, Meant, Transcript, TranscriptKind},
 };
 
 /// Most words of a request that is heard again: a longer one is no command.
@@ -143,7 +143,7 @@ impl Floor {
                             _ => Rest::Nothing,
                         };
                         let awaited = look.awaited.saturating_add(1);
-                        cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::Again });
+                        hear_again(cx, utterance, awaited, TranscriptKind::Again);
                         Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min, rest } })
                     }
                     None => Next::Settle(None),
@@ -264,13 +264,18 @@ impl Floor {
     }
 }
 
+/// The first text holds a request, or what may be one.
+fn hear_again(cx: &mut Context, utterance: u32, revision: u16, kind: TranscriptKind) {
+    cx.push(Output::Transcribe { utterance, revision, kind, meant: Meant::Addressed });
+}
+
 /// A text of a second hearing does not count: the usual weights have a try, unless they had.
 fn give_up(cx: &mut Context, utterance: u32, awaited: u16, rest: Rest) -> Next {
     if rest != Rest::Usual {
         return Next::Settle(None);
     }
     let awaited = awaited.saturating_add(1);
-    cx.push(Output::Transcribe { utterance, revision: awaited, kind: TranscriptKind::AgainUsual });
+    hear_again(cx, utterance, awaited, TranscriptKind::AgainUsual);
     Next::Wait(Look { awaited, stage: Stage::Decoding { confidence_min: 0.0, rest: Rest::Nothing } })
 }
 

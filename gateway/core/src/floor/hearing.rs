@@ -14,7 +14,7 @@ use crate::{
     conversation::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{Clarity, Transcript, TranscriptKind, Turn, VoiceFact},
+    vocab::{Clarity, Meant, Transcript, TranscriptKind, Turn, VoiceFact},
 };
 
 /// Time that facts about a pause may be late before its end is decided without them.
@@ -91,7 +91,7 @@ impl Floor {
             return;
         };
         let revision = open.next_revision();
-        cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Partial });
+        ask(cx, (open.id, revision), TranscriptKind::Partial, open.meant(cx));
         self.watch_words(cx, activity);
     }
 
@@ -223,7 +223,8 @@ impl Floor {
             // The hopeful decode failed; the utterance is whole now, so one more try is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
-            cx.push(Output::Transcribe { utterance, revision: closed.awaited, kind: TranscriptKind::Final });
+            let meant = closed.origin.meant(cx, closed.woken || closed.interrupted);
+            ask(cx, (utterance, closed.awaited), TranscriptKind::Final, meant);
             self.closed.push_back(closed);
             return None;
         }
@@ -331,11 +332,7 @@ impl Floor {
             None => {
                 closed.awaited = open.next_revision();
                 closed.final_asked = true;
-                cx.push(Output::Transcribe {
-                    utterance: open.id,
-                    revision: closed.awaited,
-                    kind: TranscriptKind::Final,
-                });
+                ask(cx, (open.id, closed.awaited), TranscriptKind::Final, open.meant(cx));
             }
         }
         self.keep_closed(cx, closed);
@@ -418,7 +415,7 @@ impl Floor {
         }
         let revision = open.next_revision();
         open.speculative = Some(Speculative { revision, text: None, clarity: None, look: None });
-        cx.push(Output::Transcribe { utterance: open.id, revision, kind: TranscriptKind::Speculative });
+        ask(cx, (open.id, revision), TranscriptKind::Speculative, open.meant(cx));
     }
 
     fn note_silence(&mut self, cx: &Context, silence_us: u64, score: Option<f32>) {
@@ -426,6 +423,11 @@ impl Floor {
             open.silence = Some(Silence { silence_us, known_us: cx.now_us(), score });
         }
     }
+}
+
+/// Has an utterance decoded as far as it goes.
+fn ask(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind, meant: Meant) {
+    cx.push(Output::Transcribe { utterance, revision, kind, meant });
 }
 
 /// The last words of an utterance, behind so many captions of it.

@@ -2,8 +2,14 @@
 
 use alloc::string::String;
 
-use super::{addressing::Grounds, again::Look};
-use crate::vocab::Clarity;
+use super::{
+    addressing::{self, Grounds},
+    again::Look,
+};
+use crate::{
+    conversation::Context,
+    vocab::{Clarity, Meant},
+};
 
 /// An utterance that the wearer has not ended yet.
 #[derive(Clone, Debug)]
@@ -89,6 +95,14 @@ pub(super) struct Closed {
     pub(super) final_asked: bool,
 }
 
+impl Origin {
+    /// Whether what was said is meant for the assistant; `named`: it was called or interrupted by it.
+    pub(super) fn meant(&self, cx: &Context, named: bool) -> Meant {
+        let certain = self.grounds != Grounds::None && !addressing::is_doubtful(cx, self.grounds, None);
+        if named || certain { Meant::Addressed } else { Meant::Unsure }
+    }
+}
+
 impl Open {
     pub(super) fn new(id: u32, started_us: u64, at_us: u64, origin: Origin) -> Self {
         Self {
@@ -112,6 +126,14 @@ impl Open {
     pub(super) fn next_revision(&mut self) -> u16 {
         self.revision = self.revision.saturating_add(1);
         self.revision
+    }
+
+    /// Whether it is meant for the assistant, as far as is known.
+    pub(super) fn meant(&self, cx: &Context) -> Meant {
+        match self.origin.meant(cx, self.woken || self.interrupted) {
+            Meant::Unsure if self.unaddressed && self.origin.grounds == Grounds::None => Meant::Overheard,
+            meant => meant,
+        }
     }
 
     pub(super) fn speculative_text(&self) -> Option<&str> {

@@ -33,4 +33,4 @@ pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };
 pub use turn::Turn;
-pub use voice::{Clarity, Transcript, TranscriptKind, VoiceFact};
+pub use voice::{Clarity, Meant, Transcript, TranscriptKind, VoiceFact};

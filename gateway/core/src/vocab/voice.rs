@@ -49,6 +49,18 @@ pub enum VoiceFact {
     },
 }
 
+/// Whether what is being said is meant for the assistant, as far as is known before it is understood. In ascending order:
+/// whoever cannot decode everything leaves the first out first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Meant {
+    /// It begins without the wake phrase that it would need.
+    Overheard,
+    /// Nobody knows yet.
+    Unsure,
+    /// It is.
+    Addressed,
+}
+
 /// Why a transcript was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranscriptKind {

@@ -62,7 +62,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         }
         Output::Mark { stage, turn, .. } => format!("mark {} {}", turn.id, lower(stage)),
         Output::Announced { id, heard } => format!("announced {id} {}", if *heard { "heard" } else { "unheard" }),
-        Output::Heartbeat => return None,
+        Output::Heartbeat | Output::UtteranceLost { .. } => return None,
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
     Some(format!("{device}: {text}"))

@@ -112,7 +112,7 @@ impl World {
     fn act(&mut self, device: usize, output: Output) {
         let id = self.devices[device].info.id.clone();
         match output {
-            Output::Transcribe { utterance, revision, kind } => self.decode(device, utterance, revision, kind),
+            Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
             Output::Consider { utterance, revision, text, .. } => {
                 let clarity = self.clarity.get(&text).copied().unwrap_or(self.clarity_else);
                 self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity }));

@@ -1,0 +1,111 @@
+//! What recognition is told of an utterance before it is understood, so that it can choose what to leave out.
+
+use gateway_core::{
+    conversation::{Config, Conversation},
+    input::{Button, Input},
+    output::Output,
+    vocab::{DeviceInfo, DisplaySize, Meant, Timestamp, Transcript, TranscriptKind, VoiceFact},
+};
+
+struct World {
+    conversation: Conversation,
+    now: Timestamp,
+}
+
+impl World {
+    fn new(config: Config) -> Self {
+        let device = DeviceInfo {
+            id: "a".into(),
+            user: "ann".into(),
+            display: Some(DisplaySize { columns: 40, rows: 5 }),
+            bitmaps: false,
+            speaker: true,
+            echo_cancelled: true,
+            // Somebody reads along, so that what is overheard is decoded, too.
+            captions: true,
+        };
+        let mut world = Self { conversation: Conversation::new(config), now: Timestamp::default() };
+        world.input(Input::Connected { device, resumed: false });
+        world
+    }
+
+    fn input(&mut self, input: Input) -> Vec<Output> {
+        self.now.mono_us += 10_000;
+        self.conversation.handle_input(self.now, input);
+        std::iter::from_fn(|| self.conversation.poll_output()).collect()
+    }
+
+    /// What was asked of recognition, and what the core thinks of the words.
+    fn asked(&mut self, fact: VoiceFact) -> (u16, Meant) {
+        let outputs = self.input(Input::Voice(fact));
+        let asked = outputs.iter().find_map(|output| match output {
+            Output::Transcribe { revision, kind: TranscriptKind::Speculative, meant, .. } => Some((*revision, *meant)),
+            _ => None,
+        });
+        asked.unwrap_or_else(|| panic!("{outputs:?}"))
+    }
+
+    fn begins(&mut self, utterance: u32) {
+        self.input(Input::Voice(VoiceFact::SpeechStarted { utterance, at_us: self.now.mono_us }));
+    }
+
+    fn pauses(&mut self, utterance: u32) -> (u16, Meant) {
+        self.asked(VoiceFact::Paused { utterance, at_us: self.now.mono_us, silence_us: 100_000 })
+    }
+
+    /// A look while the words are being said.
+    fn looked_at(&mut self, utterance: u32, text: &str) {
+        self.now.mono_us += 3_000_000;
+        self.conversation.handle_timeout(self.now);
+        let asked = std::iter::from_fn(|| self.conversation.poll_output()).find_map(|output| match output {
+            Output::Transcribe { revision, kind: TranscriptKind::Partial, .. } => Some(revision),
+            _ => None,
+        });
+        let revision = asked.expect("a look");
+        let (text, kind) = (text.to_owned(), TranscriptKind::Partial);
+        self.input(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
+    }
+}
+
+#[test]
+fn what_is_known_of_an_utterance_is_told_with_its_decode() {
+    let mut world = World::new(Config::default());
+    world.begins(1);
+    assert_eq!(world.pauses(1).1, Meant::Unsure, "nobody knows yet");
+    world.input(Input::Voice(VoiceFact::Ended { utterance: 1, at_us: 0 }));
+
+    world.begins(2);
+    world.looked_at(2, "The weather was nice in the mountains");
+    assert_eq!(world.pauses(2).1, Meant::Overheard);
+    world.input(Input::Voice(VoiceFact::Ended { utterance: 2, at_us: 0 }));
+
+    world.begins(3);
+    world.looked_at(3, "Hey Mentra, what time");
+    assert_eq!(world.pauses(3).1, Meant::Addressed);
+    world.input(Input::Voice(VoiceFact::Ended { utterance: 3, at_us: 0 }));
+
+    world.input(Input::Button(Button::Press));
+    world.begins(4);
+    assert_eq!(world.pauses(4).1, Meant::Addressed, "the wearer has pressed");
+}
+
+#[test]
+fn what_is_lost_is_told_for_the_books() {
+    for pressed in [false, true] {
+        let mut world = World::new(Config::default());
+        if pressed {
+            world.input(Input::Button(Button::Press));
+        }
+        world.begins(1);
+        world.input(Input::Voice(VoiceFact::Ended { utterance: 1, at_us: 0 }));
+        let mut lost = Vec::new();
+        for revision in 1..=4 {
+            let outputs = world.input(Input::TranscriptFailed { utterance: 1, revision });
+            lost.extend(outputs.into_iter().filter_map(|output| match output {
+                Output::UtteranceLost { addressed } => Some(addressed),
+                _ => None,
+            }));
+        }
+        assert_eq!(lost, [pressed]);
+    }
+}
