@@ -38,7 +38,11 @@ pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn C
     // Inside the commands: those need the phrases of all tools.
     let Choosing { router, chooser, grammars } = choosing.clone();
     let model = Arc::new(Routed::new(served(remote)?, router, chooser));
-    Ok(if remote.commands_offline { Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model)) } else { model })
+    Ok(if remote.commands_offline {
+        Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
+    } else {
+        model
+    })
 }
 
 /// How tools are chosen for each request, and what all models share of them.

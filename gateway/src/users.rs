@@ -100,7 +100,8 @@ impl Users {
         summariser: Summariser,
     ) -> Arc<Self> {
         let tasks = Mutex::default();
-        let users = Arc::new(Self { store, roster, questions: questions.clone(), config, users_max, summariser, tasks });
+        let users =
+            Arc::new(Self { store, roster, questions: questions.clone(), config, users_max, summariser, tasks });
         questions.set_users(&users);
         users
     }

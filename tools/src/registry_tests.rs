@@ -218,7 +218,8 @@ fn equal_glasses_have_one_list() {
     let registry = Registry::new();
     offer(&registry, app("g"), Scope::Global, &["c"]).unwrap();
     for device in ["d1", "d2"] {
-        offer(&registry, Source::Device(device.into()), Scope::Device(device.into()), &["lamp.on", "lamp.off"]).unwrap();
+        offer(&registry, Source::Device(device.into()), Scope::Device(device.into()), &["lamp.on", "lamp.off"])
+            .unwrap();
     }
     let list = |user: &str, device: &str| registry.snapshot(user, device).for_client(ClientClass::Internal);
     assert!(Arc::ptr_eq(&list("ann", "d1"), &list("bob", "d2")), "equal by content is one by address");

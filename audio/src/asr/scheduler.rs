@@ -194,7 +194,13 @@ impl Scheduler {
         T: Transcribe + Send + 'static,
         F: Fn() -> Result<T, Error> + Send + Sync + 'static,
     {
-        let state = State { queues: Default::default(), running: Vec::new(), next_id: 0, shed: Shed::default(), closing: false };
+        let state = State {
+            queues: Default::default(),
+            running: Vec::new(),
+            next_id: 0,
+            shed: Shed::default(),
+            closing: false,
+        };
         let config = SchedulerConfig { workers: config.workers.max(1), ..config };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), config });
         let make = Arc::new(make);

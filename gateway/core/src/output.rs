@@ -5,8 +5,8 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     input::{Announcement, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Service, Settlement, Shortage,
-        ToolCall, TranscriptKind, Turn, Usage,
+        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Service, Settlement,
+        Shortage, ToolCall, TranscriptKind, Turn, Usage,
     },
 };
 

@@ -134,7 +134,9 @@ impl Session {
         let feed = gate.apps.feeds.of(&record.user);
         let refused = |error: users::Error| match error {
             // In a moment it may.
-            users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
+            users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => {
+                (RejectCode::Busy, error.to_string())
+            }
             error => internal(error.to_string()),
         };
         let user = gate.users.address(&record.user).map_err(refused)?;

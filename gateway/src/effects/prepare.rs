@@ -152,7 +152,8 @@ impl Preparer {
             let _place = place;
             let missing = models.iter().filter(|model| !model.is_ready(&tools, &language));
             missing.for_each(|model| model.prepare(&tools, &language));
-            drop(sender.send(()));
+            // Whoever asked may have gone on without it.
+            let _gone = sender.send(());
         };
         if self.compute.submit(Urgency::Now, job).is_err() {
             return false;
@@ -166,11 +167,7 @@ impl Preparer {
 }
 
 /// Whether all of these models have what they need of the tools.
-pub fn are_ready<'a>(
-    models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>,
-    tools: &Tools,
-    language: &str,
-) -> bool {
+pub fn are_ready<'a>(models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>, tools: &Tools, language: &str) -> bool {
     models.into_iter().all(|model| model.is_ready(tools, language))
 }
 
@@ -244,8 +241,7 @@ mod tests {
         let (go_on, told) = sync::sync_channel(16);
         let slow = Slow { begun: begun_in, go_on: Mutex::new(told), known: Mutex::default() };
         let (usual, more) = (tools(2), tools(3));
-        let offered =
-            Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
+        let offered = Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
         let models: Ranks = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
         House { preparer, begun, go_on, letters }

@@ -125,7 +125,12 @@ mod tests {
 
     fn tool(name: &str, template: &str) -> Arc<ToolSpec> {
         let phrases = vec![Phrases { language: "en".into(), templates: vec![template.into()] }];
-        Arc::new(ToolSpec { name: name.into(), input_schema: json!({"type": "object"}), phrases, ..ToolSpec::default() })
+        Arc::new(ToolSpec {
+            name: name.into(),
+            input_schema: json!({"type": "object"}),
+            phrases,
+            ..ToolSpec::default()
+        })
     }
 
     fn tools(own: &[&str]) -> Tools {
