@@ -272,3 +272,17 @@ async fn a_speech_waits_for_a_device_that_starves() {
     }
     assert!(have_us > 2 * hold_us, "the answer is longer than what a device holds: {have_us}");
 }
+
+/// An answer that is whole at once goes out as one drawing, with the time that it stands.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_whole_is_drawn_once() {
+    let world = World::start().await;
+    let mut glasses = world.glasses("ws", "glasses").await;
+    text(&mut glasses, "who was the first person on the moon").await;
+    answered(&mut glasses).await;
+    let drawn = glasses.log().since(0).into_iter().filter_map(|event| match event.seen {
+        Seen::Display { text, .. } if !text.is_empty() => Some(text),
+        _ => None,
+    });
+    assert_eq!(drawn.count(), 1);
+}

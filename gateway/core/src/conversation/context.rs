@@ -9,7 +9,7 @@ use crate::{
     limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
     output::{Output, Stage},
     timers::Timers,
-    vocab::{AppEvent, Content, DeviceFacts, DisplaySize, Priority, Timestamp, ToolCall, Turn},
+    vocab::{AppEvent, Content, DeviceFacts, DisplayCommand, DisplaySize, Priority, Timestamp, ToolCall, Turn},
 };
 
 /// Why a conversation wants to be woken.
@@ -181,6 +181,7 @@ impl Context {
     pub(crate) fn screen<T>(&mut self, tell: impl FnOnce(&mut Display, Timestamp) -> T) -> T {
         let told = tell(&mut self.screen, self.now);
         while let Some(command) = self.screen.poll_command() {
+            self.withdraw_equal(&command);
             self.out.push_back(Output::Display(command));
         }
         match self.screen.poll_timeout(self.now) {
@@ -188,6 +189,22 @@ impl Context {
             None => self.disarm(Timer::ScreenDue),
         }
         told
+    }
+
+    /// What is drawn again, for another time, before it has left need not be drawn twice.
+    fn withdraw_equal(&mut self, command: &DisplayCommand) {
+        let DisplayCommand::Show { view, content, .. } = command else { return };
+        let of_view = |output: &Output| match output {
+            Output::Display(DisplayCommand::Show { view: drawn, .. } | DisplayCommand::Clear { view: drawn, .. }) => {
+                drawn == view
+            }
+            _ => false,
+        };
+        let Some(last) = self.out.iter().rposition(of_view) else { return };
+        let shows = |output: &Output| matches!(output, Output::Display(DisplayCommand::Show { content: drawn, .. }) if drawn == content);
+        if self.out.get(last).is_some_and(shows) {
+            self.out.remove(last);
+        }
     }
 
     /// What the wearer sees on the main view that is not in the conversation already.
