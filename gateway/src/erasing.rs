@@ -184,6 +184,7 @@ async fn finish(gate: &Gate, erasure: &Erasure) -> Result<()> {
     on_disk(&gate.config.data_dir, &gate.store, erasure).await?;
     // What is in memory.
     gate.switches.erase(user);
+    gate.preferences.erase(user);
     gate.apps.erase(user);
     gate.memory.that.erase(user);
     gate.remembered.erase(user);

@@ -13,14 +13,17 @@ use device_protocol::RejectCode;
 use gateway_core::vocab::Scene;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tools::{executor::Executor, memory::Memory, registry::Registry};
+use tools::{executor::Executor, memory::Memory, registry::Registry, sides};
 
 use crate::{
     apps::{host::Host, installed::Installed},
     config::Checked,
     device_task,
     ear::PauseJudge,
-    effects::{books::StoredSwitches, compute::Compute, context::Remembered, prepare::Preparer, questions::Questions},
+    effects::{
+        books::StoredSwitches, compute::Compute, context::Remembered, preferences::Preferences, prepare::Preparer,
+        questions::Questions,
+    },
     health::Health,
     identity::{self, GatewayKey, Pairings},
     mcp::Mcp,
@@ -77,6 +80,8 @@ pub struct Gate {
     pub executor: Executor,
     /// What users have switched off.
     pub switches: Arc<StoredSwitches>,
+    /// What users have chosen between tools.
+    pub preferences: Preferences,
     /// MCP in both directions.
     pub mcp: Mcp,
     /// What is kept of wearers, as the tools have it.
@@ -131,7 +136,9 @@ impl Gate {
 
     /// What is going on around a user's words at this moment.
     pub fn scene(&self, user: &str) -> Scene {
-        Scene { apps: self.apps.scene(user) }
+        let timer_runs = self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|(_, one)| !one.reminder));
+        let busy = if timer_runs { vec![sides::timers()] } else { Vec::new() };
+        Scene { apps: self.apps.scene(user), busy, preferences: self.preferences.of(user) }
     }
 
     /// Admits a connection and runs its session to the end.

@@ -44,6 +44,7 @@ use crate::{
         memory::{StoredConversations, StoredTexts},
         on_own_thread,
         ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
+        preferences::Preferences,
         prepare::Preparer,
         questions::Questions,
         spawn,
@@ -194,6 +195,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         .context("reading the catalogue of tools")?;
     tracing::debug!(restored, "tools of apps and servers as they were last known");
     let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
+    let preferences = Preferences::load(store.clone()).context("reading what users have chosen between tools")?;
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone());
     journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
@@ -224,6 +226,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         installed,
         apps: apps.clone(),
         switches,
+        preferences,
         memory,
         remembered,
         skills: skills.clone(),

@@ -39,6 +39,7 @@ pub mod runner;
 pub mod schema;
 pub mod secret;
 mod shared;
+pub mod sides;
 pub mod spoken;
 mod titles;
 pub mod wording;

@@ -23,6 +23,7 @@ use crate::{
     schema::Schema,
     secret::Secrets,
     shared::Shared,
+    sides,
 };
 
 /// Who provides tools.
@@ -276,7 +277,7 @@ impl Registry {
         }
         let mut tools = BTreeMap::new();
         for (spec, local_name) in named {
-            let Some(spec) = self.secrets.blotted(spec) else {
+            let Some(spec) = self.secrets.blotted(spec).map(|spec| sides::put(spec, &source)) else {
                 continue;
             };
             let schema = check(&spec)?;

@@ -54,7 +54,7 @@ impl Shared {
     /// The one that declares the same, or this one from now on.
     pub(crate) fn spec(&self, spec: ToolSpec) -> Arc<ToolSpec> {
         // What cannot be written as JSON is shared with nobody.
-        let Ok(bytes) = serde_json::to_vec(&spec) else {
+        let Ok(bytes) = serde_json::to_vec(&(&spec, &spec.side)) else {
             return Arc::new(spec);
         };
         lock(&self.specs).get_or_keep(Sha256::digest(&bytes).into(), || Arc::new(spec))

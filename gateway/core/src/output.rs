@@ -5,8 +5,8 @@ use alloc::{string::String, vec::Vec};
 use crate::{
     input::{Announcement, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Service, Settlement,
-        Shortage, ToolCall, TranscriptKind, Turn, Usage,
+        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Preference, Service,
+        Settlement, Shortage, ToolCall, TranscriptKind, Turn, Usage,
     },
 };
 
@@ -139,6 +139,8 @@ pub enum Output {
         /// The call.
         call_id: String,
     },
+    /// The wearer has chosen between sides: to be kept, so that nobody asks again.
+    Prefer(Preference),
     /// Tell the glasses what is being done.
     ToolActivity {
         /// The turn that it belongs to.

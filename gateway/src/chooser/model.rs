@@ -92,7 +92,10 @@ impl ByModel {
                     ModelEvent::Text(more) if text.len() + more.len() <= ANSWER_BYTES_MAX => text.push_str(&more),
                     ModelEvent::Done { .. } => return Some(text),
                     ModelEvent::Text(_) | ModelEvent::Question { .. } | ModelEvent::Failed { .. } => return None,
-                    ModelEvent::Thinking { .. } | ModelEvent::ToolCall(_) => {}
+                    ModelEvent::Thinking { .. }
+                    | ModelEvent::ToolCall(_)
+                    | ModelEvent::Chosen(_)
+                    | ModelEvent::NotUnderstood { .. } => {}
                 }
             }
             None

@@ -114,6 +114,27 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
     },
+    /// Choose, for a user, which of two takes the sentences that both understand: an app by its package or name, an MCP
+    /// server as `mcp:NAME`, or `built-in`, `built-in timers` and the like.
+    Prefer {
+        /// Takes them.
+        side: String,
+        /// Does not.
+        #[arg(long)]
+        over: String,
+        /// For whom.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+    },
+    /// Show what a user has chosen, when asked or by `apps prefer`.
+    Preferences {
+        /// Whose.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// Forget what was chosen about this app, server or `built-in`, or with `all` everything.
+        #[arg(long)]
+        forget: Option<String>,
+    },
     /// Show which tool a sentence leads to, as if it had been said to the offline engine.
     Try {
         /// The sentence, without wake word.
@@ -152,6 +173,11 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
         Command::Set { package, key, value, user } => {
             let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
             Wish::Set { package, user, key, value }
+        }
+        Command::Prefer { side, over, user } => Wish::Prefer { user, side, over },
+        Command::Preferences { user, forget: None } => Wish::Preferences { user },
+        Command::Preferences { user, forget: Some(about) } => {
+            Wish::ForgetPreferences { user, about: Some(about).filter(|about| about != "all") }
         }
         Command::Try { text, run, user, device } => Wish::Try { text, user, device, run },
     };

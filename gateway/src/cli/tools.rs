@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use chat_models::intents::Explanation;
 use clap::Subcommand;
 use serde_json::{Value, json};
 use tools::spoken::sentence;
@@ -49,6 +50,17 @@ enum Command {
         #[arg(long, default_value = "wearer")]
         user: String,
         /// The whole result as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tell which tool a sentence leads to when it is said to the offline engine, with which arguments, and why no other.
+    Explain {
+        /// The sentence, without wake word.
+        text: String,
+        /// Whose assistant.
+        #[arg(long, default_value = "wearer")]
+        user: String,
+        /// As JSON.
         #[arg(long)]
         json: bool,
     },
@@ -113,9 +125,40 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
                 answer => bail!("unexpected answer: {answer:?}"),
             }
         }
+        Command::Explain { text, user, json } => {
+            match client::ask(data_dir, &Request::ExplainSentence { text, user })? {
+                Answer::Explained { explanation } if json => println!("{}", serde_json::to_string(&explanation)?),
+                Answer::Explained { explanation } => explain(&explanation),
+                answer => bail!("unexpected answer: {answer:?}"),
+            }
+            Ok(())
+        }
         Command::Apply { user } => switch(config, Request::ApplyTools { user }),
         Command::Allow { name, user } => switch(config, Request::SwitchTool { user, name, on: true }),
         Command::Deny { name, user } => switch(config, Request::SwitchTool { user, name, on: false }),
+    }
+}
+
+fn explain(explanation: &Explanation) {
+    let asks = !explanation.said.is_empty();
+    for call in &explanation.calls {
+        println!("{}{} {}", if asks { "perhaps " } else { "" }, call.tool, call.arguments);
+        if let Some(template) = &call.template {
+            println!("  by {template:?}");
+        }
+    }
+    if asks {
+        println!("{}the answer: {}", if explanation.calls.is_empty() { "no tool; " } else { "" }, explanation.said);
+    }
+    println!("read {}", explanation.how);
+    if let Some(why) = &explanation.why {
+        println!("{why}");
+    }
+    for near in &explanation.near {
+        println!("not {}: {}", near.tool, near.reason);
+        if let Some(template) = &near.template {
+            println!("  {template:?}");
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use tools::{
     permissions::{Switches as _, is_denied},
 };
 
-use super::{Answer, server::say};
+use super::{Answer, commands::check_name, server::say, sides};
 use crate::{clock, gate::Gate};
 
 /// Bytes of a key: more than any made by a person or a program.
@@ -65,6 +65,12 @@ pub enum Wish {
     Restart { package: String, user: String },
     /// Give one of its settings a value.
     Set { package: String, user: String, key: String, value: Value },
+    /// What a user has chosen between tools that understand the same sentences.
+    Preferences { user: String },
+    /// Choose for a user.
+    Prefer { user: String, side: String, over: String },
+    /// Forget what a user has chosen about this one, or everything.
+    ForgetPreferences { user: String, about: Option<String> },
     /// What a sentence would lead to; with `run`, call that.
     Try { text: String, user: String, device: Option<String>, run: bool },
 }
@@ -144,6 +150,8 @@ pub(super) fn name(wish: &Wish) -> &'static str {
         Wish::Stop { .. } => "apps stop",
         Wish::Restart { .. } => "apps restart",
         Wish::Set { .. } => "apps set",
+        Wish::Preferences { .. } => "apps preferences",
+        Wish::Prefer { .. } | Wish::ForgetPreferences { .. } => "apps prefer",
         Wish::Try { .. } => "apps try",
     }
 }
@@ -178,6 +186,9 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
             gate.apps.set(&user, &package, &key, value).await?;
             Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
         }
+        Wish::Preferences { user } => sides::list(gate, &user),
+        Wish::Prefer { user, side, over } => sides::prefer(gate, &user, &side, &over),
+        Wish::ForgetPreferences { user, about } => sides::forget(gate, &user, about.as_deref()),
         Wish::Try { text, user, device, run } => attempt(gate, &text, &user, device.as_deref(), run).await,
     }
 }
@@ -234,6 +245,7 @@ async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
     for note in notes {
         message.push_str(&format!("\nnote: {note}"));
     }
+    message.push_str(&sides::collisions(gate, &app));
     if let Err(wrong) = gate.installed.client().probe(&app).await {
         message.push_str(&format!("\nwarning: {wrong}"));
     }
@@ -269,17 +281,7 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
     }
     // Glasses of this user's that are there can be drawn on, and asked.
     let device = device.map_or_else(|| super::tools::device_of(gate, user), str::to_owned);
-    let request = chat_models::Request {
-        system: String::new(),
-        messages: vec![Message::text(Role::User, text)],
-        tools: gate.executor.offered(user, &device, ClientClass::Internal).1,
-        now: clock::now(),
-        language: gate.config.language.clone(),
-        max_tokens: None,
-        scene: Arc::new(gate.scene(user)),
-        watch: chat_models::Watch::default(),
-        pending: None,
-    };
+    let request = request(gate, text, user, &device);
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
             let all = gate.registry.snapshot(user, &device).for_client(ClientClass::Internal);
@@ -298,6 +300,33 @@ async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run:
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
+}
+
+/// A sentence of a user's as the engine gets it.
+fn request(gate: &Gate, text: &str, user: &str, device: &str) -> chat_models::Request {
+    chat_models::Request {
+        system: String::new(),
+        messages: vec![Message::text(Role::User, text)],
+        tools: gate.executor.offered(user, device, ClientClass::Internal).1,
+        now: clock::now(),
+        language: gate.config.language.clone(),
+        max_tokens: None,
+        scene: Arc::new(gate.scene(user)),
+        watch: chat_models::Watch::default(),
+        pending: None,
+    }
+}
+
+/// What the offline engine makes of a sentence of a user's, and why.
+pub(super) fn explain(gate: &Gate, text: &str, user: &str) -> Result<Answer, String> {
+    check_name(user)?;
+    if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
+        return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
+    }
+    let device = super::tools::device_of(gate, user);
+    let all = gate.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+    let explanation = Engine::new().explain(&request(gate, text, user, &device), &all);
+    Ok(Answer::Explained { explanation: Box::new(explanation) })
 }
 
 /// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is

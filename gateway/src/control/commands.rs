@@ -37,6 +37,7 @@ pub(super) fn name(request: &Request) -> &'static str {
         Request::Tools { .. } | Request::ToolReports => "tools list",
         Request::CallTool { .. } => "tools call",
         Request::SwitchTool { .. } => "tools allow or deny",
+        Request::ExplainSentence { .. } => "tools explain",
         Request::ApplyTools { .. } => "tools apply",
         Request::Usage { .. } => "usage",
         Request::Approvals | Request::WatchApprovals => "approvals",
@@ -57,6 +58,7 @@ pub(super) fn about(request: &Request) -> Option<&str> {
     match request {
         Request::PairCode { user, .. }
         | Request::Tools { user }
+        | Request::ExplainSentence { user, .. }
         | Request::Export { user }
         | Request::Ask { user, .. }
         | Request::Mcp { user, .. } => Some(user),
@@ -127,6 +129,7 @@ async fn carry_out(gate: &Gate, request: Request) -> Result<Answer, String> {
         Request::ToolReports => Ok(tools::reports(gate)),
         Request::CallTool { user, name, arguments } => tools::call(gate, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(gate, &user, &name, on).await,
+        Request::ExplainSentence { text, user } => apps::explain(gate, &text, &user),
         Request::ApplyTools { user } => {
             let told = gate.roster.apply_tools(user.as_deref());
             Ok(done(format!(

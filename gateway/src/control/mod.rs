@@ -8,6 +8,7 @@ mod commands;
 mod mcp;
 pub mod memory;
 pub mod server;
+mod sides;
 pub mod status;
 mod tools;
 
@@ -58,6 +59,8 @@ pub enum Request {
     CallTool { user: String, name: String, arguments: serde_json::Value },
     /// Switch a tool on or off for a user.
     SwitchTool { user: String, name: String, on: bool },
+    /// Which tool a sentence of a user's leads to, and why.
+    ExplainSentence { text: String, user: String },
     /// Tools that have changed are to count at once, in the turns of a user or of all.
     ApplyTools { user: Option<String> },
     /// What tools were used for, by one user or by all, since a moment.
@@ -105,6 +108,8 @@ pub enum Answer {
     Tools { tools: Vec<Offered> },
     /// What could not be carried over, by source.
     ToolReports { reports: Vec<(String, Vec<String>)> },
+    /// What the offline engine makes of a sentence, and why.
+    Explained { explanation: Box<chat_models::intents::Explanation> },
     /// What a tool answered; attachments are described, not given.
     ToolResult { result: Box<ToolResult>, attachments: Vec<String> },
     /// What tools were used for, by user.

@@ -112,6 +112,7 @@ impl Session {
                     self.input(Input::SlowTool { turn });
                 }
             }
+            Output::Prefer(preference) => self.gate.preferences.keep(&self.user_name, preference),
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.work.title(&tool);

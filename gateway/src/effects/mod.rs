@@ -6,6 +6,7 @@ pub mod context;
 pub mod intents;
 pub mod memory;
 pub mod ports;
+pub mod preferences;
 pub mod prepare;
 pub mod questions;
 pub mod summary;

@@ -64,7 +64,10 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
                     tracing::warn!(?kind, "old turns could not be summed up");
                     return Some(Err(()));
                 }
-                ModelEvent::Thinking { .. } | ModelEvent::ToolCall(_) => {}
+                ModelEvent::Thinking { .. }
+                | ModelEvent::ToolCall(_)
+                | ModelEvent::Chosen(_)
+                | ModelEvent::NotUnderstood { .. } => {}
             }
         }
         None

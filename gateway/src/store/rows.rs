@@ -29,6 +29,8 @@ pub enum Kind {
     Intents,
     /// What a user has switched off and on.
     Switches,
+    /// What a user has chosen between tools of several sides.
+    Preferences,
     /// The last known tools of a source; the owner is the source.
     Catalogue,
     /// Installed mini-apps; the owner is the package.
@@ -58,6 +60,7 @@ impl Kind {
             Self::Ledger
             | Self::Intents
             | Self::Switches
+            | Self::Preferences
             | Self::AppStorage
             | Self::AppSettings
             | Self::AppSessions
@@ -72,10 +75,11 @@ impl Kind {
 }
 
 /// All kinds and the names of their databases.
-pub const KINDS: [(Kind, &str); 13] = [
+pub const KINDS: [(Kind, &str); 14] = [
     (Kind::Ledger, "ledger"),
     (Kind::Intents, "intents"),
     (Kind::Switches, "switches"),
+    (Kind::Preferences, "preferences"),
     (Kind::Catalogue, "catalogue"),
     (Kind::Apps, "apps"),
     (Kind::AppStorage, "app-storage"),

@@ -13,6 +13,7 @@ mod screens;
 mod sdk;
 mod sdk_third;
 mod sessions;
+mod sides;
 mod sound;
 mod third;
 

@@ -20,7 +20,7 @@ fn scene(names: &[&str]) -> Arc<Scene> {
         name: (*name).into(),
         life: AppLife::Idle,
     };
-    Arc::new(Scene { apps: names.iter().map(app).collect() })
+    Arc::new(Scene { apps: names.iter().map(app).collect(), ..Scene::default() })
 }
 
 fn decide(engine: &Engine, sentence: &str, scene: &Arc<Scene>) -> Option<(String, Value)> {

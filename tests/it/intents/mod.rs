@@ -4,6 +4,7 @@ mod apps;
 mod dictated;
 mod house;
 mod questions;
+mod sides;
 mod tables;
 
 use std::{

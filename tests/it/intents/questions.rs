@@ -65,10 +65,22 @@ fn what_is_missing_is_asked_for_and_filled_in() {
         (&["Take a note.", "Buy milk."], &["What should the note say?"], "note.add", json!({"text": "Buy milk"})),
         (
             &["Remind me.", "To call Ben.", "In ten minutes."],
-            // The time is asked for first and twice, since what it is about comes with it as well.
-            &["When should I remind you?", "When should I remind you?"],
+            &["What should I remind you of?", "When should I remind you?"],
             "reminder.set",
             json!({"text": "call Ben", "in_seconds": 600}),
+        ),
+        (
+            // The time can be told first.
+            &["Remind me.", "In ten minutes.", "Call Ben."],
+            &["What should I remind you of?", "What should I remind you of?"],
+            "reminder.set",
+            json!({"text": "Call Ben", "in_seconds": 600}),
+        ),
+        (
+            &["Remind me.", "Call Ben.", "At five."],
+            &["What should I remind you of?", "When should I remind you?"],
+            "reminder.set",
+            json!({"text": "Call Ben", "at": "2026-05-13T17:00"}),
         ),
         (
             &["Remind me to call Ben.", "Tomorrow at eight."],

@@ -48,6 +48,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments::{Arguments, Refusal},
     runner::{RunContext, Runner},
+    sides,
 };
 
 /// A built-in tool.
@@ -154,7 +155,8 @@ pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {
         tools.insert(definition.name, *tool);
         let clients = tool.clients().map(<[ClientClass]>::to_vec);
         let approval = tool.approval().map(ToOwned::to_owned);
-        specs.push(ToolSpec { clients, approval, ..ToolSpec::from(definition) });
+        let side = sides::built_in(definition.name);
+        specs.push(ToolSpec { clients, approval, side, ..ToolSpec::from(definition) });
     }
     specs.sort_by(|a, b| a.name.cmp(&b.name));
     (specs, Arc::new(BuiltIns(tools)))

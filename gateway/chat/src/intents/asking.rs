@@ -6,14 +6,15 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Clarity, Pending, PendingCall, SceneApp, ToolCall, ToolSpec};
+use gateway_core::vocab::{Clarity, Pending, PendingCall, Preference, Scene, Side, ToolCall, ToolSpec};
 use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
 use super::{
     courtesy::openings,
-    grammar::{Grammar, Intent, Partial},
+    grammar::{Grammar, Intent},
     matcher, question,
+    sides::{Found, Settled, Sides},
     template::{Op, Slot},
     utterance::Utterance,
     words,
@@ -23,6 +24,8 @@ use super::{
 const ASKED_MAX: u8 = 2;
 /// What the fixed words of a sentence have to say, so that it is taken for the beginning of a command wherever it is said.
 const EVIDENCE_SURE: f32 = 1.5;
+/// Words of a side's name in an answer.
+const ANSWER_NAME_WORDS_MAX: usize = 6;
 /// Words in front of an answer that say nothing of it.
 const FRONT: [&str; 26] = [
     "make it",
@@ -64,19 +67,33 @@ pub(super) enum Reading {
         pending: Pending,
         /// Whether the last answer told nothing.
         again: bool,
-        /// Whether the words are certainly the beginning of a command, or part of one.
-        sure: bool,
+        /// How well the words are understood: partly where they are certainly the beginning of a command, or part of
+        /// one; and as any command where they are whole, and only who carries it out is to be asked.
+        clarity: Clarity,
     },
     /// Nothing.
     Nothing,
+}
+
+/// The same, with what the wearer has chosen for good by saying it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Read {
+    pub reading: Reading,
+    pub chosen: Vec<Preference>,
+}
+
+impl From<Reading> for Read {
+    fn from(reading: Reading) -> Self {
+        Self { reading, chosen: Vec::new() }
+    }
 }
 
 /// The wearer's words against what can be asked of tools, with what they may go on with.
 pub(super) struct Reader<'a> {
     pub grammar: &'a Grammar,
     pub tools: &'a [Arc<ToolSpec>],
-    /// Mini-apps that may be named.
-    pub apps: &'a [SceneApp],
+    /// What is going on.
+    pub scene: &'a Scene,
     pub now: DateTime,
 }
 
@@ -85,47 +102,142 @@ impl<'a> Reader<'a> {
     where
         'a: 'b,
     {
-        Utterance::new(text, self.now).with_apps(self.apps)
+        Utterance::new(text, self.now).with_apps(&self.scene.apps)
     }
 
-    pub fn read(&self, text: &str, pending: Option<&Pending>) -> Reading {
+    pub fn read(&self, text: &str, pending: Option<&Pending>) -> Read {
+        let sides = Sides::of(self.scene);
         let mut utterance = self.utterance(text);
-        let alone = self.grammar.understand(&mut utterance);
-        if alone.clarity > Clarity::Guessed {
-            return Reading::Calls(alone.intents, alone.clarity);
+        if let Some(reading) = self.read_named(&utterance) {
+            return reading.into();
+        }
+        let (alone, clarity) = self.settle(&mut utterance, text, sides);
+        if clarity > Clarity::Guessed {
+            return alone.into();
         }
         let more = pending.map(|pending| match pending.calls.as_slice() {
-            [] => self.go_on(text, pending),
-            [call] => self.answer(text, pending, call),
+            [] => self.go_on(text, pending).into(),
+            [call] => self.answer(text, pending, call).into(),
             calls => self.choose(text, pending, calls),
         });
         match more {
-            Some(Reading::Nothing) | None => {}
-            Some(reading) => return reading,
+            Some(Read { reading: Reading::Nothing, .. }) | None => {}
+            Some(read) => return read,
         }
-        let partial = self.partial(&utterance);
+        let partial = self.partial(&utterance, text, sides);
         // Its words were all understood as they are written, which no guess can say.
-        if let Some(exact) = partial.as_ref().filter(|partial| is_sure(partial.evidence) && !partial.intent.free_text) {
-            return ask(exact, text);
+        if let Some((exact, _)) = partial.as_ref().filter(|(_, found)| is_sure(found) && !found.intent.free_text) {
+            return exact.clone().into();
         }
         if let Some(pending) = pending.filter(|pending| !pending.calls.is_empty() && pending.asked < ASKED_MAX) {
             let asked = pending.asked.saturating_add(1);
             let pending = Pending { asked, ..pending.clone() };
-            return Reading::Ask { pending, again: true, sure: false };
+            return Reading::Ask { pending, again: true, clarity: Clarity::Unclear }.into();
         }
-        if !alone.intents.is_empty() {
-            return Reading::Calls(alone.intents, alone.clarity);
+        if alone != Reading::Nothing {
+            return alone.into();
         }
-        partial.map_or(Reading::Nothing, |partial| ask(&partial, text))
+        partial.map_or(Reading::Nothing, |(reading, _)| reading).into()
     }
 
-    /// The words as the beginning of a command of which everything else can be asked.
-    fn partial(&self, utterance: &Utterance<'_>) -> Option<Partial> {
-        self.grammar.partial(utterance).filter(|partial| self.can_ask(partial))
+    /// A sentence whose wearer says who is to carry it out: "with Todo".
+    fn read_named(&self, utterance: &Utterance<'_>) -> Option<Reading> {
+        self.named(utterance).map(|(_, reading)| reading)
+    }
+
+    /// The same, with the side that was named.
+    pub fn named(&self, utterance: &Utterance<'_>) -> Option<(Side, Reading)> {
+        let mut known = self.grammar.sides().to_vec();
+        if !known.is_empty() {
+            known.push(Side::default());
+        }
+        Sides::of(self.scene).named(utterance, &known).into_iter().find_map(|(side, rest)| {
+            let only = Sides { scene: self.scene, only: Some(&side) };
+            let mut utterance = self.utterance(rest);
+            let reading = match self.settle(&mut utterance, rest, only) {
+                (reading, clarity) if clarity > Clarity::Guessed => reading,
+                _ => self.partial(&utterance, rest, only).filter(|(_, found)| is_sure(found))?.0,
+            };
+            Some((side, reading))
+        })
+    }
+
+    /// The words as whole commands.
+    fn settle(&self, utterance: &mut Utterance<'_>, text: &str, sides: Sides<'_>) -> (Reading, Clarity) {
+        let understood = self.grammar.understand(utterance, sides);
+        let clarity = understood.clarity;
+        if !understood.joined.is_empty() {
+            return (Reading::Calls(understood.joined, clarity), clarity);
+        }
+        let found = match clarity > Clarity::Guessed {
+            true => self.with_rivals(utterance, understood.found, sides),
+            false => understood.found,
+        };
+        let reading = match (sides.settle(found), clarity) {
+            (Settled::Nobody, _) => Reading::Nothing,
+            (Settled::One(found, _), _) if found.missing.is_empty() => Reading::Calls(vec![found.intent], clarity),
+            (Settled::One(found, _), _) => ask(&found, text),
+            // A guess is not asked about.
+            (Settled::Doubt(mut found), Clarity::Guessed) => {
+                found.truncate(1);
+                Reading::Calls(found.into_iter().map(|found| found.intent).collect(), clarity)
+            }
+            (Settled::Doubt(found), _) => self.doubt(&found, text, clarity),
+        };
+        (reading, clarity)
+    }
+
+    /// With sentences of other sides that lack something and say as much of the words. Else one of two sentences about
+    /// the same thing would go to one side, and the other one to another.
+    pub fn with_rivals(&self, utterance: &Utterance<'_>, mut found: Vec<Found>, sides: Sides<'_>) -> Vec<Found> {
+        if self.grammar.sides().is_empty() || found.is_empty() {
+            return found;
+        }
+        let free = found.iter().map(|found| found.text_words).min().unwrap_or(0);
+        let known: Vec<Side> = found.iter().map(|found| found.side.clone()).collect();
+        let rivals = self.grammar.partials(utterance, sides).into_iter().filter(|rival| {
+            let other = known.iter().all(|side| !side.is_with(&rival.side));
+            other && is_sure(rival) && rival.text_words <= free && self.can_ask(rival)
+        });
+        found.extend(rivals);
+        found
+    }
+
+    /// Asks which side is meant.
+    fn doubt(&self, found: &[Found], words: &str, clarity: Clarity) -> Reading {
+        let sides = Sides::of(self.scene);
+        let calls = found.iter().map(|found| PendingCall {
+            label: sides.name(&found.side),
+            side: Some(found.side.clone()),
+            ..call_of(found)
+        });
+        let pending = Pending { words: words.to_owned(), calls: calls.collect(), done: Vec::new(), asked: 1 };
+        Reading::Ask { pending, again: false, clarity }
+    }
+
+    /// The words as the beginning of a command of which everything else can be asked: the question, and what it is
+    /// about.
+    fn partial(&self, utterance: &Utterance<'_>, text: &str, sides: Sides<'_>) -> Option<(Reading, Found)> {
+        let mut found = self.grammar.partials(utterance, sides);
+        found.retain(|found| self.can_ask(found));
+        let first = found.first()?.clone();
+        // Of one side it may be likely, of several it has to be sure.
+        found.retain(is_sure);
+        if found.is_empty() {
+            return Some((ask(&first, text), first));
+        }
+        match sides.settle(found) {
+            Settled::Nobody => None,
+            Settled::One(found, _) => Some((ask(&found, text), found)),
+            Settled::Doubt(found) => {
+                let first = found.first()?.clone();
+                Some((self.doubt(&found, text, Clarity::Partial), first))
+            }
+        }
     }
 
     /// Whether everything that is missing can be said in a few words.
-    fn can_ask(&self, partial: &Partial) -> bool {
+    fn can_ask(&self, partial: &Found) -> bool {
         let Some(tool) = self.tool(&partial.intent.name) else {
             return false;
         };
@@ -136,13 +248,15 @@ impl<'a> Reader<'a> {
     fn go_on(&self, text: &str, pending: &Pending) -> Reading {
         let joined = joined(&pending.words, text);
         let mut utterance = self.utterance(&joined);
-        let understood = self.grammar.understand(&mut utterance);
-        match understood.intents.as_slice() {
-            [intent] if understood.clarity > Clarity::Guessed && self.may_follow(&pending.done, intent) => {
-                Reading::Calls(understood.intents, understood.clarity)
-            }
-            [] if pending.done.is_empty() => {
-                self.partial(&utterance).map_or(Reading::Nothing, |partial| ask(&partial, &joined))
+        let sides = Sides::of(self.scene);
+        match self.settle(&mut utterance, &joined, sides) {
+            (Reading::Calls(intents, clarity), _) if clarity > Clarity::Guessed => match intents.as_slice() {
+                [intent] if self.may_follow(&pending.done, intent) => Reading::Calls(intents, clarity),
+                _ => Reading::Nothing,
+            },
+            (reading @ Reading::Ask { .. }, _) if pending.done.is_empty() => reading,
+            (Reading::Nothing, _) if pending.done.is_empty() => {
+                self.partial(&utterance, &joined, sides).map_or(Reading::Nothing, |(reading, _)| reading)
             }
             _ => Reading::Nothing,
         }
@@ -168,21 +282,24 @@ impl<'a> Reader<'a> {
         let Some((tool, first)) = self.tool(&call.name).zip(call.missing.first()) else {
             return Reading::Nothing;
         };
+        let wanted = call.missing.concat();
         let joined = joined(&pending.words, text);
         let mut utterance = self.utterance(&joined);
-        let understood = self.grammar.understand(&mut utterance);
-        if let [intent] = understood.intents.as_slice()
-            && understood.clarity > Clarity::Guessed
+        // Who carries it out is known.
+        let sides = Sides { scene: self.scene, only: Some(&tool.side) };
+        if let (Reading::Calls(intents, clarity), _) = self.settle(&mut utterance, &joined, sides)
+            && clarity > Clarity::Guessed
+            && let [intent] = intents.as_slice()
             && intent.name == call.name
-            && tells(&intent.arguments, first)
+            && tells(&intent.arguments, &wanted)
         {
-            return Reading::Calls(understood.intents, understood.clarity);
+            return Reading::Calls(intents, clarity);
         }
-        if let Some(more) = self.partial(&utterance)
+        if let Some((reading, more)) = self.partial(&utterance, &joined, sides)
             && more.intent.name == call.name
-            && tells(&more.intent.arguments, first)
+            && tells(&more.intent.arguments, &wanted)
         {
-            return ask(&more, &joined);
+            return reading;
         }
         let given = first.iter().find_map(|property| {
             let slots = self.slots(tool, property).into_iter();
@@ -199,13 +316,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The answer to which of several calls was meant.
-    fn choose(&self, text: &str, pending: &Pending, calls: &[PendingCall]) -> Reading {
+    fn choose(&self, text: &str, pending: &Pending, calls: &[PendingCall]) -> Read {
         let said = words::cut(text);
         let said: Vec<&str> = said.iter().map(|word| word.text.as_str()).collect();
         let named = |call: &&PendingCall| {
             let label = words::cut(&call.label);
             let label: Vec<&str> = label.iter().map(|word| word.text.as_str()).collect();
-            !label.is_empty() && said.windows(label.len()).any(|words| words == label)
+            let so = !label.is_empty() && said.windows(label.len()).any(|words| words == label);
+            so || call.side.as_ref().is_some_and(|side| self.is_named(side, &said))
         };
         let mut chosen = calls.iter().filter(named);
         let by_place = || {
@@ -218,14 +336,27 @@ impl<'a> Reader<'a> {
             place.and_then(|place| calls.get(place))
         };
         let call = match (chosen.next(), chosen.next()) {
-            (Some(call), None) => call,
-            (None, _) => match by_place() {
-                Some(call) => call,
-                None => return Reading::Nothing,
-            },
-            (Some(_), Some(_)) => return Reading::Nothing,
+            (Some(call), None) => Some(call),
+            (None, _) => by_place(),
+            (Some(_), Some(_)) => None,
         };
-        self.go_for(call, call.arguments.clone(), call.missing.clone(), pending.words.clone(), false)
+        let Some(call) = call else { return Reading::Nothing.into() };
+        let reading = self.go_for(call, call.arguments.clone(), call.missing.clone(), pending.words.clone(), false);
+        let over = calls.iter().filter_map(|other| other.side.clone());
+        let chosen = call.side.as_ref().map_or_else(Vec::new, |side| {
+            let over = over.filter(|other| other != side);
+            over.map(|over| Preference { side: side.clone(), over }).collect()
+        });
+        Read { reading, chosen }
+    }
+
+    /// Whether a side's name is somewhere in these words, by its sound.
+    fn is_named(&self, side: &Side, said: &[&str]) -> bool {
+        let sides = Sides::of(self.scene);
+        (0..said.len()).any(|from| {
+            let mut ends = from + 1..=said.len().min(from + ANSWER_NAME_WORDS_MAX);
+            ends.any(|to| sides.distance(side, &said[from..to].join(" ")).is_some())
+        })
     }
 
     /// A call of which more is known now.
@@ -241,11 +372,11 @@ impl<'a> Reader<'a> {
             let clarity = if free_text { Clarity::Free } else { Clarity::Clear };
             return Reading::Calls(vec![Intent { name: call.name.clone(), arguments, free_text }], clarity);
         }
-        let call = PendingCall { arguments, missing, ..call.clone() };
+        let call = PendingCall { arguments, missing, side: None, ..call.clone() };
         Reading::Ask {
             pending: Pending { words, calls: vec![call], done: Vec::new(), asked: 1 },
             again: false,
-            sure: true,
+            clarity: Clarity::Partial,
         }
     }
 
@@ -296,23 +427,29 @@ impl<'a> Reader<'a> {
                 (Some(tool), Some(one_of)) => question::of(tool, one_of),
                 _ => String::new(),
             },
+            calls if calls.iter().all(|call| call.side.is_some()) => {
+                question::with(calls.iter().map(|call| call.label.as_str()))
+            }
             calls => question::which(calls.iter().map(|call| call.label.as_str())),
         };
         if again { format!("I did not understand that. {asked}") } else { asked }
     }
 }
 
-/// Whether words with this evidence are the beginning of a command wherever they are said.
-fn is_sure(evidence: f32) -> bool {
-    evidence >= EVIDENCE_SURE
+/// Whether its words are the beginning of a command wherever they are said.
+fn is_sure(found: &Found) -> bool {
+    found.evidence >= EVIDENCE_SURE
 }
 
-fn ask(Partial { intent, missing, evidence }: &Partial, words: &str) -> Reading {
-    let sure = is_sure(*evidence);
-    let Intent { name, arguments, .. } = intent.clone();
-    let call = PendingCall { name, arguments, missing: missing.clone(), ..PendingCall::default() };
-    let pending = Pending { words: words.to_owned(), calls: vec![call], done: Vec::new(), asked: 1 };
-    Reading::Ask { pending, again: false, sure }
+fn call_of(found: &Found) -> PendingCall {
+    let Intent { name, arguments, .. } = found.intent.clone();
+    PendingCall { name, arguments, missing: found.missing.clone(), ..PendingCall::default() }
+}
+
+fn ask(found: &Found, words: &str) -> Reading {
+    let clarity = if is_sure(found) { Clarity::Partial } else { Clarity::Unclear };
+    let pending = Pending { words: words.to_owned(), calls: vec![call_of(found)], done: Vec::new(), asked: 1 };
+    Reading::Ask { pending, again: false, clarity }
 }
 
 /// Two pieces of one request. A full stop between them is the recogniser's.

@@ -3,26 +3,28 @@
 //! A tool is compiled by itself ([`Part`]), so that lists that share tools share what is compiled; a grammar adds the
 //! index over its parts.
 
+mod examples;
 mod part;
 mod partial;
 
 use std::{collections::HashMap, sync::Arc};
 
-use gateway_core::vocab::{Clarity, ToolCall, ToolSpec};
+use gateway_core::vocab::{Clarity, Side, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
     courtesy::{Ending, endings, openings},
     hearing,
     matcher::{self, Match},
-    template::{self, Op, SlotKind, TemplateError},
+    sides::{Found, Settled, Sides},
+    template::{self, Op, TemplateError},
     utterance::{Utterance, View},
     words,
 };
 
-pub(super) use part::{Key as PartKey, Part};
-use part::{Template, Tool};
-pub(super) use partial::Partial;
+pub(super) use examples::sample;
+use part::Template;
+pub(super) use part::{Key as PartKey, Part, Tool};
 
 /// Templates of one tool that are compiled; a device that declares more is careless or hostile.
 pub const TEMPLATES_MAX: usize = 64;
@@ -43,6 +45,8 @@ pub(super) struct Grammar {
     by_first: HashMap<Arc<str>, Vec<usize>>,
     /// Templates that may begin with a slot.
     by_slot: Vec<usize>,
+    /// Who provides the tools, what is built in left out.
+    sides: Vec<Side>,
     /// Templates by any full-weight word in them, for misheard sentences.
     by_word: HashMap<Arc<str>, Vec<usize>>,
     /// What a recogniser is told.
@@ -51,8 +55,10 @@ pub(super) struct Grammar {
 
 /// What an utterance was taken for.
 pub(super) struct Understood {
-    /// One command, or several joined by "and", or none.
-    pub intents: Vec<Intent>,
+    /// One command: of each side that understands it the best reading, the best first.
+    pub found: Vec<Found>,
+    /// Several commands joined by "and".
+    pub joined: Vec<Intent>,
     /// How sure they are: one that was misheard and put right is a guess, and free text could be anything.
     pub clarity: Clarity,
 }
@@ -64,6 +70,25 @@ pub(super) struct Intent {
     pub arguments: Value,
     /// Whether an argument is free text, which could be anything.
     pub free_text: bool,
+}
+
+impl Tool {
+    /// What was read with one of its templates.
+    fn found(&self, template: usize, read: Match) -> Found {
+        let Match { score, arguments, text_words, evidence, missing } = read;
+        let arguments: Map<String, Value> = arguments.into_iter().collect();
+        let mut missing: Vec<Vec<String>> = missing.into_iter().map(|property| vec![property]).collect();
+        for required in &self.required {
+            if !arguments.contains_key(required) && !missing.iter().flatten().any(|property| property == required) {
+                missing.push(vec![required.clone()]);
+            }
+        }
+        // Without what is required nothing else matters; and all sentences of a tool are to ask in one order.
+        missing.sort_by_key(|one_of| !one_of.iter().any(|property| self.required.contains(property)));
+        let name = self.name.clone();
+        let intent = Intent { name, arguments: Value::Object(arguments), free_text: text_words > 0 };
+        Found { intent, side: self.side.clone(), score, evidence, text_words, missing, template }
+    }
 }
 
 impl Intent {
@@ -101,9 +126,21 @@ impl Grammar {
                 by_slot.extend(template.slot_first.then_some(index));
             }
         }
-        let mut grammar = Self { parts, templates, by_first, by_slot, by_word, vocabulary: Arc::default() };
+        let mut sides: Vec<Side> = Vec::new();
+        for part in &parts {
+            if !part.tool.side.is_with(&Side::default()) && !sides.contains(&part.tool.side) {
+                sides.push(part.tool.side.clone());
+            }
+        }
+        let vocabulary = Arc::default();
+        let mut grammar = Self { parts, templates, by_first, by_slot, sides, by_word, vocabulary };
         grammar.vocabulary = grammar.examples(VOCABULARY_SENTENCES_MAX).into();
         grammar
+    }
+
+    /// Compiles a list that is looked at once.
+    pub fn compile(tools: &[Arc<ToolSpec>], language: &str) -> Self {
+        Self::of(tools.iter().map(|tool| Arc::new(Part::compile(tool, language))).collect())
     }
 
     fn template(&self, index: usize) -> Option<(&Tool, &Template)> {
@@ -119,37 +156,42 @@ impl Grammar {
 
     /// The commands of an utterance. What was written is believed first; only when it makes no sense is it taken for
     /// what it sounds like.
-    pub fn understand(&self, utterance: &mut Utterance<'_>) -> Understood {
+    pub fn understand(&self, utterance: &mut Utterance<'_>, sides: Sides<'_>) -> Understood {
         self.undo_gerund(utterance);
-        let written = self.written(utterance);
-        if !written.is_empty() {
-            let free = written.iter().any(|intent| intent.free_text);
-            return Understood { intents: written, clarity: if free { Clarity::Free } else { Clarity::Clear } };
-        }
-        match self.misheard(utterance) {
-            Some(intent) => Understood { intents: vec![intent], clarity: Clarity::Guessed },
-            None => Understood { intents: Vec::new(), clarity: Clarity::Unclear },
-        }
-    }
-
-    fn written(&self, utterance: &Utterance<'_>) -> Vec<Intent> {
         let length = utterance.words.len();
-        match self.read(utterance, 0, length, false) {
-            Some(intent) => vec![intent],
-            None if length <= JOINED_WORDS_MAX => self.read_joined(utterance, 0, length, 2),
-            None => Vec::new(),
+        let found = self.read(utterance, 0, length, false, sides);
+        let joined = match found.is_empty() && length <= JOINED_WORDS_MAX {
+            true => self.read_joined(utterance, 0, length, 2, sides),
+            false => Vec::new(),
+        };
+        if !found.is_empty() || !joined.is_empty() {
+            let free = found.iter().map(|found| &found.intent).chain(&joined).any(|intent| intent.free_text);
+            let clarity = if free { Clarity::Free } else { Clarity::Clear };
+            return Understood { found, joined, clarity };
         }
+        let found = self.misheard(utterance, sides);
+        let clarity = if found.is_empty() { Clarity::Unclear } else { Clarity::Guessed };
+        Understood { found, joined, clarity }
     }
 
-    fn misheard(&self, utterance: &Utterance<'_>) -> Option<Intent> {
+    /// Who provides tools beside what is built in.
+    pub fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+
+    fn misheard(&self, utterance: &Utterance<'_>, sides: Sides<'_>) -> Vec<Found> {
         let length = utterance.words.len();
         if length > NEAR_WORDS_MAX {
-            return None;
+            return Vec::new();
         }
         let respelled = utterance.respelled();
         let respelled = respelled.as_ref();
-        let plain = respelled.and_then(|other| self.read(other, 0, length, false));
-        plain.or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true))
+        let plain = respelled.map(|other| self.read(other, 0, length, false, sides)).filter(|found| !found.is_empty());
+        let mut found = plain.unwrap_or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true, sides));
+        // What is less like what was heard is no rival.
+        let most = found.first().map_or(0.0, |first| first.score);
+        found.retain(|found| found.score >= most);
+        found
     }
 
     /// A sentence of each of the first tools, as a wearer would say it.
@@ -158,19 +200,32 @@ impl Grammar {
     }
 
     /// "set a timer for 5 minutes and turn the volume up": every part must be a command.
-    fn read_joined(&self, utterance: &Utterance<'_>, start: usize, end: usize, joins: usize) -> Vec<Intent> {
+    fn read_joined(
+        &self,
+        utterance: &Utterance<'_>,
+        start: usize,
+        end: usize,
+        joins: usize,
+        sides: Sides<'_>,
+    ) -> Vec<Intent> {
+        let read = |start, end| match sides.settle(self.read(utterance, start, end, false, sides)) {
+            Settled::One(found, _) => Some(found.intent),
+            // Nobody is asked about half a request.
+            Settled::Doubt(found) => found.into_iter().max_by(|a, b| a.score.total_cmp(&b.score)).map(|it| it.intent),
+            Settled::Nobody => None,
+        };
         for at in start + 1..end.saturating_sub(1) {
             if !matches!(utterance.words[at].text.as_str(), "and" | "then") {
                 continue;
             }
-            let Some(first) = self.read(utterance, start, at, false) else {
+            let Some(first) = read(start, at) else {
                 continue;
             };
             let mut all = vec![first];
-            match self.read(utterance, at + 1, end, false) {
+            match read(at + 1, end) {
                 Some(second) => all.push(second),
                 None if joins > 1 => {
-                    all.extend(self.read_joined(utterance, at + 1, end, joins - 1));
+                    all.extend(self.read_joined(utterance, at + 1, end, joins - 1, sides));
                 }
                 None => {}
             }
@@ -181,28 +236,31 @@ impl Grammar {
         Vec::new()
     }
 
-    /// The best reading of some words as one command.
-    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, repair: bool) -> Option<Intent> {
+    /// Of each side the best reading of some words as one command, the best first.
+    fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, repair: bool, sides: Sides<'_>) -> Vec<Found> {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
-        let mut best: Option<(f32, Intent)> = None;
+        let mut best: Vec<Found> = Vec::new();
         for ending in ends {
             let view = utterance.view(ending.at);
             for start in &starts {
                 for index in self.candidates(view, *start, repair) {
-                    let Some((score, intent)) = self.try_one(index, utterance, (*start, ending), repair) else {
+                    let Some(mut found) = self.try_one(index, utterance, (*start, ending), (repair, sides)) else {
                         continue;
                     };
                     // Words cut off at the end cost a little, so that a template that knows
                     // them wins.
-                    let score = if ending.loose { score - 0.05 } else { score };
-                    if best.as_ref().is_none_or(|(top, _)| score > *top) {
-                        best = Some((score, intent));
+                    found.score -= if ending.loose { 0.05 } else { 0.0 };
+                    match best.iter_mut().find(|known| known.side.is_with(&found.side)) {
+                        Some(known) if found.score > known.score => *known = found,
+                        Some(_) => {}
+                        None => best.push(found),
                     }
                 }
             }
         }
-        best.map(|(_, intent)| intent)
+        best.sort_by(|a, b| b.score.total_cmp(&a.score));
+        best
     }
 
     fn try_one(
@@ -210,16 +268,11 @@ impl Grammar {
         index: usize,
         utterance: &Utterance<'_>,
         span: (usize, Ending),
-        repair: bool,
-    ) -> Option<(f32, Intent)> {
-        let (tool, template) = self.template(index)?;
-        let Match { score, arguments, free_text, .. } = matcher::read(&template.program, utterance, span, repair)?;
-        let arguments: Map<String, Value> = arguments.into_iter().collect();
-        let complete = tool.required.iter().all(|name| arguments.contains_key(name));
-        complete.then(|| {
-            let intent = Intent { name: tool.name.clone(), arguments: Value::Object(arguments), free_text };
-            (score, intent)
-        })
+        (repair, sides): (bool, Sides<'_>),
+    ) -> Option<Found> {
+        let (tool, template) = self.template(index).filter(|(tool, _)| sides.admits(&tool.side))?;
+        let found = tool.found(index, matcher::read(&template.program, utterance, span, repair)?);
+        found.missing.is_empty().then_some(found)
     }
 
     fn candidates(&self, view: View<'_>, start: usize, repair: bool) -> Vec<usize> {
@@ -273,114 +326,24 @@ impl Grammar {
         }
     }
 
-    /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
-    pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
-        const SHARED_MIN: f32 = 2.0;
-        if utterance.words.len() > NEAR_WORDS_MAX {
-            return None;
-        }
-        let mut shared: Vec<(f32, &Template)> = Vec::new();
-        for (_, template) in self.all() {
-            let known = |word: &&words::Word| template.words.iter().any(|known| **known == *word.text);
-            let sum = utterance.words.iter().filter(known).count() as f32;
-            if sum >= SHARED_MIN {
-                shared.push((sum, template));
-            }
-        }
-        let strangers = |sum: f32| {
-            let words = utterance.words.iter();
-            words.filter(|word| matcher::weight(&word.text) >= 1.0).count() as f32 - sum
-        };
-        let (most, _) = shared.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
-        if strangers(most) > 2.0 {
-            return None;
-        }
-        // Of those that share as many words, the one that begins like the utterance: what is wanted
-        // ("set …") says more than what it is about.
-        let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
-        let mut sentences = closest.map(|(_, template)| example(&template.program));
-        let begin = &utterance.words.first()?.text;
-        let first = sentences.next()?;
-        if first.split(' ').next() == Some(begin) {
-            return Some(first);
-        }
-        sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
-    }
-
-    /// One sentence for each of the first `count` tools; those that every house uses come first.
-    pub fn examples(&self, count: usize) -> Vec<String> {
-        let mut out = Vec::new();
-        let parts = |always: bool| self.parts.iter().filter(move |part| part.tool.always == always);
-        for part in parts(true).chain(parts(false)) {
-            let own = || part.templates.iter();
-            let free = |template: &&Template| {
-                let slots = template.program.iter();
-                !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
-            };
-            if let Some(template) = own().find(free).or_else(|| own().next()) {
-                out.push(example(&template.program));
-            }
-            if out.len() == count {
-                break;
-            }
-        }
-        out
-    }
-
     /// How many templates are in use.
     pub fn len(&self) -> usize {
         self.templates.len()
     }
 
+    /// A template as it was written.
+    pub fn source(&self, template: usize) -> Option<&str> {
+        self.template(template).map(|(_, template)| template.source.as_str())
+    }
+
+    /// All templates: the tool, how it was written, and what it was compiled to.
+    pub fn templates(&self) -> impl Iterator<Item = (&Tool, &str, &[Op])> {
+        self.all().map(|(tool, template)| (tool, template.source.as_str(), template.program.as_slice()))
+    }
+
     /// The templates as they were written, for diagnostics.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         self.all().map(|(_, template)| template.source.as_str())
-    }
-}
-
-/// A sentence that the template takes: optional words left out, first alternatives, sample values.
-fn example(program: &[Op]) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut op = 0;
-    while let Some(current) = program.get(op) {
-        match current {
-            Op::Word(word) => out.push(word.clone()),
-            Op::Slot(slot) => out.push(sample(&slot.kind)),
-            Op::Set(..) => {}
-            Op::Jump(to) => {
-                op = *to;
-                continue;
-            }
-            Op::Split(branches) => {
-                // The empty branch of an optional group is the last one and leads behind it.
-                let optional = branches.last().and_then(|last| program.get(last.wrapping_sub(1)));
-                let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
-                let next = if empty { branches.last() } else { branches.first() };
-                let Some(next) = next else { break };
-                op = *next;
-                continue;
-            }
-            Op::End => break,
-        }
-        op += 1;
-    }
-    out.join(" ")
-}
-
-fn sample(kind: &SlotKind) -> String {
-    match kind {
-        SlotKind::Text { .. } => "\u{2026}".to_owned(),
-        SlotKind::Number { minimum, maximum, .. } => {
-            let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
-            format!("{value}")
-        }
-        SlotKind::Duration { .. } => "ten minutes".to_owned(),
-        SlotKind::Time => "five o'clock".to_owned(),
-        SlotKind::Date => "tomorrow".to_owned(),
-        SlotKind::When => "tomorrow at eight".to_owned(),
-        SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
-        SlotKind::Expression => "twelve times seven".to_owned(),
-        SlotKind::App => "\u{2026}".to_owned(),
     }
 }
 

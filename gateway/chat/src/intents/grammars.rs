@@ -118,7 +118,7 @@ fn list_key(tools: &Tools, language: &str) -> ListKey {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::vocab::{Phrases, ToolSpec};
+    use gateway_core::vocab::{Phrases, Side, ToolSpec};
     use serde_json::json;
 
     use super::*;
@@ -163,6 +163,7 @@ mod tests {
         let same = Part::key(&base, "en");
         assert_eq!(change(&|tool| tool.description = "Other words for a model.".into()), same);
         assert_ne!(change(&|tool| tool.name = "b".into()), same);
+        assert_ne!(change(&|tool| tool.side = Side::App("com.example.app".into())), same);
         assert_ne!(change(&|tool| tool.flags.always = true), same);
         assert_ne!(change(&|tool| tool.input_schema = json!({"required": ["it"]})), same);
         assert_ne!(change(&|tool| tool.phrases[0].templates[0] = "do it".into()), same);

@@ -40,8 +40,8 @@ pub(super) struct Match {
     pub score: f32,
     /// What was read for each property.
     pub arguments: Vec<(String, Value)>,
-    /// Whether words were taken as free text.
-    pub free_text: bool,
+    /// Words that were taken as free text.
+    pub text_words: usize,
     /// What the fixed words say, without which a sentence could be anything.
     pub evidence: f32,
     /// The properties of slots for which there are no words, in the order of the sentence.
@@ -185,7 +185,10 @@ impl<'a> Run<'a> {
         if let Some(cost) = hearing::split_cost(word, here, next) {
             self.step(op + 1, at + 2, repaired(weight(word) - cost));
         }
-        if is_small(word) {
+        // An article that was skipped for a word that is not there belongs to the text behind it.
+        let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
+        let skipped = at.checked_sub(1).is_some_and(|before| is_skippable(self.view.text(before)));
+        if is_small(word) && !(before_text && skipped) {
             self.step(op + 1, at, repaired(-small));
         }
         if is_small(here) || matches!(here, "they" | "their") {
@@ -375,7 +378,7 @@ impl<'a> Run<'a> {
                 arguments: captured
                     .map(|(property, captured)| ((*property).to_owned(), self.value(captured)))
                     .collect(),
-                free_text: evidence.text_words > 0,
+                text_words: evidence.text_words,
                 evidence: evidence.found,
                 missing: self.missing.iter().map(|property| (*property).to_owned()).collect(),
             });

@@ -9,12 +9,16 @@
 //! is written is read again with words taken for what they sound like (`hearing`), each at a cost in
 //! evidence, and at most one of them beside a free text, which is itself never touched but for one
 //! plain case: a to-do that begins with "by" is something to buy.
+//!
+//! Where tools of several sides (what is built in, an app, a server) understand a sentence, `sides` decides.
 
 mod apps;
 mod asking;
 mod clock;
+mod collisions;
 mod courtesy;
 mod duration;
+mod explain;
 mod expression;
 mod grammar;
 mod grammars;
@@ -22,6 +26,7 @@ mod hearing;
 mod matcher;
 mod question;
 mod reply;
+mod sides;
 mod template;
 mod utterance;
 mod words;
@@ -32,14 +37,16 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, ModelEvent, Pending, Role, StopReason, ToolCall, Usage};
+use gateway_core::vocab::{Clarity, ModelEvent, Pending, Preference, Role, StopReason, ToolCall, Usage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{ChatModel, Considered, Request, Tools};
-use asking::{Reader, Reading};
+use asking::{Read, Reader, Reading};
 use grammar::{Grammar, Intent};
 
+pub use collisions::{Collision, collisions};
+pub use explain::{Explained, Explanation, Near};
 pub use grammar::{TEMPLATES_MAX, check};
 pub use grammars::{Grammars, LISTS_MAX};
 pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
@@ -69,6 +76,21 @@ pub enum Decision {
     Say(String),
 }
 
+/// The same, with what goes along with it.
+struct Decided {
+    decision: Decision,
+    /// What the wearer has chosen for good.
+    chosen: Vec<Preference>,
+    /// What to say in place of a text, where the wearer was told already what can be said.
+    brief: Option<&'static str>,
+}
+
+impl From<Decision> for Decided {
+    fn from(decision: Decision) -> Self {
+        Self { decision, chosen: Vec::new(), brief: None }
+    }
+}
+
 impl Engine {
     /// An engine that has seen no tools yet.
     pub fn new() -> Self {
@@ -82,34 +104,56 @@ impl Engine {
 
     /// Decides about a request; the whole engine without its stream.
     pub fn decide(&self, request: &Request) -> Decision {
+        self.decided(request).decision
+    }
+
+    fn decided(&self, request: &Request) -> Decided {
         if let Some(said) = reply::to_results(&request.messages) {
-            return Decision::Say(said);
+            return Decision::Say(said).into();
         }
         let grammar = self.grammar(&request.tools, &request.language);
         let reader = reader(&grammar, request);
         let near = match wearers_words(request) {
             None => None,
-            Some(text) => match reader.read(&text, request.pending.as_ref()) {
-                Reading::Calls(intents, _) => return Decision::Calls(self.calls(request, intents)),
-                Reading::Ask { pending, again, .. } => return Decision::Ask(reader.question(&pending, again), pending),
-                Reading::Nothing => grammar.near_miss(&reader.utterance(&text)),
-            },
+            Some(text) => {
+                let Read { reading, chosen } = reader.read(&text, request.pending.as_ref());
+                let decision = match reading {
+                    Reading::Calls(intents, _) => Some(Decision::Calls(self.calls(request, intents))),
+                    Reading::Ask { pending, again, .. } => {
+                        Some(Decision::Ask(reader.question(&pending, again), pending))
+                    }
+                    Reading::Nothing => None,
+                };
+                if let Some(decision) = decision {
+                    return Decided { chosen, ..decision.into() };
+                }
+                grammar.near_miss(&reader.utterance(&text))
+            }
         };
-        Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)))
+        let said = Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)));
+        // What it may have been is worth saying each time.
+        Decided { brief: near.is_none().then_some(reply::NOT_UNDERSTOOD), ..said.into() }
     }
 
     /// What it answers to commands and to the results of its own calls, as a stream's events; `None` to anything else.
     pub fn answer_command(&self, request: &Request) -> Option<Vec<ModelEvent>> {
         if reply::is_to_own_calls(&request.messages) {
-            return Some(events(self.decide(request)));
+            return Some(events(self.decided(request)));
         }
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        match reader(&grammar, request).read(&text, request.pending.as_ref()) {
-            Reading::Calls(intents, _) => Some(events(Decision::Calls(self.calls(request, intents)))),
+        let reader = reader(&grammar, request);
+        let Read { reading, chosen } = reader.read(&text, request.pending.as_ref());
+        let decision = match reading {
+            Reading::Calls(intents, _) => Decision::Calls(self.calls(request, intents)),
+            // What is understood, but for who carries it out, is no model's business.
+            Reading::Ask { pending, again, .. } if !chosen.is_empty() || asks_whose(&pending) => {
+                Decision::Ask(reader.question(&pending, again), pending)
+            }
             // A model asks by itself, and with a word of its own.
-            Reading::Ask { .. } | Reading::Nothing => None,
-        }
+            Reading::Ask { .. } | Reading::Nothing => return None,
+        };
+        Some(events(Decided { chosen, ..decision.into() }))
     }
 
     fn calls(&self, request: &Request, intents: Vec<Intent>) -> Vec<ToolCall> {
@@ -137,7 +181,12 @@ impl Engine {
 
 fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
     let now = utterance::local(request.now);
-    Reader { grammar, tools: &request.tools, apps: &request.scene.apps, now }
+    Reader { grammar, tools: &request.tools, scene: &request.scene, now }
+}
+
+/// Whether the question is whose tool is meant.
+fn asks_whose(pending: &Pending) -> bool {
+    pending.calls.len() > 1 && pending.calls.iter().all(|call| call.side.is_some())
 }
 
 /// What the wearer has just said, if it is short enough to be a command.
@@ -148,15 +197,25 @@ fn wearers_words(request: &Request) -> Option<String> {
 }
 
 /// The same as a model would stream it.
-fn events(decision: Decision) -> Vec<ModelEvent> {
-    let (mut events, stop) = match decision {
+fn events(Decided { decision, chosen, brief }: Decided) -> Vec<ModelEvent> {
+    let (more, stop): (Vec<ModelEvent>, _) = match decision {
         Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
         Decision::Ask(text, pending) => (vec![ModelEvent::Question { text, pending }], StopReason::End),
         Decision::Say(text) if text.is_empty() => (Vec::new(), StopReason::End),
-        Decision::Say(text) => (vec![ModelEvent::Text(text)], StopReason::End),
+        Decision::Say(text) => {
+            let said = match brief {
+                Some(brief) => ModelEvent::NotUnderstood {
+                    text,
+                    without_model: reply::WITHOUT_MODEL.to_owned(),
+                    brief: brief.to_owned(),
+                },
+                None => ModelEvent::Text(text),
+            };
+            (vec![said], StopReason::End)
+        }
     };
-    events.push(ModelEvent::Done { stop, usage: Usage::default() });
-    events
+    let done = ModelEvent::Done { stop, usage: Usage::default() };
+    chosen.into_iter().map(ModelEvent::Chosen).chain(more).chain([done]).collect()
 }
 
 #[async_trait]
@@ -168,10 +227,9 @@ impl ChatModel for Engine {
     fn consider(&self, request: &Request) -> Option<Considered> {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let clarity = match reader(&grammar, request).read(&text, request.pending.as_ref()) {
-            Reading::Calls(_, clarity) => clarity,
-            Reading::Ask { sure: true, .. } => Clarity::Partial,
-            Reading::Ask { .. } | Reading::Nothing => Clarity::Unclear,
+        let clarity = match reader(&grammar, request).read(&text, request.pending.as_ref()).reading {
+            Reading::Calls(_, clarity) | Reading::Ask { clarity, .. } => clarity,
+            Reading::Nothing => Clarity::Unclear,
         };
         let vocabulary = match clarity {
             // The command is known already; a recogniser that leans towards commands writes worse free text.
@@ -182,7 +240,7 @@ impl ChatModel for Engine {
     }
 
     fn answer_on_box(&self, request: &Request) -> Option<Vec<ModelEvent>> {
-        Some(events(self.decide(request)))
+        Some(events(self.decided(request)))
     }
 
     fn is_ready(&self, tools: &Tools, language: &str) -> bool {
@@ -195,7 +253,7 @@ impl ChatModel for Engine {
 
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
         let send = async {
-            for event in self::events(self.decide(&request)) {
+            for event in self::events(self.decided(&request)) {
                 if events.send(event).await.is_err() {
                     return;
                 }

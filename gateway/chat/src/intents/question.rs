@@ -47,6 +47,12 @@ pub(super) fn which<'a>(labels: impl Iterator<Item = &'a str>) -> String {
     format!("Which one: {}?", or(&labels))
 }
 
+/// The question whose tool is meant.
+pub(super) fn with<'a>(labels: impl Iterator<Item = &'a str>) -> String {
+    let labels: Vec<String> = labels.map(|label| format!("with {label}")).collect();
+    format!("{}?", capitalised(&or(&labels)))
+}
+
 /// How a property may be said, going by its schema; `None` where a few words cannot say it.
 pub(super) fn slot(tool: &ToolSpec, name: &str) -> Option<Slot> {
     let property = property(tool, name)?;
@@ -147,5 +153,6 @@ mod tests {
         }
         assert_eq!(of(&ToolSpec::default(), &["x".to_owned()]), "What exactly?");
         assert_eq!(which(["the tea app", "the timer"].into_iter()), "Which one: the tea app or the timer?");
+        assert_eq!(with(["Lists", "Todo"].into_iter()), "With Lists or with Todo?");
     }
 }

@@ -4,6 +4,9 @@ use gateway_core::vocab::{Message, Part, Role, ToolResult};
 
 /// What is said where a tool gave nothing to say.
 const DONE: &str = "Done.";
+/// How there is more to be had than commands.
+pub(super) const WITHOUT_MODEL: &str =
+    "For anything else a language model has to be set up, in the gateway's configuration.";
 
 /// What to say to the results at the end of the conversation; none where the last message is not
 /// of that kind. An empty text means that the tools speak for themselves.
@@ -49,12 +52,15 @@ fn finished(text: &str) -> String {
     if text.is_empty() || ends { text.to_owned() } else { format!("{text}.") }
 }
 
+/// What is said where no command was understood, to who was told what can be said.
+pub(super) const NOT_UNDERSTOOD: &str = "I did not get that.";
+
 /// What is said when no command was understood.
 pub(super) fn to_unknown(near: Option<&str>, examples: &[String]) -> String {
     let quoted = |text: &str| format!("\u{201c}{text}\u{201d}");
     match (near, examples) {
         (Some(near), _) => format!("I did not understand that. You can say, for example, {}.", quoted(near)),
-        (None, []) => "That is no command that I know.".into(),
+        (None, []) => "That is no command that I know.".to_owned(),
         (None, examples) => {
             let list: Vec<String> = examples.iter().map(|text| quoted(text)).collect();
             format!("That is no command that I know. You can say, for example, {}.", list.join(" or "))

@@ -51,7 +51,10 @@ pub fn spoken(events: &[ModelEvent]) -> (String, Vec<&Value>, Vec<&ToolCall>) {
             ModelEvent::Text(text) | ModelEvent::Question { text, .. } => told.push_str(text),
             ModelEvent::Thinking { data, .. } => thoughts.push(data),
             ModelEvent::ToolCall(call) => calls.push(call),
-            ModelEvent::Done { .. } | ModelEvent::Failed { .. } => {}
+            ModelEvent::Done { .. }
+            | ModelEvent::Failed { .. }
+            | ModelEvent::Chosen(_)
+            | ModelEvent::NotUnderstood { .. } => {}
         }
     }
     (told, thoughts, calls)

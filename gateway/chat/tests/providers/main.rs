@@ -235,7 +235,10 @@ fn check_next(witness: &dyn Witness, request: &Request, events: &[ModelEvent]) -
                 results.push(Part::ToolResult { call_id: call.id.clone(), result: ToolResult::said("fine") });
                 parts.push(Part::ToolCall { call: call.clone() });
             }
-            ModelEvent::Done { .. } | ModelEvent::Failed { .. } => {}
+            ModelEvent::Done { .. }
+            | ModelEvent::Failed { .. }
+            | ModelEvent::Chosen(_)
+            | ModelEvent::NotUnderstood { .. } => {}
         }
     }
     next.messages.push(Message { role: Role::Assistant, parts });

@@ -1,6 +1,6 @@
 //! One step of a turn: what the model says, which tools it wants, what came of them.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
 use serde_json::Value;
 
 use super::{
@@ -39,6 +39,19 @@ impl Agent {
                 let mut asked = active.take_text(cx, &text);
                 asked.push(Event::Asks(pending));
                 asked
+            }
+            ModelEvent::NotUnderstood { text, without_model, brief } => {
+                let told = core::mem::replace(&mut cx.told_of_commands, true);
+                let said = match (told, cx.config.conversational) {
+                    (true, _) => brief,
+                    (false, true) => text,
+                    (false, false) => format!("{text} {without_model}"),
+                };
+                active.take_text(cx, &said)
+            }
+            ModelEvent::Chosen(preference) => {
+                cx.push(Output::Prefer(preference));
+                Vec::new()
             }
             ModelEvent::Done { stop, usage } => {
                 active.model_used(cx, usage, ModelOutcome::Answered);

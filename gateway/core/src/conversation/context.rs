@@ -102,6 +102,8 @@ pub(crate) struct Context {
     pub(crate) briefing: Vec<String>,
     /// The calls of the last turn that have run, or may have.
     pub(crate) done: Vec<ToolCall>,
+    /// Whether the wearer was told in this session what can be said without a model.
+    pub(crate) told_of_commands: bool,
     facts: DeviceFacts,
     screen: Display,
     timers: Timers<{ Timer::ALL.len() }>,
@@ -120,6 +122,7 @@ impl Context {
             captions: false,
             briefing: Vec::new(),
             done: Vec::new(),
+            told_of_commands: false,
             facts: DeviceFacts::default(),
             timers: Timers::new(),
             out: VecDeque::new(),

@@ -10,6 +10,7 @@ mod message;
 mod model;
 mod pending;
 mod scene;
+mod side;
 pub mod sound;
 mod time;
 mod tokens;
@@ -27,6 +28,7 @@ pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
 pub use scene::{AppLife, Scene, SceneApp};
+pub use side::{Preference, Side};
 pub use time::Timestamp;
 pub use tokens::of_text as tokens_of;
 pub use tool::{

@@ -4,7 +4,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{pending::Pending, tool::ToolCall};
+use super::{pending::Pending, side::Preference, tool::ToolCall};
 
 /// One event of a model's answer. `Done` or `Failed` comes last, exactly once.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,17 @@ pub enum ModelEvent {
         /// What waits for the answer.
         pending: Pending,
     },
+    /// More text of the answer, where nothing was understood. What is said at length once need not be said so again.
+    NotUnderstood {
+        /// With what can be said.
+        text: String,
+        /// How more than that could be understood, for a box without a model.
+        without_model: String,
+        /// For who was told that before.
+        brief: String,
+    },
+    /// The wearer has chosen between sides, when an engine of commands asked.
+    Chosen(Preference),
     /// The answer is complete.
     Done {
         /// Why it stopped.

@@ -3,7 +3,7 @@
 use alloc::{string::String, vec::Vec};
 use serde_json::Value;
 
-use super::tool::ToolCall;
+use super::{side::Side, tool::ToolCall};
 
 /// A request that is not whole yet: an engine of commands has asked about it, or the wearer may go on with it.
 ///
@@ -31,4 +31,6 @@ pub struct PendingCall {
     pub missing: Vec<Vec<String>>,
     /// What chooses this call where several may be meant.
     pub label: String,
+    /// Who would carry it out, where that is what was asked: the choice is kept.
+    pub side: Option<Side>,
 }

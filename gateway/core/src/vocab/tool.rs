@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::display::Content;
+use super::{display::Content, side::Side};
 
 /// Everything that a tool declares about itself.
 ///
@@ -45,6 +45,9 @@ pub struct ToolSpec {
     /// Package of the mini-app that has to run before a call.
     #[serde(default)]
     pub app: Option<String>,
+    /// Who provides it: known where it is registered, not declared.
+    #[serde(skip)]
+    pub side: Side,
     /// Which clients see it; absent: all.
     #[serde(default)]
     pub clients: Option<Vec<ClientClass>>,

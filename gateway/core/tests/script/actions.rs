@@ -313,6 +313,8 @@ fn model(world: &mut World, words: &Words) -> Result<(), String> {
         },
         ponders: words.has("pondering"),
         on_box: words.has("on-box"),
+        brief: words.after("briefly").map(str::to_owned),
+        chooses: words.after("choosing").zip(words.after("over")).map(|(side, over)| (side.into(), over.into())),
         asks_about: words.after("about").map(str::to_owned),
     });
     Ok(())

@@ -2,8 +2,14 @@
 
 use gateway_core::{
     output::{Output, Record, UserOutput},
-    vocab::{Content, DisplayCommand, Message, Part, Pending, Role, Settlement, View},
+    vocab::{Content, DisplayCommand, Message, Part, Pending, Preference, Role, Settlement, Side, View},
 };
+
+fn side_name(side: &Side) -> &str {
+    match side {
+        Side::BuiltIn(name) | Side::App(name) | Side::Mcp(name) => name,
+    }
+}
 
 pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
@@ -34,6 +40,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::FollowUpsOffered { count, .. } => format!("offers {count}"),
         Output::CancelModel { turn } => format!("cancel-model {}", turn.id),
         Output::RunTool { call, .. } => format!("run {} {}", call.name, call.id),
+        Output::Prefer(Preference { side, over }) => format!("prefer {} over {}", side_name(side), side_name(over)),
         Output::CancelTool { call_id, .. } => format!("cancel-tool {call_id}"),
         Output::ToolActivity { call_id, state, .. } => {
             format!("activity {call_id} {}", lower(state))

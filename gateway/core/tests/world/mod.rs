@@ -62,6 +62,10 @@ pub struct ModelScript {
     pub ponders: bool,
     /// The box answers in its place.
     pub on_box: bool,
+    /// What it would say in place of its text to who was told already what can be said.
+    pub brief: Option<String>,
+    /// The app that it takes the wearer to have chosen, and over which one.
+    pub chooses: Option<(String, String)>,
     /// The words about which its text asks.
     pub asks_about: Option<String>,
 }
@@ -77,6 +81,8 @@ impl Default for ModelScript {
             usage: Usage::default(),
             ponders: false,
             on_box: false,
+            brief: None,
+            chooses: None,
             asks_about: None,
         }
     }

@@ -4,8 +4,8 @@ use gateway_core::{
     input::{Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, StopReason, ToolCall, ToolResult,
-        Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side, StopReason,
+        ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -314,6 +314,22 @@ impl World {
         }
         if script.ponders {
             self.after(at, Event::Model(device, turn, generation, thought()));
+        }
+        if let Some(brief) = script.brief {
+            let text = std::mem::take(&mut script.text);
+            self.after(
+                at,
+                Event::Model(
+                    device,
+                    turn,
+                    generation,
+                    ModelEvent::NotUnderstood { text, without_model: "There are models.".into(), brief },
+                ),
+            );
+        }
+        if let Some((side, over)) = script.chooses {
+            let preference = Preference { side: Side::App(side), over: Side::App(over) };
+            self.after(at, Event::Model(device, turn, generation, ModelEvent::Chosen(preference)));
         }
         if let Some(words) = script.asks_about {
             let text = std::mem::take(&mut script.text);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::ToolSpec;
+use gateway_core::vocab::{Side, ToolSpec};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -27,8 +27,9 @@ pub(in crate::intents) struct Part {
 }
 
 /// What there is to know of a tool.
-pub(super) struct Tool {
+pub(in crate::intents) struct Tool {
     pub name: String,
+    pub side: Side,
     pub always: bool,
     pub required: Vec<String>,
 }
@@ -58,7 +59,8 @@ impl Part {
         }
         let required = tool.input_schema.get("required").and_then(Value::as_array);
         let required = required.into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect();
-        Self { tool: Tool { always: tool.flags.always, name: tool.name.clone(), required }, templates }
+        let (name, side) = (tool.name.clone(), tool.side.clone());
+        Self { tool: Tool { always: tool.flags.always, name, side, required }, templates }
     }
 
     /// What [`compile`](Self::compile) reads of a tool: equal keys give equal parts, wherever the tools lie.
@@ -70,6 +72,7 @@ impl Part {
             hash.update(bytes);
         };
         add(tool.name.as_bytes());
+        add(format!("{:?}", tool.side).as_bytes());
         add(&[u8::from(tool.flags.always)]);
         let templates = spoken(tool, language);
         // Nothing else looks at the schema of a tool that says nothing.

@@ -1,0 +1,224 @@
+//! Why a sentence leads to a tool, and why not to another one.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use gateway_core::vocab::{Clarity, ToolSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    Decision, Engine, UTTERANCE_BYTES_MAX,
+    asking::{Read, Reader, Reading},
+    grammar::Grammar,
+    matcher, reader,
+    sides::{Found, Settled, Sides, Why},
+    template::Op,
+    utterance::Utterance,
+    wearers_words, words,
+};
+use crate::Request;
+
+/// Tools that are told of beside the one that is called.
+const NEAR_MAX: usize = 8;
+/// Of these, the ones whose sentences only share words with it.
+const ALIKE_MAX: usize = 3;
+
+/// What the engine makes of a sentence, and why.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The calls.
+    pub calls: Vec<Explained>,
+    /// What it says or asks in their place; empty where there are calls.
+    pub said: String,
+    /// How the sentence was read.
+    pub how: String,
+    /// Why this side of several.
+    pub why: Option<String>,
+    /// Other tools, and why not they.
+    pub near: Vec<Near>,
+}
+
+/// A call, or a tool that is asked about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Full name of the tool.
+    pub tool: String,
+    /// The arguments that are known.
+    pub arguments: Value,
+    /// The template that matched, where it was one sentence.
+    pub template: Option<String>,
+}
+
+/// A tool that was near.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Near {
+    /// Full name.
+    pub tool: String,
+    /// The template that comes closest, where it has any.
+    pub template: Option<String>,
+    /// Why it is not called.
+    pub reason: String,
+}
+
+impl Engine {
+    /// What it makes of a request and why; `all`: also the tools that the user has switched off.
+    pub fn explain(&self, request: &Request, all: &[Arc<ToolSpec>]) -> Explanation {
+        let grammar = self.grammar(&request.tools, &request.language);
+        let reader = reader(&grammar, request);
+        let text = wearers_words(request).unwrap_or_default();
+        let mut out = Explanation::default();
+        let mut utterance = reader.utterance(&text);
+        let named = reader.named(&utterance);
+        let understood = grammar.understand(&mut utterance, Sides::of(&request.scene));
+        let sides = Sides::of(&request.scene);
+        let whole = match understood.clarity > Clarity::Guessed {
+            true => reader.with_rivals(&utterance, understood.found.clone(), sides),
+            false => understood.found.clone(),
+        };
+        let partials = grammar.partials(&utterance, sides);
+        out.how = match (&named, understood.clarity, understood.joined.len()) {
+            (Some((side, _)), ..) => format!("without the words that name {}", sides.name(side)),
+            (None, _, 2..) => "as several commands joined by \u{201c}and\u{201d}".to_owned(),
+            (None, Clarity::Clear | Clarity::Free, _) => "as it is written".to_owned(),
+            (None, Clarity::Guessed, _) => "with words taken for what they sound like".to_owned(),
+            (None, ..) if !partials.is_empty() => "as the beginning of a command".to_owned(),
+            (None, ..) => "as no command".to_owned(),
+        };
+        let Read { reading, .. } = reader.read(&text, request.pending.as_ref());
+        let template = |tool: &str| {
+            let mut found = whole.iter().chain(&partials).filter(|found| found.intent.name == tool);
+            found.next().and_then(|found| grammar.source(found.template)).map(str::to_owned)
+        };
+        match reading {
+            Reading::Calls(intents, _) => out.calls.extend(intents.into_iter().map(|intent| Explained {
+                template: template(&intent.name),
+                tool: intent.name,
+                arguments: intent.arguments,
+            })),
+            Reading::Ask { pending, again, .. } => {
+                out.said = reader.question(&pending, again);
+                out.calls.extend(pending.calls.into_iter().map(|call| Explained {
+                    template: template(&call.name),
+                    tool: call.name,
+                    arguments: call.arguments,
+                }));
+            }
+            Reading::Nothing => {
+                if let Decision::Say(said) = self.decide(request) {
+                    out.said = said;
+                }
+            }
+        }
+        out.why = match (&named, sides.settle(whole.clone())) {
+            (Some((side, _)), _) => Some(format!("{} is named", sides.name(side))),
+            (None, Settled::One(found, why)) if whole.len() > 1 => {
+                Some(format!("{} {}", sides.name(&found.side), because(why)))
+            }
+            (None, Settled::Doubt(_)) if understood.clarity > Clarity::Guessed => {
+                Some("nothing speaks for one side more than for another: the wearer is asked".to_owned())
+            }
+            _ => None,
+        };
+        let mut near = Vec::new();
+        for found in whole.iter().chain(&partials) {
+            near.push(self.rival(found, &grammar, &out));
+        }
+        near.extend(self.denied(request, all, &text));
+        near.extend(alike(&grammar, &utterance));
+        near.extend(without_templates(&reader, &utterance));
+        for near in near {
+            let known = out.calls.iter().any(|call| call.tool == near.tool)
+                || out.near.iter().any(|other| other.tool == near.tool);
+            if !known && out.near.len() < NEAR_MAX {
+                out.near.push(near);
+            }
+        }
+        out
+    }
+
+    fn rival(&self, found: &Found, grammar: &Grammar, out: &Explanation) -> Near {
+        let reason = match found.missing.as_slice() {
+            [] => match &out.why {
+                Some(why) => format!("understands it as well, but {why}"),
+                None => "understands it as well, but says less of it".to_owned(),
+            },
+            missing => {
+                let each: Vec<String> = missing.iter().map(|one_of| one_of.join(" or ")).collect();
+                format!("lacks {}", each.join(" and "))
+            }
+        };
+        Near { tool: found.intent.name.clone(), template: grammar.source(found.template).map(str::to_owned), reason }
+    }
+
+    /// Tools that would take it, had the user not switched them off.
+    fn denied(&self, request: &Request, all: &[Arc<ToolSpec>], text: &str) -> Vec<Near> {
+        if all.len() == request.tools.len() || text.len() > UTTERANCE_BYTES_MAX {
+            return Vec::new();
+        }
+        let grammar = Grammar::compile(all, &request.language);
+        let mut utterance = reader(&grammar, request).utterance(text);
+        let sides = Sides::of(&request.scene);
+        let found = grammar.understand(&mut utterance, sides).found;
+        let off = found.into_iter().chain(grammar.partials(&utterance, sides));
+        let off = off.filter(|found| !request.tools.iter().any(|tool| tool.name == found.intent.name));
+        off.map(|found| Near {
+            template: grammar.source(found.template).map(str::to_owned),
+            tool: found.intent.name,
+            reason: "is switched off for this user, or not offered here".to_owned(),
+        })
+        .collect()
+    }
+}
+
+fn because(why: Why) -> &'static str {
+    match why {
+        Why::Alone => "is the only side that understands it",
+        Why::Named => "is named",
+        Why::InFront => "is in front",
+        Why::Alive => "runs, or has something running",
+        Why::Preferred => "is preferred",
+        Why::SaysMore => "knows more of the words",
+    }
+}
+
+/// Tools with a sentence that shares words with it, the likest first.
+fn alike(grammar: &Grammar, utterance: &Utterance<'_>) -> Vec<Near> {
+    let mut near: Vec<(usize, Near)> = grammar
+        .templates()
+        .filter_map(|(tool, source, program)| {
+            let shared = utterance.words.iter().filter(|word| {
+                let known = |op: &Op| matches!(op, Op::Word(known) if *known == word.text);
+                matcher::weight(&word.text) >= 1.0 && program.iter().any(known)
+            });
+            let count = shared.count();
+            let reason = "no sentence of it fits".to_owned();
+            (count > 0).then(|| (count, Near { tool: tool.name.clone(), template: Some(source.to_owned()), reason }))
+        })
+        .collect();
+    near.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
+    let mut out: Vec<Near> = Vec::new();
+    for (_, one) in near {
+        if out.len() < ALIKE_MAX && out.iter().all(|other| other.tool != one.tool) {
+            out.push(one);
+        }
+    }
+    out
+}
+
+/// Tools that are called like what was said and have no sentences.
+fn without_templates(reader: &Reader<'_>, utterance: &Utterance<'_>) -> Vec<Near> {
+    let spoken: BTreeSet<&str> = reader.grammar.templates().map(|(tool, ..)| tool.name.as_str()).collect();
+    let silent = reader.tools.iter().filter(|tool| !spoken.contains(tool.name.as_str()));
+    let like = silent.filter(|tool| {
+        let named = format!("{} {}", tool.name.replace(['.', '_', '-'], " "), tool.title.as_deref().unwrap_or(""));
+        let named = words::cut(&named);
+        let mut said = utterance.words.iter().filter(|word| matcher::weight(&word.text) >= 1.0);
+        said.any(|word| named.iter().any(|other| other.text == word.text))
+    });
+    let near = like.map(|tool| Near {
+        tool: tool.name.clone(),
+        template: None,
+        reason: "has no sentences: only a model can call it".to_owned(),
+    });
+    near.take(ALIKE_MAX).collect()
+}

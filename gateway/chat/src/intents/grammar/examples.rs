@@ -1,0 +1,112 @@
+//! Sentences of tools, as a wearer would say them: what help shows, and what was probably meant.
+
+use super::{Grammar, NEAR_WORDS_MAX, Template};
+use crate::intents::{
+    matcher,
+    template::{Op, SlotKind},
+    utterance::Utterance,
+    words,
+};
+
+impl Grammar {
+    /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
+    pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
+        const SHARED_MIN: f32 = 2.0;
+        if utterance.words.len() > NEAR_WORDS_MAX {
+            return None;
+        }
+        let mut shared: Vec<(f32, &Template)> = Vec::new();
+        for (_, template) in self.all() {
+            let known = |word: &&words::Word| template.words.iter().any(|known| **known == *word.text);
+            let sum = utterance.words.iter().filter(known).count() as f32;
+            if sum >= SHARED_MIN {
+                shared.push((sum, template));
+            }
+        }
+        let strangers = |sum: f32| {
+            let words = utterance.words.iter();
+            words.filter(|word| matcher::weight(&word.text) >= 1.0).count() as f32 - sum
+        };
+        let (most, _) = shared.iter().copied().max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+        if strangers(most) > 2.0 {
+            return None;
+        }
+        // Of those that share as many words, the one that begins like the utterance: what is wanted
+        // ("set …") says more than what it is about.
+        let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
+        let mut sentences = closest.map(|(_, template)| example(&template.program));
+        let begin = &utterance.words.first()?.text;
+        let first = sentences.next()?;
+        if first.split(' ').next() == Some(begin) {
+            return Some(first);
+        }
+        sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
+    }
+
+    /// One sentence for each of the first `count` tools; those that every house uses come first.
+    pub fn examples(&self, count: usize) -> Vec<String> {
+        let mut out = Vec::new();
+        let parts = |always: bool| self.parts.iter().filter(move |part| part.tool.always == always);
+        for part in parts(true).chain(parts(false)) {
+            let own = || part.templates.iter();
+            let free = |template: &&Template| {
+                let slots = template.program.iter();
+                !slots.clone().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
+            };
+            if let Some(template) = own().find(free).or_else(|| own().next()) {
+                out.push(example(&template.program));
+            }
+            if out.len() == count {
+                break;
+            }
+        }
+        out
+    }
+}
+
+/// A sentence that the template takes: optional words left out, first alternatives, sample values.
+fn example(program: &[Op]) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut op = 0;
+    while let Some(current) = program.get(op) {
+        match current {
+            Op::Word(word) => out.push(word.clone()),
+            Op::Slot(slot) => out.push(sample(&slot.kind)),
+            Op::Set(..) => {}
+            Op::Jump(to) => {
+                op = *to;
+                continue;
+            }
+            Op::Split(branches) => {
+                // The empty branch of an optional group is the last one and leads behind it.
+                let optional = branches.last().and_then(|last| program.get(last.wrapping_sub(1)));
+                let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
+                let next = if empty { branches.last() } else { branches.first() };
+                let Some(next) = next else { break };
+                op = *next;
+                continue;
+            }
+            Op::End => break,
+        }
+        op += 1;
+    }
+    out.join(" ")
+}
+
+/// A value of this kind, as it is said.
+pub(in crate::intents) fn sample(kind: &SlotKind) -> String {
+    match kind {
+        SlotKind::Text { .. } => "\u{2026}".to_owned(),
+        SlotKind::Number { minimum, maximum, .. } => {
+            let value = 20.0_f64.clamp(minimum.ceil(), maximum.floor().max(minimum.ceil()));
+            format!("{value}")
+        }
+        SlotKind::Duration { .. } => "ten minutes".to_owned(),
+        SlotKind::Time => "five o'clock".to_owned(),
+        SlotKind::Date => "tomorrow".to_owned(),
+        SlotKind::When => "tomorrow at eight".to_owned(),
+        SlotKind::Choice(choices) => choices.first().map_or(String::new(), |(words, _)| words.join(" ")),
+        SlotKind::Expression => "twelve times seven".to_owned(),
+        SlotKind::App => "\u{2026}".to_owned(),
+    }
+}

@@ -1,0 +1,227 @@
+//! Whose tool takes a sentence that tools of several sides understand.
+//!
+//! An app in front takes what it understands. Else what the wearer has chosen before holds; else the side whose things
+//! are alive takes it, where nobody says more of the sentence; else the wearer is asked, once. What is built in stands
+//! together: among tools of one side the sentence that says most wins, as ever.
+
+use std::cmp::Ordering;
+
+use gateway_core::vocab::{AppLife, Preference, Scene, Side, sound::Name};
+
+use super::{
+    courtesy::{endings, openings},
+    grammar::Intent,
+    utterance::Utterance,
+};
+
+/// Words that name a side: "with Todo".
+const NAMING: [&str; 3] = ["with", "in", "using"];
+/// Words of a side's name, as they were heard.
+const NAME_WORDS_MAX: usize = 8;
+
+/// A reading of an utterance as a sentence of one tool.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub intent: Intent,
+    pub side: Side,
+    /// Greater is better; only among readings of one utterance.
+    pub score: f32,
+    /// What its fixed words say.
+    pub evidence: f32,
+    /// Words that were taken as free text.
+    pub text_words: usize,
+    /// What it lacks: of each entry one of these properties.
+    pub missing: Vec<Vec<String>>,
+    /// The sentence's place in the grammar.
+    pub template: usize,
+}
+
+/// Why a side takes a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// No other side understands it.
+    Alone,
+    /// The wearer has named it.
+    Named,
+    /// Its app is in front.
+    InFront,
+    /// Its app runs, or its things are alive.
+    Alive,
+    /// The wearer prefers it.
+    Preferred,
+    /// More of the words are its own.
+    SaysMore,
+}
+
+/// Who takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Settled {
+    /// This side.
+    One(Found, Why),
+    /// The wearer has to say which of these.
+    Doubt(Vec<Found>),
+    /// Nobody understands it.
+    Nobody,
+}
+
+/// What decides between sides.
+#[derive(Clone, Copy)]
+pub(super) struct Sides<'a> {
+    pub scene: &'a Scene,
+    /// The only side that counts.
+    pub only: Option<&'a Side>,
+}
+
+impl<'a> Sides<'a> {
+    pub fn of(scene: &'a Scene) -> Self {
+        Self { scene, only: None }
+    }
+
+    /// Whether tools of this side count.
+    pub fn admits(&self, side: &Side) -> bool {
+        self.only.is_none_or(|only| only.is_with(side))
+    }
+
+    /// Who takes the sentence of which these are the readings, one of each side.
+    pub fn settle(&self, mut found: Vec<Found>) -> Settled {
+        if found.len() < 2 {
+            let why = if self.only.is_some() { Why::Named } else { Why::Alone };
+            return found.pop().map_or(Settled::Nobody, |found| Settled::One(found, why));
+        }
+        let in_front = self.only_one(&found, |side| self.is_in_front(side));
+        let busy = self.only_one(&found, |side| self.scene.busy.contains(side));
+        match (in_front, busy) {
+            (Some(at), None) if !found.iter().any(|one| self.scene.busy.contains(&one.side)) => {
+                return Settled::One(found.swap_remove(at), Why::InFront);
+            }
+            (None, Some(at)) if !found.iter().any(|one| self.is_in_front(&one.side)) && says_most(&found, at) => {
+                return Settled::One(found.swap_remove(at), Why::Alive);
+            }
+            _ => {}
+        }
+        let preferred = (0..found.len()).find(|at| {
+            let others = found.iter().enumerate().filter(|(other, _)| other != at);
+            others.map(|(_, other)| &other.side).all(|other| self.prefers(&found[*at].side, other))
+        });
+        if let Some(at) = preferred {
+            return Settled::One(found.swap_remove(at), Why::Preferred);
+        }
+        let alive = |side: &Side| self.is_alive(side);
+        match self.only_one(&found, alive) {
+            Some(at) if says_most(&found, at) => return Settled::One(found.swap_remove(at), Why::Alive),
+            // What speaks for it is not what speaks for the other one.
+            Some(_) => {}
+            None if found.iter().any(|one| alive(&one.side)) => {}
+            None => {
+                let most: Vec<usize> = (0..found.len()).filter(|at| says_most(&found, *at)).collect();
+                if let [at] = most[..] {
+                    return Settled::One(found.swap_remove(at), Why::SaysMore);
+                }
+                found.retain({
+                    let mut at = 0..;
+                    move |_| at.next().is_some_and(|at| most.contains(&at))
+                });
+            }
+        }
+        // In an order that does not hang on how many words each sentence has.
+        found.sort_by(|one, other| other.side.cmp(&one.side));
+        Settled::Doubt(found)
+    }
+
+    /// The one of these of which this holds, where it holds of no other.
+    fn only_one(&self, found: &[Found], holds: impl Fn(&Side) -> bool) -> Option<usize> {
+        let mut those = (0..found.len()).filter(|at| holds(&found[*at].side));
+        those.next().filter(|_| those.next().is_none())
+    }
+
+    fn life(&self, side: &Side) -> AppLife {
+        let Side::App(package) = side else { return AppLife::Idle };
+        self.scene.apps.iter().find(|app| app.package == *package).map_or(AppLife::Idle, |app| app.life)
+    }
+
+    fn is_in_front(&self, side: &Side) -> bool {
+        self.life(side) == AppLife::InFront
+    }
+
+    fn is_alive(&self, side: &Side) -> bool {
+        self.life(side) > AppLife::Idle || self.scene.busy.contains(side)
+    }
+
+    fn prefers(&self, side: &Side, over: &Side) -> bool {
+        let holds = |known: &Preference| known.side.covers(side) && known.over.covers(over);
+        self.scene.preferences.iter().any(holds)
+    }
+
+    /// What a side is called.
+    pub fn name(&self, side: &Side) -> String {
+        match side {
+            Side::App(package) => {
+                let app = self.scene.apps.iter().find(|app| app.package == *package);
+                app.map_or_else(|| package.clone(), |app| app.name.clone())
+            }
+            Side::Mcp(name) => name.clone(),
+            Side::BuiltIn(group) if group.is_empty() => "the built-in one".to_owned(),
+            Side::BuiltIn(group) if group == "glasses" => "the glasses".to_owned(),
+            Side::BuiltIn(group) => format!("the built-in {group}"),
+        }
+    }
+
+    /// How far what was heard is from a side's name; `None` where it is none of its names.
+    pub fn distance(&self, side: &Side, heard: &str) -> Option<u16> {
+        match side {
+            Side::BuiltIn(group) => {
+                let rest = heard.strip_prefix("built in").or_else(|| heard.strip_prefix("builtin"));
+                let own = !group.is_empty() && Name::new(group).distance(heard).is_some();
+                (rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' ')) || own).then_some(0)
+            }
+            Side::App(_) | Side::Mcp(_) => Name::new(&self.name(side)).distance(heard),
+        }
+    }
+
+    /// Which of `sides` the utterance names at its beginning or its end, the likeliest first, each with the rest of the
+    /// words.
+    pub fn named<'b>(&self, utterance: &Utterance<'b>, sides: &[Side]) -> Vec<(Side, &'b str)> {
+        let words = &utterance.words;
+        if sides.is_empty() || !words.iter().any(|word| NAMING.contains(&word.text.as_str())) {
+            return Vec::new();
+        }
+        let mut out: Vec<(u16, Side, &'b str)> = Vec::new();
+        let mut add = |from: usize, to: usize, rest: Option<&'b str>| {
+            let heard: Vec<&str> = words.get(from..to).unwrap_or(&[]).iter().map(|word| word.text.as_str()).collect();
+            let (Some(heard), Some(rest)) = (bare(&heard), rest.filter(|rest| !rest.trim().is_empty())) else { return };
+            let near = sides.iter().filter_map(|side| Some((self.distance(side, &heard)?, side.clone(), rest)));
+            out.extend(near);
+        };
+        let is_naming = |at: usize| words.get(at).is_some_and(|word| NAMING.contains(&word.text.as_str()));
+        for ending in endings(utterance, 0, words.len()) {
+            for at in (1..ending.at).rev().take(NAME_WORDS_MAX).filter(|at| is_naming(*at)) {
+                add(at + 1, ending.at, utterance.source.get(..words[at].start));
+            }
+        }
+        for start in openings(utterance.view(words.len()), 0).into_iter().filter(|start| is_naming(*start)) {
+            for end in start + 2..words.len().min(start + 2 + NAME_WORDS_MAX) {
+                add(start + 1, end, words.get(end).and_then(|word| utterance.source.get(word.start..)));
+            }
+        }
+        out.sort_by_key(|(off, ..)| *off);
+        out.into_iter().map(|(_, side, rest)| (side, rest)).collect()
+    }
+}
+
+/// A name without the words around it: "the todo app".
+fn bare(mut heard: &[&str]) -> Option<String> {
+    if let ["the" | "my", rest @ ..] = heard {
+        heard = rest;
+    }
+    if let [rest @ .., "app"] = heard
+        && !rest.is_empty()
+    {
+        heard = rest;
+    }
+    (!heard.is_empty()).then(|| heard.join(" "))
+}
+
+/// Whether none of the others leaves fewer words to free text.
+fn says_most(found: &[Found], at: usize) -> bool {
+    found.iter().all(|other| other.text_words.cmp(&found[at].text_words) != Ordering::Less)
+}

@@ -1,0 +1,82 @@
+//! Who provides a tool, as a wearer tells them apart.
+
+use gateway_core::vocab::{Side, ToolSpec};
+
+use crate::registry::Source;
+
+/// The groups of the built-in tools: a wearer who prefers an app's timers does not prefer its notes.
+const GROUPS: [(&str, &[&str]); 12] = [
+    (TIMERS, &["timer.cancel", "timer.list", "timer.set"]),
+    ("reminders", &["reminder.cancel", "reminder.list", "reminder.set"]),
+    ("notes", &["note.add", "note.clear", "note.delete", "note.list", "note.search"]),
+    (
+        "memory",
+        &[
+            "memory.create",
+            "memory.delete",
+            "memory.get",
+            "memory.list",
+            "memory.restore",
+            "memory.search",
+            "memory.update",
+        ],
+    ),
+    ("instructions", &["personality.get", "prompt.add", "prompt.delete", "prompt.list"]),
+    ("calculator", &["calculator.evaluate"]),
+    ("clock", &["clock.date", "clock.time"]),
+    ("apps", &["app.list", "app.start", "app.stop"]),
+    ("conversations", &["conversation.new", "conversation.search"]),
+    ("status", &["device.status"]),
+    ("help", &["help.show"]),
+    ("skills", &["skill.list", "skill.read"]),
+];
+/// What the glasses can do by themselves stands with what is built in.
+const GLASSES: &str = "glasses";
+/// The group whose things may be alive by themselves.
+const TIMERS: &str = "timers";
+
+/// The built-in timers.
+pub fn timers() -> Side {
+    Side::BuiltIn(TIMERS.to_owned())
+}
+
+/// Groups that built-in tools have.
+pub fn groups() -> impl Iterator<Item = &'static str> {
+    GROUPS.iter().map(|(group, _)| *group).chain([GLASSES])
+}
+
+/// The side of a built-in tool.
+pub(crate) fn built_in(name: &str) -> Side {
+    let group = GROUPS.iter().find(|(_, tools)| tools.contains(&name));
+    Side::BuiltIn(group.map_or_else(String::new, |(group, _)| (*group).to_owned()))
+}
+
+/// The tool with its side: what an app or a server says of itself does not count.
+pub(crate) fn put(spec: ToolSpec, source: &Source) -> ToolSpec {
+    let side = match source {
+        Source::BuiltIn => spec.side.clone(),
+        Source::Device(_) => Side::BuiltIn(GLASSES.to_owned()),
+        Source::App(package) => Side::App(package.clone()),
+        Source::Mcp(name) => Side::Mcp(name.clone()),
+    };
+    ToolSpec { side, ..spec }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_tool_has_a_group() {
+        let (specs, _) = crate::builtin::all();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, tools)| tools.iter().copied()).collect();
+        grouped.sort_unstable();
+        assert_eq!(specs.iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>(), grouped);
+        assert!(specs.iter().all(|spec| spec.side != Side::default()));
+        let put = |source| put(ToolSpec { side: timers(), ..ToolSpec::default() }, &source).side;
+        assert_eq!(put(Source::BuiltIn), timers());
+        assert_eq!(put(Source::App("com.a".into())), Side::App("com.a".into()));
+        assert_eq!(put(Source::Mcp("a".into())), Side::Mcp("a".into()));
+        assert_eq!(put(Source::Device("a".into())), Side::BuiltIn(GLASSES.into()));
+    }
+}
