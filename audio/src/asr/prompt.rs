@@ -39,6 +39,11 @@ const OTHER: [&str; 6] = [
     "my uncle paints wooden boats",
     "apples are cheap in autumn",
 ];
+/// Sentences without a phrase, usual and other: one stands in front where the phrases are few. Behind a prompt that is nothing but a
+/// single word with a rest, that word alone is more often misheard, and looped.
+const FRONT: [&str; 2] = ["the train was late again", "it rained all night"];
+/// As many phrases are few.
+const FEW: usize = 2;
 /// Phrases beyond this are not prompted: every sentence costs decoding time.
 const PHRASES_MAX: usize = USUAL.len();
 /// Sentences of vocabulary beyond this are not prompted: about 150 tokens, which cost some 40 ms.
@@ -54,11 +59,21 @@ impl Tails {
         }
     }
 
-    /// Where one of the first `count` came back in a text: the bytes in front of it.
+    /// What stands in front of so many sentences.
+    fn front(self, count: usize) -> Option<&'static str> {
+        let [usual, other] = FRONT;
+        let front = match self {
+            Self::Usual => usual,
+            Self::Other => other,
+        };
+        (1..=FEW).contains(&count).then_some(front)
+    }
+
+    /// Where one of the first `count` came back in a text, or what stands in front of them: the bytes in front of it.
     pub(super) fn echo(self, text: &str, count: usize) -> Option<usize> {
         // As many bytes, whatever the letters are.
         let text = text.to_ascii_lowercase();
-        self.all().iter().take(count).filter_map(|tail| text.find(tail)).min()
+        self.all().into_iter().take(count).chain(self.front(count)).filter_map(|sentence| text.find(sentence)).min()
     }
 
     /// Takes what did not come from the sound off a text: the sentence that came back, and what is behind it. Where
@@ -151,9 +166,10 @@ pub(super) fn sentences(phrases: &[String]) -> usize {
 }
 
 fn wake_sentences(phrases: &[String], tails: Tails) -> String {
+    let front = tails.front(sentences(phrases)).and_then(as_sentence);
     let phrases = phrases.iter().filter_map(|phrase| as_written(phrase));
     let sentences = phrases.zip(tails.all()).take(PHRASES_MAX).map(|(phrase, tail)| format!("{phrase}, {tail}."));
-    sentences.collect::<Vec<_>>().join(" ")
+    front.into_iter().chain(sentences).collect::<Vec<_>>().join(" ")
 }
 
 /// The prompt for these wake phrases behind sentences that may be said. The sentences come first:
@@ -215,10 +231,26 @@ mod tests {
     }
 
     #[test]
+    fn few_phrases_stand_behind_a_sentence_without_one() {
+        assert_eq!(prompt(&["computer"]), "The train was late again. Computer, good morning.");
+        assert_eq!(
+            prompt(&["nova", "hey nova"]),
+            "The train was late again. Nova, good morning. Hey Nova, thank you very much."
+        );
+        let computer = ["computer".to_owned()];
+        assert_eq!(
+            prompt_with(&[], &computer, Tails::Other),
+            "It rained all night. Computer, snow fell over the hills."
+        );
+        assert_eq!(Tails::Usual.echo("The train was late again.", 1), Some(0));
+        assert_eq!(Tails::Usual.echo("The train was late again.", 3), None);
+    }
+
+    #[test]
     fn odd_phrases_are_left_out() {
         assert_eq!(prompt(&[]), "");
         assert_eq!(prompt(&["", "  ", "nul\0byte", "a. b", &"x".repeat(41)]), "");
-        assert_eq!(prompt(&["bad\n", "élan vital"]), "Élan Vital, good morning.");
+        assert_eq!(prompt(&["bad\n", "élan vital"]), "The train was late again. Élan Vital, good morning.");
         assert_eq!(prompt(&["a"; 50]).matches("A, ").count(), PHRASES_MAX);
     }
 
@@ -229,12 +261,12 @@ mod tests {
         let vocabulary = texts(&["take a photo", "ba\nd", "", "  read my notes. "]);
         assert_eq!(
             prompt_with(&vocabulary, &phrases, Tails::Usual),
-            "Take a photo. Read my notes. Hey Mentra, good morning."
+            "Take a photo. Read my notes. The train was late again. Hey Mentra, good morning."
         );
         assert_eq!(prompt_with(&[], &phrases, Tails::Usual), prompt_for(&phrases));
         assert_eq!(prompt_with(&vocabulary, &[], Tails::Usual), "Take a photo. Read my notes.");
         let many = vec!["set a timer".to_owned(); 500];
-        assert!(prompt_with(&many, &phrases, Tails::Usual).len() < VOCABULARY_BYTES_MAX + 40);
+        assert!(prompt_with(&many, &phrases, Tails::Usual).len() < VOCABULARY_BYTES_MAX + 60);
     }
 
     #[test]
