@@ -7,7 +7,9 @@ use std::pin::Pin;
 use anyhow::{Context as _, Result};
 use audio::wav;
 use firmware_sim::microphone::{CLIP_HZ, Clip};
-use firmware_sim::script::{self, STEPS, Saying, Voice};
+use firmware_sim::Glasses;
+use firmware_sim::script::{self, Runner, STEPS, Saying, Voice};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 
 use super::options::Common;
 use super::{pair, say};
@@ -20,13 +22,14 @@ const REMARKS: &str = "\
 `wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
 a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
 on for so long, also the rest of a speech that began before; what stops one takes a moment, which a `wait` in front
-gives it. `#` begins a remark.";
+gives it. `#` begins a remark.
+From the standard input (`-`) each step is run as soon as it is there, and one that fails does not end the rest.";
 
 /// Run a script of steps: what the wearer does, and what must be seen.
 #[derive(clap::Args)]
 #[command(after_help = format!("Steps, one a line:\n{STEPS}\n{REMARKS}"))]
 pub(super) struct Arguments {
-    /// The script.
+    /// The script; `-` is the standard input, and the glasses stay for as long as it is open.
     file: PathBuf,
 }
 
@@ -49,16 +52,20 @@ impl Voice for Speaking {
 }
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
-    let name = arguments.file.display();
-    let bytes = std::fs::metadata(&arguments.file).with_context(|| name.to_string())?.len();
-    anyhow::ensure!(bytes <= SCRIPT_BYTES_MAX, "{name}: longer than {SCRIPT_BYTES_MAX} bytes");
-    let text = std::fs::read_to_string(&arguments.file).with_context(|| name.to_string())?;
-    let steps = script::parse(&text).with_context(|| name.to_string())?;
+    let is_typed = arguments.file == Path::new("-");
+    let steps = if is_typed { Vec::new() } else { read(&arguments.file)? };
+    let name = if is_typed { "standard input".into() } else { arguments.file.display().to_string() };
     let voice = Speaking { folder: arguments.file.parent().unwrap_or(Path::new("")).to_path_buf() };
     let glasses = pair::connect(common.options()?, common.json).await?;
     let mut printer = say::Printer::new(common);
     let result = {
-        let running = script::run(&glasses, &steps, &voice, |_| {});
+        let running = async {
+            if is_typed {
+                run_typed(&glasses, &voice).await
+            } else {
+                script::run(&glasses, &steps, &voice, |_| {}).await.map_err(Into::into).map(|()| steps.len())
+            }
+        };
         tokio::pin!(running);
         loop {
             tokio::select! {
@@ -72,11 +79,45 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         glasses.write_heard(path)?;
     }
     glasses.goodbye().await;
-    result.with_context(|| name.to_string())?;
+    let passed = result.with_context(|| name.clone())?;
     if common.json {
-        println!("{}", serde_json::json!({ "summary": { "steps": steps.len() } }));
+        println!("{}", serde_json::json!({ "summary": { "steps": passed } }));
     } else if !common.quiet {
-        println!("{name}: all {} steps passed", steps.len());
+        println!("{name}: all {passed} steps passed");
     }
     Ok(())
+}
+
+fn read(file: &Path) -> Result<Vec<script::Step>> {
+    let name = file.display();
+    let bytes = std::fs::metadata(file).with_context(|| name.to_string())?.len();
+    anyhow::ensure!(bytes <= SCRIPT_BYTES_MAX, "{name}: longer than {SCRIPT_BYTES_MAX} bytes");
+    let text = std::fs::read_to_string(file).with_context(|| name.to_string())?;
+    script::parse(&text).with_context(|| name.to_string())
+}
+
+/// Runs each line as it comes. What is wrong is told at once, and is an error at the end.
+async fn run_typed(glasses: &Glasses, voice: &Speaking) -> Result<usize> {
+    let mut lines = BufReader::new(tokio::io::stdin().take(SCRIPT_BYTES_MAX)).lines();
+    let mut runner = Runner::new(glasses, voice);
+    let (mut number, mut passed, mut failed) = (0, 0, 0);
+    while let Some(line) = lines.next_line().await? {
+        number += 1;
+        let outcome = match script::parse(&line) {
+            Ok(steps) => match steps.into_iter().next() {
+                Some(step) => runner.step(&step).await.map_err(|failure| failure.what),
+                None => continue,
+            },
+            Err(error) => Err(error.what),
+        };
+        match outcome {
+            Ok(()) => passed += 1,
+            Err(what) => {
+                failed += 1;
+                eprintln!("line {number}: {what}");
+            }
+        }
+    }
+    anyhow::ensure!(failed == 0, "{failed} of {} steps failed", passed + failed);
+    Ok(passed)
 }

@@ -19,7 +19,7 @@ use device_protocol::{ButtonAction, ButtonId, Gesture};
 use crate::transport::Target;
 
 pub use parse::parse;
-pub use run::{Failure, Voice, run};
+pub use run::{Failure, Runner, Voice, run};
 
 /// All steps, as a person writes them.
 pub const STEPS: &str = include_str!("steps.txt");

@@ -41,19 +41,43 @@ pub async fn run(
     voice: &(dyn Voice + Sync),
     mut report: impl FnMut(&Step),
 ) -> Result<(), Failure> {
-    let mut mark = glasses.log().mark();
+    let mut runner = Runner::new(glasses, voice);
     for step in steps {
         report(step);
+        runner.step(step).await?;
+    }
+    Ok(())
+}
+
+/// Runs steps one by one.
+pub struct Runner<'a> {
+    glasses: &'a Glasses,
+    voice: &'a (dyn Voice + Sync),
+    /// Since when `expect` looks: the last thing that the wearer did.
+    mark: u64,
+}
+
+impl<'a> Runner<'a> {
+    /// A wearer who has done nothing yet.
+    pub fn new(glasses: &'a Glasses, voice: &'a (dyn Voice + Sync)) -> Self {
+        Self { glasses, voice, mark: glasses.log().mark() }
+    }
+
+    /// Runs one step.
+    ///
+    /// # Errors
+    /// What was wrong; the next step can be run all the same.
+    pub async fn step(&mut self, step: &Step) -> Result<(), Failure> {
         if !matches!(step.action, Action::Expect(..) | Action::ExpectSilence(_) | Action::Wait(_)) {
             // An interruption first waits for the speech of what was said before.
             if !matches!(step.action, Action::Interrupt(..)) {
-                mark = glasses.log().mark();
+                self.mark = self.glasses.log().mark();
             }
         }
         let fail = |what| Failure { line: step.line, what };
-        mark = perform(glasses, &step.action, voice, mark).await.map_err(fail)?;
+        self.mark = perform(self.glasses, &step.action, self.voice, self.mark).await.map_err(fail)?;
+        Ok(())
     }
-    Ok(())
 }
 
 async fn perform(glasses: &Glasses, action: &Action, voice: &(dyn Voice + Sync), mark: u64) -> Result<u64, String> {
