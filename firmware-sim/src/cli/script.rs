@@ -6,8 +6,8 @@ use std::pin::Pin;
 
 use anyhow::{Context as _, Result};
 use audio::wav;
-use firmware_sim::microphone::{CLIP_HZ, Clip};
 use firmware_sim::Glasses;
+use firmware_sim::microphone::{CLIP_HZ, Clip};
 use firmware_sim::script::{self, Runner, STEPS, Saying, Voice};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 

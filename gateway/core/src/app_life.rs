@@ -234,7 +234,8 @@ impl Lives {
         life.anew = false;
         life.due_us = after(now_us, START_MS_MAX + if afresh { STOP_MS_MAX } else { 0 });
         let (package, session) = (package.to_owned(), life.card.session.clone());
-        self.out.push_back(Output::Call { package, session, call: self.calls, afresh });
+        let old = life.connection.filter(|_| afresh);
+        self.out.push_back(Output::Call { package, session, call: self.calls, afresh, old });
     }
 
     fn answered(&mut self, now_us: u64, package: &str, call: CallNumber, outcome: Result<(), String>) {
@@ -255,8 +256,11 @@ impl Lives {
         let Some(life) = self.lives.get_mut(package).filter(|life| life.state != State::Stopping) else {
             return self.out.push_back(Output::Drop { connection });
         };
-        if let Some(old) = life.connection.replace(connection) {
-            self.out.push_back(Output::Drop { connection: old });
+        match life.connection.replace(connection) {
+            Some(old) if resumed => self.out.push_back(Output::Drop { connection: old }),
+            // There may be somebody at its end, of the same name: two that dial again would take turns for ever.
+            Some(old) => self.out.push_back(Output::Close { connection: old, heard: true }),
+            None => {}
         }
         // Not by a call: its SDK has lost the socket from before, whether that was noticed here or not.
         let back = !life.is_called() && life.calling.is_none();

@@ -93,7 +93,7 @@ fn it_runs_once_its_socket_is_acknowledged_and_not_before() {
         [
             Output::Remember(a.clone()),
             Output::Glasses(AppEventOf::Starting(a)),
-            Output::Call { package: "a".into(), session: "session-a".into(), call: 1, afresh: false },
+            Output::Call { package: "a".into(), session: "session-a".into(), call: 1, afresh: false, old: None },
         ]
     );
     assert_eq!(stage.state("a"), Some(State::Connecting));
@@ -186,7 +186,7 @@ fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
     stage.pass(S);
     assert_eq!(
         stage.join("a", 2),
-        [Output::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true }]
+        [Output::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true, old: Some(2) }]
     );
     assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(State::Resurrecting), None));
     // The SDK gives the session up that it is to take up again, and closes its socket.
@@ -203,7 +203,7 @@ fn a_redial_whose_loss_was_not_noticed_is_called_anew_too() {
     let mut stage = Stage::new();
     stage.run("a", 1);
     let out = stage.join("a", 2);
-    assert_eq!((out.first(), calls(&out)), (Some(&Output::Drop { connection: 1 }), 1));
+    assert_eq!((out.first(), calls(&out)), (Some(&Output::Close { connection: 1, heard: true }), 1));
     assert_eq!(calls(&stage.join("a", 3)), 0, "the call's own socket");
     assert_eq!(stage.lives.connection("a"), Some(3));
 }

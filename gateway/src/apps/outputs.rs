@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gateway_core::vocab::{AppEvent, ErrorCode};
+use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,7 +16,10 @@ use crate::{clock, effects::spawn};
 impl Host {
     pub(super) fn carry_out(&self, name: &str, user: &mut User, output: Output) {
         match output {
-            Output::Call { package, session, call, afresh } => self.call(name, package, session, call, afresh),
+            Output::Call { package, session, call, afresh, old } => {
+                let old = old.and_then(|connection| user.sockets.get(&connection).cloned());
+                self.call(name, package, session, call, afresh, old);
+            }
             Output::CallStop { package, session, call, reason } => {
                 self.note(name, &package, "stop", format!("told to stop: {}", reason.as_str()));
                 self.call_stop(name, package, session, call, reason);
@@ -71,7 +75,16 @@ impl Host {
         }
     }
 
-    fn call(&self, user: &str, package: String, session: String, call: CallNumber, afresh: bool) {
+    /// `afresh`: with a stop before it, after which the socket `old` is closed.
+    fn call(
+        &self,
+        user: &str,
+        package: String,
+        session: String,
+        call: CallNumber,
+        afresh: bool,
+        old: Option<mpsc::Sender<ToApp>>,
+    ) {
         let (Some(host), user) = (self.me.upgrade(), user.to_owned()) else { return };
         let (Some(app), Some(url)) = (self.installed.get(&package), self.url.get().cloned()) else {
             return self.not_installed(user, package, call);
@@ -81,13 +94,16 @@ impl Host {
         spawn("app-start", async move {
             if let Some(underway) = underway {
                 let limit = Duration::from_millis(life::STOP_MS_MAX);
-                drop(tokio::time::timeout(limit, underway.cancelled()).await);
+                drop(timeout(limit, underway.cancelled()).await);
             }
             let http = host.installed.client().http();
             if afresh {
                 let body = wire::stop_request(&session, &user, StopReason::System.as_str(), clock::wall_ms());
                 // Whatever comes of it: its server may be a new one, which knows of no session.
                 drop(webhook::stop(http, &app, &body).await);
+                if let Some(old) = old {
+                    close(&old).await;
+                }
             }
             let body = wire::session_request(&session, &user, &url, clock::wall_ms());
             let outcome = webhook::start(http, &app, &body).await;
@@ -137,6 +153,15 @@ impl Host {
             format!("POST {}/webhook session_request for {user}, whose server is to dial the gateway", app.public_url)
         });
         self.complain(user, package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
+    }
+}
+
+/// Closes the socket of an app that has taken its stop, where it does not do so itself. The app hears of it before it is
+/// called again: what it does then is by the name of the session, and the next one has the same.
+async fn close(socket: &mpsc::Sender<ToApp>) {
+    let limit = Duration::from_millis(life::CLOSE_MS);
+    if timeout(limit, socket.closed()).await.is_err() && socket.try_send(ToApp::Close { heard: true }).is_ok() {
+        drop(timeout(limit, socket.closed()).await);
     }
 }
 

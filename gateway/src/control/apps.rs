@@ -21,7 +21,7 @@ use tools::{
     alike::likeness,
     apps::{
         import,
-        log::{Entry, Event, FOLLOWERS_MAX, Fault},
+        log::{Entry, FOLLOWERS_MAX, Fault, Log},
         manifest::App,
     },
     executor::CallContext,
@@ -370,26 +370,24 @@ pub(super) async fn follow(
         let message = format!("{FOLLOWERS_MAX} clients follow apps already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    let number = |latest: &Option<(u64, Event)>| latest.as_ref().map(|(number, _)| *number);
-    let mut told = log.latest_of(package).map(|latest| number(&latest));
+    let mut told = log.latest_of(package).iter().flatten().map(|(number, _)| *number).max();
     say(&mut write, &Answer::AppLog { entries: log.of(package) }).await?;
     let mut look = interval(Duration::from_millis(LATEST_MS));
     loop {
         let entries = tokio::select! {
             entry = coming.recv() => match entry {
-                Ok((of, entry)) if of == package => vec![entry],
+                // What the app drew and heard before it stands before it.
+                Ok((of, number, entry)) if of == package => {
+                    let mut entries = unseen(log, package, &mut told, number);
+                    entries.push(entry);
+                    entries
+                }
                 Ok(_) => continue,
                 // What was missed is kept, at least the end of it.
                 Err(RecvError::Lagged(_)) => log.of(package),
                 Err(RecvError::Closed) => return Ok(()),
             },
-            _ = look.tick() => {
-                let latest = log.latest_of(package);
-                let new = latest.iter().zip(&told).filter(|(latest, told)| number(latest) > **told);
-                let entries = new.filter_map(|(latest, _)| Some(Entry::Event(latest.as_ref()?.1.clone()))).collect();
-                told = latest.map(|latest| number(&latest));
-                entries
-            }
+            _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
             // The client says nothing more: whatever comes is its end.
             _ = read.read_u8() => return Ok(()),
             () = gate.stop.cancelled() => return Ok(()),
@@ -398,6 +396,15 @@ pub(super) async fn follow(
             say(&mut write, &Answer::AppLog { entries }).await?;
         }
     }
+}
+
+/// The last drawing and the last transcript that are not told yet and came before `end`, in their order.
+fn unseen(log: &Log, package: &str, told: &mut Option<u64>, end: u64) -> Vec<Entry> {
+    let mut latest: Vec<_> = log.latest_of(package).into_iter().flatten().collect();
+    latest.retain(|(number, _)| Some(*number) > *told && *number < end);
+    latest.sort_by_key(|(number, _)| *number);
+    *told = (*told).max(latest.last().map(|(number, _)| *number));
+    latest.into_iter().map(|(_, event)| Entry::Event(event)).collect()
 }
 
 async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {

@@ -3,6 +3,7 @@
 use device_protocol::{ButtonAction, ButtonId};
 use gateway_core::app_life::State;
 use serde_json::json;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tools::ports::AppHost as _;
 
 use super::fake::{FakeApp, KEY, PACKAGE, Reply, Socket, Stage};
@@ -77,6 +78,30 @@ async fn rule_15_a_socket_that_breaks_is_taken_up_again_and_its_app_called_anew(
     stage.glasses.press(ButtonId::VolumeUp, ButtonAction::Press).await.unwrap();
     again.stream("button_press").await;
     assert_eq!(stage.app.history(), ["session_request", "stop_request", "session_request"]);
+}
+
+/// Apps that override `onStop` without `super.onStop` leave the SDK's socket open, which dials again when it breaks. All
+/// sessions of an app have one name: left alone, the old and the new would take turns for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_gives_way_to_another_is_told_not_to_dial_again() {
+    let stage = Stage::new().await;
+    let socket = stage.run().await;
+    let (session, url) = (socket.session.clone(), format!("ws://{}/app-ws", stage.world.web()));
+    drop(socket);
+    let code = |closed: Option<CloseFrame>| closed.map(|frame| u16::from(frame.code));
+    let (ws, _) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(code(Socket::of(ws).closed().await), Some(4001));
+    let request = stage.app.got("session_request", 1).await.json();
+    let mut again = Socket::dial(&request, PACKAGE).await;
+    again.settled().await;
+    // One that had not given up yet, beside the new one.
+    let (ws, _) = Socket::init(&url, &session, PACKAGE, KEY).await;
+    assert_eq!(code(again.closed().await), Some(4001));
+    assert_eq!(code(Socket::of(ws).closed().await), Some(4001));
+    let request = stage.app.got("session_request", 2).await.json();
+    Socket::dial(&request, PACKAGE).await.settled().await;
+    let anew = ["stop_request", "session_request"];
+    assert_eq!(stage.app.history(), [["session_request"].as_slice(), &anew, &anew].concat());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,6 +99,52 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
     assert!(told.try_iter().any(|entry| is(&entry, "stop")));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_sees_cause_before_effect() {
+    let stage = Stage::new().await;
+    let (data, (tell, told)) = (stage.world.data(), mpsc::sync_channel(ENTRIES_KEPT_MAX));
+    let mut socket = stage.run().await;
+    socket.subscribe(&["transcription:en-US"]).await;
+    let following = tokio::task::spawn_blocking(move || {
+        client::follow(&data, &Request::FollowApp { package: PACKAGE.into() }, |answer| {
+            let Answer::AppLog { entries } = answer else { panic!("{answer:?}") };
+            entries.into_iter().all(|entry| {
+                let stopped = matches!(&entry, Entry::Event(event) if event.message == "it has stopped");
+                tell.send(entry).is_ok() && !stopped
+            })
+        })
+    });
+    // Who follows is there, and was told the list of streams.
+    let told = tokio::task::spawn_blocking(move || {
+        while !is(&told.recv_timeout(WAIT).unwrap(), "subscriptions") {}
+        told
+    });
+    let told = told.await.unwrap();
+    // Heard, drawn, and stopped by it: all of it before anybody looks for the last drawing.
+    let feed = stage.world.gateway().gate().apps.feeds.of(USER);
+    let text = "stop the app".into();
+    feed.tell(|| Heard::Transcript { utterance: "u".into(), text, last: true, start_ms: 0, end_ms: 1 });
+    socket.stream("transcription:en-US").await;
+    let layout = json!({"layoutType": "text_wall", "text": "You said: stop the app"});
+    socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
+    socket.settled().await;
+    let apps = stage.world.gateway().gate().apps.clone();
+    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, StopReason::User).await });
+    stage.app.got("stop_request", 0).await;
+    socket.close().await;
+    assert!(stopping.await.unwrap());
+    following.await.unwrap().unwrap();
+    let seen: Vec<String> = told.try_iter().map(|entry| what(&entry)).collect();
+    assert_eq!(seen, ["transcript", "drawing", "stop", "stop"]);
+}
+
+fn what(entry: &Entry) -> String {
+    match entry {
+        Entry::Event(event) => event.what.clone(),
+        Entry::Fault(fault) => fault.what.clone(),
+    }
+}
+
 fn is(entry: &Entry, what: &str) -> bool {
     matches!(entry, Entry::Event(event) if event.what == what)
 }

@@ -96,7 +96,7 @@ pub struct Log {
     books: Mutex<BTreeMap<String, Book>>,
     /// Number of the next entry: clocks jump.
     next: AtomicU64,
-    told: broadcast::Sender<(String, Entry)>,
+    told: broadcast::Sender<(String, u64, Entry)>,
 }
 
 impl Default for Log {
@@ -169,8 +169,9 @@ impl Log {
         books.get(package).map(|book| [book.drawing.clone(), book.transcript.clone()]).unwrap_or_default()
     }
 
-    /// Everything from here on but drawings and transcripts, with its package; `None`: too many follow already.
-    pub fn follow(&self) -> Option<broadcast::Receiver<(String, Entry)>> {
+    /// Everything from here on but drawings and transcripts, with its package and its number; `None`: too many follow
+    /// already.
+    pub fn follow(&self) -> Option<broadcast::Receiver<(String, u64, Entry)>> {
         (self.told.receiver_count() < FOLLOWERS_MAX).then(|| self.told.subscribe())
     }
 
@@ -200,7 +201,7 @@ impl Log {
         let entry = act(number, book);
         // While the books are locked: who follows hears in the order in which they are written.
         if self.told.receiver_count() > 0 {
-            drop(self.told.send((package.to_owned(), entry)));
+            drop(self.told.send((package.to_owned(), number, entry)));
         }
     }
 }
@@ -307,7 +308,7 @@ mod tests {
         assert!(log.follow().is_none());
         log.event(PACKAGE, event(2, "ada"));
         log.latest(PACKAGE, Latest::Drawing, event(3, "ada"));
-        let (package, entry) = followers[0].try_recv().unwrap();
+        let (package, _, entry) = followers[0].try_recv().unwrap();
         assert!(package == PACKAGE && matches!(entry, Entry::Event(event) if event.wall_ms == 2));
         assert!(followers[0].try_recv().is_err(), "drawings are looked for");
         assert!(log.latest_of(PACKAGE)[0].as_ref().unwrap().0 > 0 && log.latest_of(PACKAGE)[1].is_none());

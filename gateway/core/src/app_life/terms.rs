@@ -95,14 +95,15 @@ pub enum Input {
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Call the webhook with a session request. `afresh`: with a stop request before it.
-    Call { package: String, session: String, call: CallNumber, afresh: bool },
+    /// Call the webhook with a session request. `afresh`: with a stop request before it, after which the socket `old` is
+    /// closed, as after any stop: its session gives way to one of the same name and must not dial again.
+    Call { package: String, session: String, call: CallNumber, afresh: bool, old: Option<Connection> },
     /// Call the webhook with a stop request.
     CallStop { package: String, session: String, call: CallNumber, reason: StopReason },
     /// Tell the app that it is stopped, and close its socket. `heard`: it has taken its stop by webhook, and must not be
     /// made to stop a second time.
     Close { connection: Connection, heard: bool },
-    /// Drop the socket without a word: another one has taken its place.
+    /// Drop the socket without a word.
     Drop { connection: Connection },
     /// Tell the glasses.
     Glasses(AppEventOf),
