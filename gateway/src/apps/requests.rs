@@ -192,13 +192,24 @@ impl Session {
         let Ok(room) = self.requests.clone().try_acquire_owned() else {
             return vec![wire::audio_play_response(&request, Err(BUSY))];
         };
+        let words = if file.is_none() { speech::words_of(&wanted.url) } else { None };
+        let begun = words.map(|text| self.host.say(&self.user, &self.app, &text, &wanted));
+        if wanted.alone {
+            // A file that is still being fetched must not end what was asked for after it.
+            self.playing.iter().for_each(|(_, earlier)| earlier.cancel());
+        }
         let stop = CancellationToken::new();
         self.playing.retain(|(_, token)| !token.is_cancelled());
         self.playing.push((wanted.track, stop.clone()));
         let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
         let frame = refusals::shown(frame);
         spawn("app-sound", async move {
-            let outcome = host.play(&user, &app, &wanted, file, &stop).await;
+            let outcome = match begun {
+                Some(Ok(Some(begun))) => host.heard(begun, &stop).await,
+                Some(Ok(None)) => Ok(None),
+                Some(Err(why)) => Err(why),
+                None => host.play(&user, &app, &wanted, file, &stop).await,
+            };
             stop.cancel();
             if let Err(why) = &outcome
                 && why != speech::INTERRUPTED

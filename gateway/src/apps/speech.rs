@@ -62,6 +62,16 @@ struct Speech {
     done: oneshot::Sender<bool>,
 }
 
+/// What was sent to the glasses, and is to be heard.
+pub(super) struct Begun {
+    id: u64,
+    device: String,
+    sent: bool,
+    sound_ms: Option<u32>,
+    seconds: Option<f64>,
+    outcome: oneshot::Receiver<bool>,
+}
+
 /// What apps say at the moment.
 #[derive(Default)]
 pub struct Speeches {
@@ -90,14 +100,17 @@ impl Speeches {
         self.withdraw_where(roster, |speech| speech.user == user && speech.package == package);
     }
 
+    /// Whoever waits for one of them learns that it was interrupted, and it counts no more.
     fn withdraw_where(&self, roster: &Roster, theirs: impl Fn(&Speech) -> bool) {
-        let theirs: Vec<(u64, String)> = self
-            .open()
-            .iter()
-            .filter(|(_, speech)| theirs(speech))
-            .map(|(id, speech)| (*id, speech.device.clone()))
-            .collect();
-        for (id, device) in theirs {
+        let mut withdrawn = Vec::new();
+        self.open().retain(|id, speech| {
+            let kept = !theirs(speech);
+            if !kept {
+                withdrawn.push((*id, speech.device.clone()));
+            }
+            kept
+        });
+        for (id, device) in withdrawn {
             if let Some(present) = roster.get(&device) {
                 drop(present.mail.try_send(Mail::Input(Input::Withdraw { id })));
             }
@@ -117,8 +130,25 @@ pub fn words_of(url: &str) -> Option<String> {
 }
 
 impl Host {
-    /// Says or plays something through the user's glasses; returns when it was heard, with the seconds that a file took.
-    /// `file` is the sound where the app has sent it already.
+    /// Begins to say words through the user's glasses; `None`: there are none to be said. At once: what an app wants said
+    /// last is heard last.
+    ///
+    /// # Errors
+    /// Why it is not, in words.
+    pub(super) fn say(&self, user: &str, app: &App, text: &str, wanted: &Wanted) -> Result<Option<Begun>, String> {
+        let (device, _) = self.speaking(user)?;
+        let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if say.is_empty() {
+            return Ok(None);
+        }
+        if say.chars().count() > TEXT_CHARS_MAX {
+            return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
+        }
+        self.begin(user, &app.package, device, Voice::Words(say), wanted).map(Some)
+    }
+
+    /// Plays a file through the user's glasses; returns when it was heard, with the seconds that it took. `file` is the
+    /// sound where the app has sent it already.
     ///
     /// # Errors
     /// Why it was not, in words.
@@ -131,24 +161,18 @@ impl Host {
         stop: &CancellationToken,
     ) -> Result<Option<f64>, String> {
         let (device, rate_hz) = self.speaking(user)?;
-        let voice = match (file, words_of(&wanted.url)) {
-            (Some(bytes), _) => Voice::Sound(self.sounds.decode(bytes, rate_hz, wanted.volume).await?),
-            (None, Some(text)) => {
-                let say = text.split_whitespace().collect::<Vec<_>>().join(" ");
-                if say.is_empty() {
-                    return Ok(None);
-                }
-                if say.chars().count() > TEXT_CHARS_MAX {
-                    return Err(format!("at most {TEXT_CHARS_MAX} characters are said at once"));
-                }
-                Voice::Words(say)
-            }
-            (None, None) => tokio::select! {
-                sound = self.sounds.get(app, &wanted.url, rate_hz, wanted.volume) => Voice::Sound(sound?),
+        let sound = match file {
+            Some(bytes) => self.sounds.decode(bytes, rate_hz, wanted.volume).await?,
+            None => tokio::select! {
+                sound = self.sounds.get(app, &wanted.url, rate_hz, wanted.volume) => sound?,
                 () = stop.cancelled() => return Err(INTERRUPTED.to_owned()),
             },
         };
-        self.be_heard(user, &app.package, device, voice, wanted, stop).await
+        if stop.is_cancelled() {
+            return Err(INTERRUPTED.to_owned());
+        }
+        let begun = self.begin(user, &app.package, device, Voice::Sound(sound), wanted)?;
+        self.heard(begun, stop).await
     }
 
     /// The first of a user's glasses that speak, and at which rate.
@@ -162,18 +186,7 @@ impl Host {
         speaking.ok_or_else(|| "no glasses with a speaker are connected".to_owned())
     }
 
-    async fn be_heard(
-        &self,
-        user: &str,
-        package: &str,
-        device: String,
-        voice: Voice,
-        wanted: &Wanted,
-        stop: &CancellationToken,
-    ) -> Result<Option<f64>, String> {
-        if stop.is_cancelled() {
-            return Err(INTERRUPTED.to_owned());
-        }
+    fn begin(&self, user: &str, package: &str, device: String, voice: Voice, wanted: &Wanted) -> Result<Begun, String> {
         if wanted.alone {
             // Of all apps: nobody understands two at once. The assistant's own words are not theirs to stop.
             self.speeches.withdraw_where(&self.roster, |speech| speech.user == user);
@@ -189,6 +202,15 @@ impl Host {
         let announcement = Announcement { id, say, show: Content::Text { text: String::new() }, sound_ms };
         let letter = Mail::Input(Input::Announce(announcement));
         let sent = self.roster.get(&device).is_some_and(|present| present.mail.try_send(letter).is_ok());
+        Ok(Begun { id, device, sent, sound_ms, seconds, outcome })
+    }
+
+    /// Waits until it was heard; the seconds that a file took.
+    ///
+    /// # Errors
+    /// Why it was not, in words.
+    pub(super) async fn heard(&self, begun: Begun, stop: &CancellationToken) -> Result<Option<f64>, String> {
+        let Begun { id, device, sent, sound_ms, seconds, outcome } = begun;
         let limit_ms = SPEECH_MS_MAX + u64::from(sound_ms.unwrap_or(0));
         let heard = tokio::select! {
             heard = tokio::time::timeout(Duration::from_millis(limit_ms), outcome), if sent => match heard {

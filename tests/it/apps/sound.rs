@@ -123,6 +123,56 @@ async fn what_is_no_sound_or_elsewhere_is_answered_and_stands_in_the_log() {
     assert_eq!(outcome(&mut socket, "here").await["success"], true);
 }
 
+/// An app that says three things in one breath means the last of them to be heard, or all of them in their order.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_app_says_last_is_heard_last() {
+    let _floor = floor().await;
+    let mut stage = Stage::new().await;
+    let mut socket = stage.run().await;
+    let words = |request: &str, alone: bool| {
+        let url = format!("https://127.0.0.1/api/tts?text=This+is+number+{request}.");
+        let mut play = play(request, &url, 1.0, 2);
+        play["stopOtherAudio"] = json!(alone);
+        play
+    };
+    // More than may wait: what gives way waits no more.
+    let hasty = ["a", "b", "c", "d", "e", "f", "g"];
+    for request in hasty {
+        socket.send(words(request, true)).await;
+    }
+    for _ in hasty {
+        let answer = socket.of_type("audio_play_response").await;
+        assert_eq!(answer["success"], json!(answer["requestId"] == "g"), "{answer}");
+    }
+    assert_eq!(stage.logs().await, [], "nothing of it is a fault");
+
+    let mark = stage.glasses.log().mark();
+    for request in ["four", "five", "six"] {
+        socket.send(words(request, false)).await;
+    }
+    for _ in 0..3 {
+        assert_eq!(socket.of_type("audio_play_response").await["success"], true);
+    }
+    let said = stage.glasses.log().since(mark).into_iter().filter_map(|event| match event.seen {
+        Seen::SpeechStart { text, .. } => Some(text),
+        _ => None,
+    });
+    assert_eq!(said.collect::<Vec<_>>(), ["four", "five", "six"].map(|number| format!("This is number {number}.")));
+
+    // A file that takes its time gives way to what was asked for after it.
+    let endless = stage.app.serves("/endless.mp3", File::Endless);
+    socket.send(play("seven", &endless, 1.0, 2)).await;
+    socket.send(words("eight", true)).await;
+    assert_eq!(outcome(&mut socket, "seven").await["success"], false);
+    assert_eq!(outcome(&mut socket, "eight").await["success"], true);
+    until(
+        &mut stage.glasses,
+        "the last word",
+        |event| matches!(&event.seen, Seen::SpeechHeard { text, .. } if text == "This is number eight."),
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sound_ends_by_its_track_by_another_sound_and_by_the_wearers_word() {
     let _floor = floor().await;

@@ -159,7 +159,8 @@ impl Apps {
             let Some(drawing) = app.drawing.as_mut().filter(|drawing| drawing.serial == serial) else {
                 continue;
             };
-            let kept = !by_app && front == Some(index);
+            // Where none is in front, whoever is seen is.
+            let kept = !by_app && front.is_none_or(|front| front == index);
             if kept || drawing.comes_back(now.us, now.config.consumed_ms) {
                 drawing.cover();
                 return;
