@@ -331,7 +331,10 @@ async fn live(
             return Ok((said, answered));
         }
         let mark = glasses.log().mark();
-        let spoken = glasses.say(clip.clone()).await?;
+        // A session that was lost says no more, and is counted.
+        let Ok(spoken) = glasses.say(clip.clone()).await else {
+            return Ok((said, answered));
+        };
         said += 1;
         let sound = glasses
             .log()
