@@ -21,8 +21,11 @@ pub(crate) struct Shared {
     /// By the SHA-256 of what each declares.
     specs: Mutex<Kept<[u8; 32], ToolSpec>>,
     /// By the addresses of what is in each; while a list lives, so do they.
-    lists: Mutex<Kept<Box<[usize]>, [Arc<ToolSpec>]>>,
+    lists: Mutex<Kept<Addresses, List>>,
 }
+
+type Addresses = Box<[usize]>;
+type List = [Arc<ToolSpec>];
 
 struct Kept<K, T: ?Sized> {
     entries: HashMap<K, Weak<T>>,
