@@ -279,7 +279,8 @@ impl Glasses {
                 while let Ok(failure) = self.ends.failures.try_recv() {
                     self.failures.insert(failure.call, failure.why);
                 }
-                let why = self.failures.remove(&activity.call).filter(|_| activity.state == ToolState::Failed);
+                // A call that fails at once has done so before its start is read here.
+                let why = (state == "failed").then(|| self.failures.remove(&activity.call)).flatten();
                 vec![Event::Tool { label: activity.label.to_owned(), state: state.to_owned(), why }]
             }
             Down::ApprovalRequest(request) => vec![Event::Question {
