@@ -17,7 +17,7 @@ use super::{Decoder, Engine, Error, Options, Transcription};
 
 /// Steps of niceness of the recognition threads: the network goes first.
 #[cfg(target_os = "linux")]
-const NICENESS: i32 = 5;
+const NICENESS: i32 = 10;
 
 /// What a job is for, in ascending order of importance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
