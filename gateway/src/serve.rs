@@ -74,9 +74,9 @@ const SYNTHESIS_WAITING_MAX: usize = 64;
 const SYNTHESIS_THREADS: usize = 2;
 /// Pauses that may wait to be judged: behind more, a score comes after the decision.
 const PAUSES_WAITING_MAX: usize = 8;
-/// Decodes that may wait per thread: at some 150 ms each, who is behind more waits too long. A few only would leave out
+/// Decodes that may wait per thread: at 150 to 500 ms each, who is behind more waits too long. A few only would leave out
 /// what was said at one moment by chance, while the machine has time left for it a second later.
-const RECOGNITION_WAITING_PER_WORKER: usize = 12;
+const RECOGNITION_WAITING_PER_WORKER: usize = 6;
 /// How long sessions may take to say goodbye.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
