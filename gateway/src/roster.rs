@@ -24,7 +24,7 @@ pub struct Present {
     pub user: String,
     /// BCP 47 tag of the wearer's language.
     pub language: String,
-    /// Its task.
+    /// Its task. Closed once the session has ended.
     pub mail: Address,
     /// What it last said of itself.
     pub status: Arc<Mutex<DeviceStatus>>,
@@ -45,6 +45,10 @@ pub struct Via {
 
 /// Devices whose last session is remembered: more than a box has.
 const LEFT_MAX: usize = 1_024;
+
+/// As many devices are connected as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
 
 /// All connected devices, by fingerprint, and when others were last here.
 #[derive(Default)]
@@ -72,17 +76,20 @@ impl Roster {
         self.all().iter().filter(|device| told(device)).count()
     }
 
-    /// Enters a device; one that was there under the same name is told to leave. `false` when
+    /// Enters a device, and answers its older session, which is told to leave.
+    ///
+    /// # Errors
     /// `sessions_max` others are connected.
-    pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> bool {
+    pub fn enter(&self, id: &str, present: Present, sessions_max: usize) -> Result<Option<Present>, Full> {
         self.with(|devices| {
             if !devices.contains_key(id) && devices.len() >= sessions_max {
-                return false;
+                return Err(Full);
             }
-            if let Some(old) = devices.insert(id.to_owned(), present) {
-                tell(&old, GoodbyeReason::Replaced, "this device connected again");
+            let old = devices.insert(id.to_owned(), present);
+            if let Some(old) = &old {
+                tell(old, GoodbyeReason::Replaced, "this device connected again");
             }
-            true
+            Ok(old)
         })
     }
 

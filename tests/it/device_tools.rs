@@ -272,6 +272,38 @@ async fn a_tool_that_is_not_taken_is_told_to_the_device() {
     until(&mut peer, "the end of the turn", idle).await;
 }
 
+/// Two sessions of one device do not overlap: what the older one has still to say is taken before the newer one begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_replaced_offers_nothing_any_more() {
+    let world = World::start().await;
+    let named = |name| ToolOffer { name, ..bench(ToolFlags::EMPTY) };
+    let mut old = Peer::welcomed_with(&world, "ws", "peer", silent()).await;
+    for round in 0..5 {
+        let mut new = Peer::connect(&world, "ws", "peer").await;
+        new.capabilities = silent();
+        let shake = async {
+            new.shake().await;
+            offer(&mut new, 1, &[named("bench.new")]).await;
+            new
+        };
+        // The older one never stops to offer.
+        let chatter = async {
+            for revision in 1..100 {
+                offer(&mut old, revision, &[named("bench.old")]).await;
+            }
+            while old.receive().await.is_some() {}
+        };
+        (old, ()) = tokio::time::timeout(WAIT, async { tokio::join!(shake, chatter) }).await.expect("in time");
+        // What was said is taken in its order.
+        say(&mut old, "run the bench").await;
+        let name = |message: &Down<'_>| match message {
+            Down::ToolCall(call) => Some(call.name.to_owned()),
+            _ => None,
+        };
+        assert_eq!(until(&mut old, "the call", name).await.1, "bench.new", "{round}");
+    }
+}
+
 /// What a device itself says of a failure is what the caller is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_error_of_a_device_is_taken_at_its_word() {

@@ -26,7 +26,7 @@ use session::Session;
 /// Runs an admitted device's session to its end.
 pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u32) {
     let id = admitted.id.clone();
-    match Session::open(gate, link, admitted, number) {
+    match Session::open(gate, link, admitted, number).await {
         Ok(session) => {
             tracing::info!(device = id, session = number, transport = link.transport, peer = %link.peer, "session opened");
             let end = session.run(link).await;

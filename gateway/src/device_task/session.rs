@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode, limits};
@@ -11,7 +12,7 @@ use gateway_core::{
     input::{Input, UserInput},
     vocab::{DeviceInfo, DisplaySize, ToolResult, Turn},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 use tools::{in_flight::Stay, ports::DeviceStatus};
 
 use super::{
@@ -31,12 +32,15 @@ use crate::{
     identity::Admitted,
     mail::{self, Address, Mail},
     mouth::Mouth,
-    roster::{Present, Via},
+    roster::{Full, Present, Via},
     store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, ToolFailure, memory},
     users::{self, UserMail, sleep_until},
 };
+
+/// How long a device that connected again waits until its older session has ended, which takes it one round of its loop.
+const REPLACED_MAX: Duration = Duration::from_secs(2);
 
 /// Why a session ends, with words for people; `None`: the device said goodbye or vanished.
 pub(super) type End = Option<(GoodbyeReason, String)>;
@@ -93,7 +97,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Agrees on formats, enters the device, welcomes it.
-    pub(super) fn open(
+    pub(super) async fn open(
         gate: Arc<Gate>,
         link: &mut Link,
         admitted: Admitted,
@@ -150,19 +154,26 @@ impl Session {
             status: status.clone(),
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
-        if !gate.roster.enter(&id, present, gate.limits().sessions_max) {
-            return Err((RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()));
-        }
-        // Before the welcome: who knows of the glasses may start apps on them. Apps run on glasses only.
+        let replaced = gate
+            .roster
+            .enter(&id, present, gate.limits().sessions_max)
+            .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+        // Apps run on glasses only.
         let worn = link.transport != memory::TRANSPORT;
+        // Two sessions of one device would each offer its tools.
+        if let Some(old) = replaced
+            && timeout(REPLACED_MAX, old.mail.closed()).await.is_err()
+        {
+            part(&gate, (&id, number), &record.user, worn);
+            return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+        }
+        // Before the welcome: who knows of the glasses may start apps on them.
         if worn {
             gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
         }
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, gate.config.conversation.heartbeat_ms);
         formats::welcome(&mut link.down, &gate, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
-            if worn {
-                gate.apps.glasses_went(&record.user, &id);
-            }
+            part(&gate, (&id, number), &record.user, worn);
             internal(error.to_string())
         })?;
         let info = DeviceInfo {
@@ -343,11 +354,10 @@ impl Session {
         if let Some(ear) = &self.ear {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
-        // A newer session of the same device has its own place, tools and presence.
-        if self.gate.roster.leave(&self.id, self.number) {
-            tools::device::unregister(&self.gate.registry, &self.id);
-            if self.transport != memory::TRANSPORT {
-                self.gate.apps.glasses_went(&self.user_name, &self.id);
+        tools::device::unregister(&self.gate.registry, &self.id);
+        let worn = self.transport != memory::TRANSPORT;
+        if part(&self.gate, (&self.id, self.number), &self.user_name, worn) {
+            if worn {
                 self.tap.connected(false);
             }
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });
@@ -358,6 +368,15 @@ impl Session {
     pub(super) fn send(&self, down: &mut Sender, turn: u32, message: Down<'_>) -> Result<u32, LinkError> {
         down.send(turn, clock::mono_us(), message)
     }
+}
+
+/// Takes a session out of its place; `false` where a newer one of the same device has it.
+fn part(gate: &Gate, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+    let ours = gate.roster.leave(id, number);
+    if ours && worn {
+        gate.apps.glasses_went(user, id);
+    }
+    ours
 }
 
 /// What a broken link means for the session.

@@ -234,7 +234,7 @@ mod tests {
             let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
             let present = Present { session: 1, user: user.into(), language: "en".into(), mail, status, via };
-            assert!(roster.enter(device, present, 9));
+            assert!(matches!(roster.enter(device, present, 9), Ok(None)));
             letters.push(received);
         }
         let (begun_in, begun) = sync::sync_channel(16);
