@@ -31,6 +31,8 @@ use crate::{
 
 /// Letters that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
+/// Users that a line of the log names.
+const LEFT_OUT_NAMED_MAX: usize = 8;
 
 /// Why a user has no task.
 #[derive(Debug, thiserror::Error)]
@@ -135,15 +137,20 @@ impl Users {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the tasks of all users that have a device, so that what is due is told even after a restart. One who
-    /// cannot be woken is told of in the log, and keeps nobody else asleep.
+    /// Starts the tasks of all users that have a device, so that what is due is told even after a restart. Those who
+    /// cannot be woken are told of in the log, a line for each reason, and keep nobody else asleep.
     pub fn wake_all(&self) {
         match self.with_devices() {
             Ok(users) => {
+                let mut left_out = BTreeMap::<String, Vec<String>>::new();
                 for user in users {
                     if let Err(error) = self.address(&user) {
-                        tracing::error!(user, %error, "a user is left out: what is due is not told, glasses are refused");
+                        left_out.entry(error.to_string()).or_default().push(user);
                     }
+                }
+                for (error, users) in left_out {
+                    let (count, some) = (users.len(), &users[..users.len().min(LEFT_OUT_NAMED_MAX)]);
+                    tracing::error!(count, users = ?some, error, "users are left out: what is due is not told, glasses are refused");
                 }
             }
             Err(error) => tracing::error!(%error, "no user could be woken: what is due is not told"),

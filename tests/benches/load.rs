@@ -133,19 +133,29 @@ async fn run() -> Result<()> {
     let threads = common::cpu_by_thread("self");
     let began = Instant::now();
     generator.tell(&if typed > 0 { format!("type {typed}") } else { format!("run {seconds}") }).await?;
+    // All say their sentences in the second half of the starts.
+    let (half, full) = (Duration::from_secs(seconds as u64 / 2), Duration::from_secs(seconds as u64));
+    let (mut from, mut between) = (None, None);
     let summary = loop {
         // The gateway keeps the latest records only.
         match timeout(Duration::from_secs(2), generator.line()).await {
             Err(_) => collect(&house, &mut records),
             Ok(line) => break line?,
         }
+        if began.elapsed() < full {
+            if began.elapsed() >= half && from.is_none() {
+                from = Some(common::busy());
+            }
+            between = from.map(common::busy_percent);
+        }
     };
     collect(&house, &mut records);
     let elapsed = began.elapsed().as_secs_f64();
     println!("{glasses} glasses, {duty} % speech, {elapsed:.0} s: {summary}");
     println!(
-        "processor: machine {:.0} % busy, gateway {:.2} cores, generator {:.2} cores",
+        "processor: machine {:.0} % busy ({:.0} % in the second half of the starts), gateway {:.2} cores, generator {:.2} cores",
         common::busy_percent(busy),
+        between.unwrap_or(f64::NAN),
         (common::cpu_us("self") - own) as f64 / 1e6 / elapsed,
         (common::cpu_us(&process) - theirs) as f64 / 1e6 / elapsed
     );

@@ -13,11 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::{Decoder, Engine, Error, Options, Transcription};
-
-/// Steps of niceness of the recognition threads: the network goes first.
-#[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
+use super::{Decoder, Engine, Error, Options, Transcription, background};
 
 /// What a job is for, in ascending order of importance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -343,7 +339,7 @@ impl Waiting {
 }
 
 fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T, Error>) {
-    lower_priority();
+    background::enter();
     let mut decoder = Some(decoder);
     while let Some(waiting) = shared.next() {
         let queue_us = elapsed_us(waiting.since);
@@ -392,12 +388,4 @@ fn is_set(flag: &AtomicBool) -> bool {
 
 fn elapsed_us(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
-}
-
-fn lower_priority() {
-    // On Linux the call without a process concerns the calling thread.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the priority of a recognition thread could not be lowered");
-    }
 }

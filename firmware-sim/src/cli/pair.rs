@@ -29,13 +29,18 @@ pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Resul
     let mut glasses = Glasses::start(options)?;
     let log = glasses.log().clone();
     let announce = async move {
-        let mut next = 0;
+        let (mut next, mut announced) = (0, None);
         loop {
             let (event, behind) = log.find(next, |event| matches!(event.seen, Seen::PairingCode { .. })).await;
             next = behind;
             if json {
                 super::show::json_line(&event);
             } else if let Seen::PairingCode { code, fingerprint, expires_s, .. } = event.seen {
+                // The gateway tells it again whenever somebody has tried a code.
+                if announced.as_ref() == Some(&(code.clone(), fingerprint.clone())) {
+                    continue;
+                }
+                announced = Some((code.clone(), fingerprint.clone()));
                 let command = match &code {
                     Some(code) => format!("lorgnette devices pair {code}"),
                     None => format!("lorgnette devices pair --fingerprint {fingerprint}"),

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
+use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
     vocab::{ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
@@ -269,7 +270,7 @@ impl Work {
             stay: Some(self.stay.clone()),
         };
         let (executor, mail) = (self.executor.clone(), self.mail.clone());
-        spawn("tool", async move {
+        let mut calling = Box::pin(async move {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
             let name = call.name.clone();
@@ -287,6 +288,10 @@ impl Work {
             );
             drop(mail.send(Mail::Input(Input::Tool { turn, call_id, result })).await);
         });
+        // What has its result at once is no task: it would wait for its turn behind those of all other glasses.
+        if (&mut calling).now_or_never().is_none() {
+            spawn("tool", calling);
+        }
     }
 
     /// The turn was interrupted: stops the call where that is safe.
