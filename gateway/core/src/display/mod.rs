@@ -80,6 +80,14 @@ struct Standing {
     ends_us: Option<u64>,
 }
 
+impl Standing {
+    /// Whether the glasses show the very same already, and for as long.
+    fn looks_as(&self, other: &Self) -> bool {
+        let counts = matches!(self.content, Content::Countdown { .. });
+        !counts && (self.priority, self.ends_us, &self.content) == (other.priority, other.ends_us, &other.content)
+    }
+}
+
 impl Display {
     /// A display with these rules; `interval_ms`: least time between two drawings of a stream.
     pub(crate) fn new(mut config: Config, interval_ms: u32) -> Self {
@@ -312,6 +320,11 @@ impl Display {
             View::Dashboard => &mut self.upper,
         };
         let before = core::mem::replace(&mut sent.standing, standing.clone());
+        if let (Some(before), Some(standing)) = (&before, &standing)
+            && before.looks_as(standing)
+        {
+            return;
+        }
         // What has a duration leaves the glasses by itself. What is of more weight than its
         // successor must be taken away, or they would go on showing it.
         let lasts = before.filter(|before| before.ends_us.is_none_or(|ends_us| ends_us > now_us));
