@@ -1,142 +1,51 @@
-//! Whole dialogues on a virtual clock, read from `dialogues/*.txt`; the grammar is in
-//! `dialogues/README.md`.
+//! Whole dialogues on a virtual clock: each scenario of `dialogues/*.txt` is a test, named after its file and title. The
+//! grammar is in `dialogues/README.md`.
 
 mod script;
 mod world;
 
-use std::{fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-/// Runs every scenario of a file; all failures are reported at once.
-fn run(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues").join(file);
-    let text = fs::read_to_string(&path).expect("the scenarios are there");
-    let failures: Vec<String> =
-        script::scenarios(&text).into_iter().filter_map(|scenario| script::run(&scenario).err()).collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+use libtest_mimic::{Arguments, Failed, Trial};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = files().iter().flat_map(|file| scenarios(file)).collect::<Vec<_>>();
+    let names: BTreeSet<&str> = trials.iter().map(Trial::name).collect();
+    assert_eq!(names.len(), trials.len(), "two scenarios of a file have one title");
+    libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-#[test]
-fn turns() {
-    run("turns.txt");
-}
-
-#[test]
-fn steps() {
-    run("steps.txt");
-}
-
-#[test]
-fn moment() {
-    run("moment.txt");
-}
-
-#[test]
-fn endpoint() {
-    run("endpoint.txt");
-}
-
-#[test]
-fn addressing() {
-    run("addressing.txt");
-}
-
-#[test]
-fn doubt() {
-    run("doubt.txt");
-}
-
-#[test]
-fn questions() {
-    run("questions.txt");
-}
-
-#[test]
-fn timers() {
-    run("timers.txt");
-}
-
-#[test]
-fn talk() {
-    run("talk.txt");
-}
-
-#[test]
-fn interruptions() {
-    run("interruptions.txt");
-}
-
-#[test]
-fn worth() {
-    run("worth.txt");
-}
-
-#[test]
-fn again() {
-    run("again.txt");
-}
-
-#[test]
-fn failures() {
-    run("failures.txt");
-}
-
-#[test]
-fn models() {
-    run("models.txt");
-}
-
-#[test]
-fn apply_now() {
-    run("apply_now.txt");
-}
-
-#[test]
-fn budgets() {
-    run("budgets.txt");
-}
-
-#[test]
-fn assistant() {
-    run("assistant.txt");
-}
-
-#[test]
-fn announcements() {
-    run("announcements.txt");
-}
-
-#[test]
-fn approvals() {
-    run("approvals.txt");
-}
-
-#[test]
-fn outside() {
-    run("outside.txt");
-}
-
-#[test]
-fn links() {
-    run("links.txt");
-}
-
-#[test]
-fn display() {
-    run("display.txt");
-}
-
-#[test]
-fn apps() {
-    run("apps.txt");
-}
-
-#[test]
-fn there_are_at_least_forty_scenarios() {
+/// The files with scenarios, in order.
+fn files() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogues");
-    let count: usize = fs::read_dir(folder)
-        .expect("the folder is there")
-        .filter_map(|entry| fs::read_to_string(entry.expect("readable").path()).ok())
-        .map(|text| script::scenarios(&text).len())
-        .sum();
-    assert!(count >= 40, "{count}");
+    let entries = fs::read_dir(&folder).expect("the folder of the scenarios");
+    let paths = entries.map(|entry| entry.expect("an entry of the folder").path());
+    let mut files: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "txt")).collect();
+    files.sort();
+    assert!(!files.is_empty(), "no scenarios in {}", folder.display());
+    files
+}
+
+fn scenarios(file: &Path) -> Vec<Trial> {
+    let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let group = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let scenarios = script::scenarios(&text);
+    assert!(!scenarios.is_empty(), "no scenario in {}", file.display());
+    let trial = |scenario: script::Scenario| {
+        let name = format!("{group}::{}", snake(&scenario.title));
+        Trial::test(name, move || script::run(&scenario).map_err(Failed::from))
+    };
+    scenarios.into_iter().map(trial).collect()
+}
+
+/// A title as the name of a test, so that it can be named without quotes.
+fn snake(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join("_")
 }

@@ -115,7 +115,7 @@ impl Run {
         let mut cursor = self.cursor;
         loop {
             let world = self.world()?;
-            if let Some(found) = world.log.iter().skip(cursor).position(|line| line.text.contains(&wanted)) {
+            if let Some(found) = world.log.iter().skip(cursor).position(|line| holds(&line.text, &wanted)) {
                 let at = world.log[cursor + found].at;
                 if let Some(("at", moment)) = when
                     && at.abs_diff(moment) > 5
@@ -139,7 +139,7 @@ impl Run {
         let world = self.world()?;
         let until = world.now_ms + span;
         world.run_until(until);
-        match world.log.iter().skip(cursor).find(|line| line.text.contains(wanted)) {
+        match world.log.iter().skip(cursor).find(|line| holds(&line.text, wanted)) {
             Some(line) => Err(format!("came at {} ms", line.at)),
             None => Ok(()),
         }
@@ -152,13 +152,24 @@ impl Run {
         let until = world.now_ms + 200_000;
         world.run_until(until);
         for (count, wanted) in counts {
-            let found = world.log.iter().filter(|line| line.text.contains(&wanted)).count();
+            let found = world.log.iter().filter(|line| holds(&line.text, &wanted)).count();
             if found != count {
                 return Err(format!("{wanted:?} came {found} times, not {count}"));
             }
         }
         rest(world)
     }
+}
+
+/// Whether a line of the log holds this text, from the beginning of a word to the end of one.
+fn holds(line: &str, wanted: &str) -> bool {
+    let joins = |a: Option<char>, b: Option<char>| [a, b].iter().all(|c| c.is_some_and(char::is_alphanumeric));
+    line.match_indices(wanted).any(|(at, _)| {
+        let (before, behind) = (&line[..at], &line[at + wanted.len()..]);
+        let starts = joins(before.chars().next_back(), wanted.chars().next());
+        let ends = joins(wanted.chars().next_back(), behind.chars().next());
+        !starts && !ends
+    })
 }
 
 /// What must hold once a world has come to rest.
