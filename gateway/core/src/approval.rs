@@ -10,7 +10,7 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     floor::commands,
     limits::{QUESTION_READ_MS_MIN, QUESTIONS_MAX},
     output::Output,

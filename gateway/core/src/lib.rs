@@ -10,6 +10,8 @@ extern crate alloc;
 mod agent;
 pub mod app_life;
 mod approval;
+mod config;
+mod context;
 pub mod conversation;
 mod display;
 mod floor;

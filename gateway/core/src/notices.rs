@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     input::Announcement,
     limits::NOTICES_QUEUED_MAX,
     output::Output,

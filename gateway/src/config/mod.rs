@@ -413,7 +413,7 @@ impl Problems<'_> {
         let phrases = hearing.wake_phrases.get_ref();
         if phrases.is_empty()
             || phrases.len() > 16
-            || !phrases.iter().all(|phrase| conversation::Config::can_hear(phrase))
+            || !phrases.iter().all(|phrase| conversation::can_hear_wake_phrase(phrase))
         {
             let what =
                 "`hearing.wake_phrases` needs 1 to 16 phrases, each with Latin letters: they are matched by sound";

@@ -6,7 +6,7 @@ use super::{
     Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::Sight, surroundings,
 };
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::RESTARTS_MAX,
     output::Output,
     vocab::{

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Active, Agent, Event, Phase, phrases};
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     vocab::{ErrorCode, ModelOutcome},
 };
 

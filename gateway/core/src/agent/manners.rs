@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use super::{Active, Agent, Event, calls::Step, phrases};
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::{FOLLOW_UP_CHARS_MAX, FOLLOW_UPS_MAX},
     vocab::{ToolResult, Turn},
 };

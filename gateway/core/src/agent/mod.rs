@@ -14,7 +14,7 @@ use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
 use self::{calls::Step, history::Heard, pictures::Sight};
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
     vocab::{Content, ErrorCode, Means, Message, ModelOutcome, Pending, ToolResult, Turn},

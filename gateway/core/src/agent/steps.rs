@@ -9,7 +9,7 @@ use super::{
     phrases,
 };
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::{ANSWER_CHARS_MAX, CALLS_PER_TURN_MAX, THINKING_PARTS_MAX},
     output::{Output, Stage, ToolActivityState},
     vocab::{ErrorCode, FailureKind, ModelEvent, ModelOutcome, Part, StopReason, ToolCall, ToolResult, Turn, Usage},

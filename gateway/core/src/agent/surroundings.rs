@@ -11,7 +11,7 @@ use alloc::{
 };
 
 use crate::{
-    conversation::Context,
+    context::Context,
     limits::SHOWN_CHARS_MAX,
     vocab::{Content, ContextView, DeviceFacts, Message, Role},
 };

@@ -1,25 +1,23 @@
 //! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
 //! in `dialogue` and `presence`; here every input and every timer has one line.
 
-mod config;
 mod consent;
-mod context;
 mod dialogue;
 mod presence;
 mod talk;
 
-pub(crate) use self::context::Context;
-pub use self::{
+pub use crate::{
     config::{BargeIn, Config},
     context::Timer,
+    display::Config as DisplayConfig,
 };
-pub use crate::display::Config as DisplayConfig;
 
 use self::talk::Held;
 use crate::{
     agent::Agent,
     approval::Approvals,
-    floor::Floor,
+    context::Context,
+    floor::{Floor, wake::Phrases},
     input::Input,
     link::Link,
     notices::Notices,
@@ -51,6 +49,11 @@ pub struct Conversation {
     held: Option<Held>,
     muted: bool,
     listening: ListeningState,
+}
+
+/// Whether a wake phrase has a sound that can be heard; one without Latin letters has none.
+pub fn can_hear_wake_phrase(phrase: &str) -> bool {
+    Phrases::can_hear(phrase)
 }
 
 impl Conversation {

@@ -9,7 +9,8 @@ use alloc::string::String;
 
 use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
 use crate::{
-    conversation::{Config, Context, Timer},
+    config::Config,
+    context::{Context, Timer},
     vocab::{Clarity, Pending},
 };
 

@@ -22,7 +22,8 @@ use super::{
     utterance::Origin,
 };
 use crate::{
-    conversation::{Config, Context},
+    config::Config,
+    context::Context,
     output::Output,
     vocab::{Clarity, Meant, Transcript, TranscriptKind},
 };

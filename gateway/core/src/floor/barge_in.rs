@@ -2,7 +2,7 @@
 //! cancels its own echo, a wake or cancel word elsewhere.
 
 use super::{Activity, commands, wake::Phrases};
-use crate::conversation::{BargeIn, Config};
+use crate::config::{BargeIn, Config};
 
 /// Whether voice alone interrupts. It does not where what follows it would not be listened to.
 pub(super) fn by_voice(config: &Config, echo_cancelled: bool) -> bool {

@@ -1,7 +1,7 @@
 //! How much silence ends an utterance: less when the text reads complete, more when it trails off.
 
 use super::commands;
-use crate::conversation::Config;
+use crate::config::Config;
 
 /// Probability of being done from which on an end-of-turn model is believed.
 const SCORE_DONE: f32 = 0.5;

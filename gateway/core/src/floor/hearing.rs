@@ -11,7 +11,7 @@ use super::{
     utterance::{Closed, Open, Origin, Silence, Speculative},
 };
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
     vocab::{Clarity, Meant, Transcript, TranscriptKind, Turn, VoiceFact},

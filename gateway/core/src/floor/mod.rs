@@ -22,7 +22,8 @@ use self::{
     wake::Phrases,
 };
 use crate::{
-    conversation::{Config, Context, Timer},
+    config::Config,
+    context::{Context, Timer},
     output::Output,
 };
 

@@ -1,7 +1,7 @@
 //! The talk button: while it is held no pause ends what is said, and letting go does.
 
 use super::{Activity, Ear, Event, Floor};
-use crate::conversation::{Context, Timer};
+use crate::context::{Context, Timer};
 
 /// Sound that was captured before the button came up may be under way for so long.
 const LATE_MS: u32 = 200;

@@ -7,7 +7,7 @@ use super::{
     again::Look,
 };
 use crate::{
-    conversation::Context,
+    context::Context,
     vocab::{Clarity, Meant},
 };
 

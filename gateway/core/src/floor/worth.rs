@@ -6,7 +6,7 @@
 //! what does not begin with it is not decoded any further.
 
 use super::{Activity, Floor, addressing::Grounds, utterance::Open};
-use crate::conversation::{Context, Timer};
+use crate::context::{Context, Timer};
 
 /// Voice before the look for a wake word: long enough for the phrase and a few words behind it.
 const LOOK_MS: u32 = 2_000;

@@ -1,7 +1,7 @@
 //! Whether the device is there: heartbeats, silence, loss and return.
 
 use crate::{
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     output::{CloseReason, Output},
 };
 

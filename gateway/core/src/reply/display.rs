@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     agent::phrases::YOU_CAN_SAY,
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     output::{Output, Stage},
     vocab::{Content, DisplaySize, Priority, Turn},
 };

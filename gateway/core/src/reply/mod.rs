@@ -20,7 +20,7 @@ pub(crate) use self::{
 };
 use crate::{
     agent::history::Heard,
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     output::{Chime, Output},
     vocab::{Content, Priority, Turn},
 };

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     agent::history::Heard,
-    conversation::{Context, Timer},
+    context::{Context, Timer},
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     vocab::Turn,
@@ -524,7 +524,7 @@ mod tests {
 
     #[test]
     fn what_was_never_given_was_not_heard() {
-        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut cx = Context::new(crate::config::Config::default());
         let mut job = job(&mut cx, &["One is here.", "Two is here.", "Three is here."]);
         assert_eq!(job.released, CLAUSES_AHEAD_MAX);
         assert!(!job.handle_failed(1, 2), "it was not given");
@@ -536,7 +536,7 @@ mod tests {
 
     #[test]
     fn a_device_that_tells_of_whole_clauses_only_is_heard_too() {
-        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut cx = Context::new(crate::config::Config::default());
         let mut job = job(&mut cx, &["One is here.", "Two is here."]);
         while cx.pop().is_some() {}
         let mut heard = |done: u16| {
@@ -550,7 +550,7 @@ mod tests {
     #[test]
     fn a_sound_that_fails_in_its_middle_was_heard_so_far() {
         for (part, expected) in [(0.5, "The capital of"), (0.0, "(all)")] {
-            let mut cx = Context::new(crate::conversation::Config::default());
+            let mut cx = Context::new(crate::config::Config::default());
             let mut job = job(&mut cx, &["The capital of France is Paris."]);
             // Who can read has all of what cannot be said.
             job.readable = true;
@@ -563,7 +563,7 @@ mod tests {
 
     #[test]
     fn a_device_has_time_for_what_is_not_made_yet() {
-        let mut cx = Context::new(crate::conversation::Config::default());
+        let mut cx = Context::new(crate::config::Config::default());
         let mut job = job(&mut cx, &["The capital of France is Paris."]);
         // 31 characters.
         assert_eq!(cx.next_timer(), Some((31 * 80_000 + 8_000_000, Timer::SpeechStalled)));
@@ -574,7 +574,7 @@ mod tests {
     #[test]
     fn a_recorded_sound_is_given_in_pieces() {
         let mut job =
-            Job::new(&Context::new(crate::conversation::Config::default()), Purpose::Notice { id: 7 }, Turn::default());
+            Job::new(&Context::new(crate::config::Config::default()), Purpose::Notice { id: 7 }, Turn::default());
         job.push_sound(7, 2 * SOUND_PIECE_MS + 1);
         let pieces: Vec<_> = job.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
         let whole = u64::from(SOUND_PIECE_MS) * 1_000;

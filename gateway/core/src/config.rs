@@ -2,8 +2,6 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use crate::floor::wake::Phrases;
-
 /// Settings of one device's conversation. Times are in milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -82,13 +80,6 @@ pub enum BargeIn {
     Voice,
     /// Only a wake word or a cancel word.
     Words,
-}
-
-impl Config {
-    /// Whether a wake phrase has a sound that can be heard; one without Latin letters has none.
-    pub fn can_hear(wake_phrase: &str) -> bool {
-        Phrases::can_hear(wake_phrase)
-    }
 }
 
 impl Default for Config {

@@ -3,8 +3,8 @@
 
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 
-use super::Config;
 use crate::{
+    config::Config,
     display::Display,
     limits::{BRIEFING_BLOCKS_MAX, BRIEFING_CHARS_MAX},
     output::{Output, Stage},
