@@ -26,7 +26,8 @@ use tools::{
     memory::Memory,
     permissions::Switches as _,
     ports::{Ports, Style},
-    registry::{Registry, Source},
+    registry::Registry,
+    source::Source,
 };
 
 use crate::{

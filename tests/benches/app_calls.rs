@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use tools::{apps::import, executor::CallContext};
+use tools::{apps::import, call::CallContext};
 
 const USER: &str = "wearer";
 

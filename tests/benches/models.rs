@@ -34,8 +34,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tools::{
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 const TURN_MAX: Duration = Duration::from_secs(30);

@@ -27,14 +27,15 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
     RateLimits,
-    executor::{Books, CallContext, Executor},
+    call::CallContext,
+    executor::{Books, Executor},
     intents::{Intent, Journal, Past},
     ports::{
         Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
         PortError, Ports, Schedule, Style,
     },
-    registry::{Registry, Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{Registry, RunContext, Runner},
+    source::{Scope, Source},
 };
 
 const TOOLS: usize = 10_000;

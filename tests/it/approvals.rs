@@ -17,8 +17,8 @@ use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, ErrorCode, Phrases, ToolC
 use serde_json::json;
 use tools::{
     ledger::Record,
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 use crate::{

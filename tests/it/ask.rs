@@ -12,8 +12,8 @@ use tokio::{
     process::Command,
 };
 use tools::{
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 use crate::{

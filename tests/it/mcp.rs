@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 use gateway_core::vocab::{ClientClass, ToolCall, ToolResult, Turn};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use tools::{caller::Caller, executor::CallContext, mcp::client::State};
+use tools::{call::CallContext, caller::Caller, mcp::client::State};
 
 use crate::world::{USER, WAIT, World};
 

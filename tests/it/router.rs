@@ -16,13 +16,13 @@ use audio::models;
 use gateway_core::vocab::{ToolCall, ToolResult, ToolSpec};
 use serde::Deserialize;
 use tools::{
-    registry::{Scope, Source},
+    registry::{RunContext, Runner},
     router::{
         Index, Router,
         minilm::{DIMENSIONS, MiniLm},
         sentences::{Embedder, Sentences, fused},
     },
-    runner::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 use self::table::{Half, Table};

@@ -14,9 +14,9 @@ use gateway::{
 use gateway_core::vocab::{ClientClass, ErrorCode, Message, Part, Role, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tools::{
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{RunContext, Runner},
     secret::Secret,
+    source::{Scope, Source},
 };
 
 use crate::{

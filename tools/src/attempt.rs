@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     consent::cancelled,
     limits::{CANCEL_MS_MAX, RETRIES_MAX, RETRY_MS_MIN},
-    registry::{Registered, Source},
+    registry::{Registered, RunContext},
     reply::seconds,
-    runner::RunContext,
+    source::Source,
 };
 
 /// Runs a tool to its result.

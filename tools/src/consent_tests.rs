@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    registry::{Registry, Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{Registry, RunContext, Runner},
+    source::{Scope, Source},
 };
 
 struct Never;

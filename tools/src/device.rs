@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::{
     definition::{self, Hints, Naming, Report},
     limits::{DEFINITION_BYTES_MAX, NAME_BYTES_MAX, TOOLS_PER_DEVICE_MAX},
-    registry::{self, RegisterError, Registry, Scope, Source},
+    registry::{self, RegisterError, Registry, RunContext, Runner},
     reply::cut,
-    runner::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 /// A tool as the glasses offer it, straight from the wire.

@@ -16,14 +16,13 @@ use gateway_core::vocab::{
 };
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     arguments::Refusal,
     attempt,
-    caller::Caller,
+    call::CallContext,
     consent::{self, cancelled},
-    in_flight::{InFlight, Stay},
+    in_flight::InFlight,
     intents::{self, Entry, Intent, Journal, Past, Running},
     ledger::{Approval, Ledger, Record},
     limits::{ARGUMENTS_BYTES_MAX, CALL_MS_MAX, CONSENT_MS_MAX, NAME_BYTES_MAX},
@@ -31,38 +30,14 @@ use crate::{
     permissions::{self, AllOn, Switches},
     ports::{ConsentRequest, Decision, PortError, Ports},
     rates::{Limits, Rates},
-    registry::{Registered, Registry, Snapshot, Source, Specs},
+    registry::{Registered, Registry, RunContext, Snapshot, Specs},
     reply,
-    runner::RunContext,
     secret::Secrets,
+    source::Source,
     spoken,
 };
 
 pub use crate::canonical::arguments_hash;
-
-/// Where a call comes from.
-#[derive(Clone, Debug)]
-pub struct CallContext {
-    /// Whose call.
-    pub user: String,
-    /// The device on which it was wished for.
-    pub device: String,
-    /// Within it a turn and a call id name a call once and for all: the same call seen again is not
-    /// run again. Empty where nobody vouches for that; every call is a new one then.
-    pub session: String,
-    /// The turn that it belongs to.
-    pub turn: Turn,
-    /// Fires when the turn is interrupted.
-    pub cancel: CancellationToken,
-    /// For tools that set no time of their own.
-    pub default_timeout: Duration,
-    /// Who asks.
-    pub client: ClientClass,
-    /// The client itself, where it can be spoken to while the call runs.
-    pub caller: Option<Arc<dyn Caller>>,
-    /// Of whom it comes from, where an erasure of the user ends that: a call of the time before is refused.
-    pub stay: Option<Stay>,
-}
 
 /// What is written down about calls, and what holds them back. Every part may be missing.
 #[derive(Clone, Default)]

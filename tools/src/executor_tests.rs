@@ -13,8 +13,8 @@ use super::*;
 use crate::{
     fakes_tests::{World, call, context},
     limits::{CANCEL_MS_MAX, CONTENT_BYTES_MAX, SAY_BYTES_MAX},
-    registry::{Scope, Source},
-    runner::Runner,
+    registry::Runner,
+    source::{Scope, Source},
 };
 
 /// What the tool under test does.

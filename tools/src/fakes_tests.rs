@@ -15,7 +15,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    executor::{CallContext, Executor},
+    call::CallContext,
+    executor::Executor,
     matching,
     ports::{
         Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes,

@@ -20,7 +20,7 @@ pub struct Record {
     pub turn: u32,
     /// Full name of the tool.
     pub tool: String,
-    /// Who provides it, as [`crate::registry::Source`] is written.
+    /// Who provides it, as [`crate::source::Source`] is written.
     pub source: String,
     /// How long it took, questions included, in milliseconds.
     pub took_ms: u64,

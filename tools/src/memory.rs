@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use crate::{matching, ports::PortError};
+use crate::{matching, port_error::PortError};
 
 /// Facts about one wearer: at ten words each about what a model can be shown at all.
 pub const FACTS_MAX: usize = 1_000;

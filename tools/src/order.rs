@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::OwnedMutexGuard;
 
-use crate::executor::CallContext;
+use crate::call::CallContext;
 
 /// User, device and turn.
 type Of = (String, String, u32);

@@ -17,8 +17,9 @@ use gateway_core::vocab::{
 use serde_json::{Value, json};
 
 use crate::{
+    call::CallContext,
     catalogue::{CatalogueStore, StoredSet},
-    executor::{Books, CallContext, Executor},
+    executor::{Books, Executor},
     fakes_tests::{World, call, context},
     intents::{Intent, Journal, Key, Past},
     ledger::{self, Ledger, Record},
@@ -26,9 +27,9 @@ use crate::{
     permissions::Switches,
     ports::{AppHost, PortError, Ports},
     rates::Limits,
-    registry::{Registry, Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{Registry, RunContext, Runner},
     secret::Secret,
+    source::{Scope, Source},
 };
 
 #[path = "plane_outside_tests.rs"]

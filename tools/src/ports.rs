@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Question, Timestamp, ToolCall, ToolResult, Turn};
 use serde_json::Value;
-use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::memory::Memory;
+pub use crate::port_error::PortError;
 
 /// Everything from outside, handed to every tool.
 #[derive(Clone)]
@@ -46,29 +46,6 @@ pub enum Hours {
     Twelve,
     /// "17:20".
     TwentyFour,
-}
-
-/// Why a port could not do what was asked. Nothing was changed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum PortError {
-    /// No room is left, for example on the disk.
-    #[error("the storage is full: {0}")]
-    Full(String),
-    /// What stands behind the port is not there at the moment.
-    #[error("not available: {0}")]
-    Unavailable(String),
-    /// Anything else.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl PortError {
-    /// The reason alone.
-    pub fn why(&self) -> &str {
-        match self {
-            Self::Full(why) | Self::Unavailable(why) | Self::Failed(why) => why,
-        }
-    }
 }
 
 /// When an entry is due.

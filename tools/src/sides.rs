@@ -2,7 +2,7 @@
 
 use gateway_core::vocab::{Side, ToolSpec};
 
-use crate::registry::Source;
+use crate::source::Source;
 
 /// The groups of the built-in tools: a wearer who prefers an app's timers does not prefer its notes.
 const GROUPS: [(&str, &[&str]); 12] = [

@@ -2,7 +2,8 @@
 
 use crate::{
     limits::TITLE_CHARS_MAX,
-    registry::{Registered, Source},
+    registry::Registered,
+    source::Source,
     spoken,
     wording::{plain, words},
 };

@@ -11,7 +11,8 @@ use tools::{
         client::{AppRunner, Client},
         manifest::App,
     },
-    registry::{RegisterError, Registry, Scope, Source},
+    registry::{RegisterError, Registry},
+    source::{Scope, Source},
 };
 
 use crate::store::{self, Kind, Store, Write};

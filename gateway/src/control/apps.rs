@@ -24,7 +24,7 @@ use tools::{
         log::{Entry, FOLLOWERS_MAX, Fault, Log},
         manifest::App,
     },
-    executor::CallContext,
+    call::CallContext,
     permissions::{Switches as _, is_denied},
 };
 

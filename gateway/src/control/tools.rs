@@ -6,7 +6,7 @@ use gateway_core::vocab::{Attachment, ClientClass, ToolCall, Turn};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tools::{
-    executor::CallContext,
+    call::CallContext,
     ledger,
     limits::NAME_BYTES_MAX,
     permissions::{Switches as _, is_denied},

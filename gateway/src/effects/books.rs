@@ -13,7 +13,7 @@ use tools::{
     ledger::{Ledger, Record},
     permissions::Switches,
     ports::PortError,
-    registry::{Scope, Source},
+    source::{Scope, Source},
 };
 
 use super::ports::port;

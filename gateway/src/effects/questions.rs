@@ -22,7 +22,8 @@ use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 use tools::{
     ports::{Consent, ConsentRequest, Decision},
-    registry::{Registry, Source},
+    registry::Registry,
+    source::Source,
 };
 
 use crate::{

@@ -10,10 +10,7 @@ use gateway_core::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{
-    executor::{CallContext, Executor},
-    in_flight::Stay,
-};
+use tools::{call::CallContext, executor::Executor, in_flight::Stay};
 
 use super::{
     context::Remembered,

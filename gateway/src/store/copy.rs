@@ -6,7 +6,7 @@
 use std::{fs, io::ErrorKind, path::Path};
 
 use heed::{Database, RwTxn, types::Bytes};
-use tools::{catalogue::StoredSet, registry};
+use tools::{catalogue::StoredSet, source};
 
 use super::{
     Disk, Error,
@@ -59,7 +59,7 @@ impl Scope {
                     Table::Messages | Table::Entries | Table::Notes => owned(),
                     Table::Rows(Kind::Catalogue) => {
                         let set = serde_json::from_slice::<StoredSet>(value);
-                        Ok(set.is_ok_and(|set| set.scope == registry::Scope::User(user.clone())))
+                        Ok(set.is_ok_and(|set| set.scope == source::Scope::User(user.clone())))
                     }
                     Table::Rows(kind) => Ok(kind.is_of_user() && owner_of(key) == Some(user)),
                 }

@@ -25,7 +25,7 @@ use gateway::control::{
 };
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
-use tools::executor::CallContext;
+use tools::call::CallContext;
 
 use crate::world::{USER, ask};
 

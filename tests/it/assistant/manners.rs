@@ -9,8 +9,8 @@ use gateway_core::vocab::{Content, ToolCall, ToolFlags, ToolResult, ToolSpec};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tools::{
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    registry::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 use super::{

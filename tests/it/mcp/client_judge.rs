@@ -19,8 +19,7 @@ use tools::{
         Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
         PortError, Ports, Schedule, Style,
     },
-    registry::Registry,
-    runner::RunContext,
+    registry::{Registry, RunContext},
 };
 
 use crate::{programs::Programs, world::WAIT};

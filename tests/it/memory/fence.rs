@@ -15,9 +15,9 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tools::{
-    executor::CallContext,
-    registry::{Scope, Source},
-    runner::{RunContext, Runner},
+    call::CallContext,
+    registry::{RunContext, Runner},
+    source::{Scope, Source},
 };
 
 use super::counts;

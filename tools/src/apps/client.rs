@@ -31,8 +31,8 @@ use super::{
 };
 use crate::{
     consent::cancelled,
+    registry::{RunContext, Runner},
     reply::cut,
-    runner::{RunContext, Runner},
     secret::{Secret, Secrets},
 };
 

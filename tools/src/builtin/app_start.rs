@@ -10,8 +10,8 @@ use super::{BuiltIn, CHANGES, Definition, Tool, apps};
 use crate::{
     arguments::{Arguments, Refusal},
     ports::PortError,
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{BuiltIn, CHANGES, Definition, Tool, apps};
 use crate::{
     arguments::{Arguments, Refusal},
-    runner::RunContext,
+    registry::RunContext,
 };
 
 struct AppStop;

@@ -7,8 +7,8 @@ use crate::{
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
     matching::{self, Choice},
     ports::AppEntry,
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -17,7 +17,7 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{EXPRESSION_CHARS_MAX, OUTCOME_CHARS_MAX},
-    runner::RunContext,
+    registry::RunContext,
 };
 
 const ASK: &str = "What should I calculate?";

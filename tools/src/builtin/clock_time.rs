@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{BuiltIn, CHANGES, Definition, Tool, WEARER_ONLY, told};
 use crate::{
     arguments::{Arguments, Refusal},
-    runner::RunContext,
+    registry::RunContext,
 };
 
 struct ConversationNew;

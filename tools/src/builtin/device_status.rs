@@ -8,7 +8,7 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     ports::DeviceStatus,
-    runner::RunContext,
+    registry::RunContext,
 };
 
 struct StatusOfDevice;

@@ -9,8 +9,8 @@ use crate::{
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, SPOKEN_ITEMS_MAX},
     matching::{self, Choice},
     memory::{self, Text},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

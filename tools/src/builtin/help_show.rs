@@ -9,9 +9,9 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::{FOLLOW_UPS_MAX, ITEM_CHARS_MAX, NOTES_LISTED_MAX},
     phrases,
-    registry::{Snapshot, Source},
+    registry::{RunContext, Snapshot},
     reply::cut,
-    runner::RunContext,
+    source::Source,
     spoken,
 };
 

@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     matching,
     memory::{FACT_CHARS_MAX, FACTS_MAX},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -8,7 +8,7 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, WITH_KEY, facts, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

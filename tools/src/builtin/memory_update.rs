@@ -10,7 +10,7 @@ use crate::{
     limits::QUERY_CHARS_MAX,
     matching::Choice,
     memory::FACT_CHARS_MAX,
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

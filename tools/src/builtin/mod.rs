@@ -47,8 +47,9 @@ use serde_json::{Value, json};
 
 use crate::{
     arguments::{Arguments, Refusal},
-    runner::{RunContext, Runner},
+    registry::{RegisterError, Registry, RunContext, Runner},
     sides,
+    source::{Scope, Source},
 };
 
 /// A built-in tool.
@@ -145,6 +146,16 @@ impl From<Definition> for ToolSpec {
 struct BuiltIn(&'static dyn Tool);
 
 inventory::collect!(BuiltIn);
+
+impl Registry {
+    /// A catalogue of everything that is compiled in.
+    pub fn with_built_ins() -> Result<Self, RegisterError> {
+        let registry = Self::new();
+        let (specs, runner) = all();
+        registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
+        Ok(registry)
+    }
+}
 
 /// Specs of all built-in tools, sorted by name, and what runs them.
 pub fn all() -> (Vec<ToolSpec>, Arc<dyn Runner>) {

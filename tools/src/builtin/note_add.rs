@@ -8,7 +8,7 @@ use super::{BuiltIn, CHANGES, Definition, Tool, notes, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::NOTE_CHARS_MAX,
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

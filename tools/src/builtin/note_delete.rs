@@ -10,8 +10,8 @@ use crate::{
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
     matching::{self, Choice},
     ports::Note,
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -8,7 +8,7 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, notes, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{NOTES_LISTED_MAX, SPOKEN_ITEMS_MAX},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

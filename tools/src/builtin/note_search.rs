@@ -8,8 +8,8 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, notes, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, NOTES_LISTED_MAX, QUERY_CHARS_MAX, SPOKEN_ITEMS_MAX},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{limits::ITEM_CHARS_MAX, ports::Note, reply::cut, runner::RunContext, spoken};
+use crate::{limits::ITEM_CHARS_MAX, ports::Note, registry::RunContext, reply::cut, spoken};
 
 /// A note for a model.
 pub(super) fn describe(context: &RunContext, note: &Note) -> Value {

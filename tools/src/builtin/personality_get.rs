@@ -8,8 +8,8 @@ use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
 };
 
 struct PersonalityGet;

@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     matching,
     memory::{INSTRUCTION_CHARS_MAX, INSTRUCTIONS_MAX},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

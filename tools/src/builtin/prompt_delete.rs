@@ -9,8 +9,8 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
     matching::{self, Choice},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

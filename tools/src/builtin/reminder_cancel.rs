@@ -10,8 +10,8 @@ use crate::{
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
     matching::{self, Choice},
     ports::{Entry, EntryKind},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -9,8 +9,8 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, SPOKEN_ITEMS_MAX},
     ports::EntryKind,
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

@@ -10,7 +10,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::{QUERY_CHARS_MAX, REMINDER_CHARS_MAX, REMINDER_SECONDS_MAX},
     ports::{Due, EntryKind},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

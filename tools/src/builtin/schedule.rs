@@ -9,8 +9,8 @@ use crate::{
     limits::{ENTRIES_MAX, ITEM_CHARS_MAX, SPOKEN_ITEMS_MAX},
     matching,
     ports::{Entry, EntryKind},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

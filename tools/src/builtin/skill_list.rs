@@ -10,7 +10,7 @@ use super::{ASSISTANTS, BuiltIn, Definition, READ_ONLY, Tool, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

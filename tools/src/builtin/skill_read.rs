@@ -10,8 +10,8 @@ use crate::{
     limits::ITEM_CHARS_MAX,
     matching,
     memory::{SKILL_NAME_CHARS_MAX, SKILL_PATH_CHARS_MAX},
+    registry::RunContext,
     reply::cut,
-    runner::RunContext,
     spoken,
 };
 

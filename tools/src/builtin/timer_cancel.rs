@@ -10,7 +10,7 @@ use crate::{
     limits::TIMER_NAME_CHARS_MAX,
     matching::Choice,
     ports::{Entry, EntryKind},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
     ports::EntryKind,
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, Refusal, clean},
     limits::{TIMER_NAME_CHARS_MAX, TIMER_SECONDS_MAX},
     ports::{Due, EntryKind},
-    runner::RunContext,
+    registry::RunContext,
     spoken,
 };
 

@@ -29,8 +29,8 @@ use crate::{
     caller::Exact,
     executor::arguments_hash,
     ports::ConsentRequest,
+    registry::{RunContext, Runner},
     reply::{cut, seconds},
-    runner::{RunContext, Runner},
     spoken,
 };
 

@@ -18,7 +18,10 @@ use super::{
     link::{self, CONNECT_MS_MAX, Link, Running},
     watch,
 };
-use crate::registry::{self, RegisterError, Registry, Scope, Source};
+use crate::{
+    registry::{self, RegisterError, Registry},
+    source::{Scope, Source},
+};
 
 /// First pause after a failure.
 const PAUSE_MS_MIN: u64 = 500;

@@ -32,11 +32,7 @@ use super::{
     parked::{self, Waiting},
     results::{self, Outcome},
 };
-use crate::{
-    executor::{CallContext, arguments_hash},
-    mcp::client::OnBehalf,
-    registry::Source,
-};
+use crate::{call::CallContext, executor::arguments_hash, mcp::client::OnBehalf, source::Source};
 
 /// Time of a call whose tool sets none: a client of this protocol may wait longer than a wearer.
 const CALL_MS_DEFAULT: u64 = 120_000;

@@ -9,11 +9,7 @@ use rmcp::{
 };
 
 use super::Endpoint;
-use crate::{
-    mcp::client::Downstream,
-    permissions,
-    registry::{Registered, Source},
-};
+use crate::{mcp::client::Downstream, permissions, registry::Registered, source::Source};
 
 /// Items of one page: a page of large schemas stays below a megabyte.
 const PAGE_MAX: usize = 250;

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use gateway_core::vocab::{ToolCall, ToolFlags, ToolResult, Turn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{caller::Caller, ports::Ports, registry::Snapshot};
+use super::Snapshot;
+use crate::{caller::Caller, ports::Ports};
 
 /// Where a call comes from and what it may use.
 #[derive(Clone)]

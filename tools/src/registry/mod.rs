@@ -1,79 +1,38 @@
 //! Which tools there are: built-in, of devices, later of apps and MCP servers, in one catalogue.
 
+mod runner;
+mod shared;
+mod snapshot;
+mod store;
+
 use std::{
-    collections::{BTreeMap, HashMap},
-    fmt,
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
-use gateway_core::vocab::{ClientClass, ToolSpec};
-use serde::{Deserialize, Serialize};
+use gateway_core::vocab::ToolSpec;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use self::shared::Shared;
+pub use self::{
+    runner::{RunContext, Runner},
+    shared::Specs,
+    snapshot::{Registered, Snapshot},
+    store::{CatalogueStore, StoredSet},
+};
 use crate::{
-    catalogue::{CatalogueStore, StoredSet},
     limits::{
         CATEGORY_BYTES_MAX, DESCRIPTION_BYTES_MAX, GUIDANCE_BYTES_MAX, LANGUAGE_BYTES_MAX, LANGUAGES_MAX,
         NAME_BYTES_MAX, REPLY_BYTES_MAX, SNAPSHOTS_MAX, TEMPLATE_BYTES_MAX, TEMPLATES_MAX, TOOLS_MAX,
         TOOLS_PER_SOURCE_MAX,
     },
-    permissions, phrases,
-    runner::Runner,
+    phrases,
     schema::Schema,
     secret::Secrets,
-    shared::Shared,
     sides,
+    source::{Scope, Source},
 };
-
-/// Who provides tools.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
-pub enum Source {
-    /// Compiled in.
-    BuiltIn,
-    /// A pair of glasses, by device id.
-    Device(String),
-    /// A mini-app, by package name.
-    App(String),
-    /// An MCP server, by its name in the configuration.
-    Mcp(String),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::BuiltIn => f.write_str("built-in"),
-            Self::Device(id) => write!(f, "device:{id}"),
-            Self::App(package) => write!(f, "app:{package}"),
-            Self::Mcp(name) => write!(f, "mcp:{name}"),
-        }
-    }
-}
-
-/// Who is offered the tools. Where two scopes hold the same name, the earlier variant wins, so that
-/// nothing narrow can stand in for something that everybody knows.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
-pub enum Scope {
-    /// Everybody.
-    Global,
-    /// One user, on all devices.
-    User(String),
-    /// One device, which has at most one session at a time; also the session of a client that is no
-    /// device, under an id that no device has.
-    Device(String),
-}
-
-impl Scope {
-    fn covers(&self, user: &str, device: &str) -> bool {
-        match self {
-            Self::Global => true,
-            Self::User(name) => name == user,
-            Self::Device(id) => id == device,
-        }
-    }
-}
 
 /// Why tools were not taken. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -106,87 +65,11 @@ pub enum RegisterError {
     },
 }
 
-/// A tool that can be called: its spec and what runs it are one object.
-pub struct Registered {
-    /// What it declares.
-    pub spec: Arc<ToolSpec>,
-    /// Its full name again, near at hand for sorting and finding among thousands.
-    name: Arc<str>,
-    /// Who provides it.
-    pub source: Source,
-    /// What it is called there. Names are never taken apart: they contain dots.
-    pub local_name: String,
-    /// Its compiled schema.
-    pub schema: Schema,
-    /// The compiled schema of its results, where it has one.
-    pub output_schema: Option<Schema>,
-    /// Runs it.
-    pub runner: Arc<dyn Runner>,
-}
-
 type Sets = BTreeMap<(Scope, Source), Vec<Arc<Registered>>>;
 
 struct Catalogue {
     revision: u64,
     sets: Sets,
-}
-
-/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free. Equal definitions are one
-/// object, and equal lists of the catalogue are, too.
-pub type Specs = Arc<[Arc<ToolSpec>]>;
-
-/// The tools that one device of one user is offered at one moment.
-pub struct Snapshot {
-    /// The catalogue's revision that it was taken from.
-    pub revision: u64,
-    /// Sorted by full name.
-    pub specs: Specs,
-    tools: Vec<Arc<Registered>>,
-    /// What each class of clients sees, made when it is first asked for.
-    views: [OnceLock<Specs>; 3],
-    /// Made when the first tool is looked up.
-    by_name: OnceLock<HashMap<Arc<str>, usize>>,
-    shared: Arc<Shared>,
-}
-
-impl Snapshot {
-    fn of(revision: u64, tools: Vec<Arc<Registered>>, shared: Arc<Shared>) -> Self {
-        let specs = shared.list(tools.iter().map(|tool| Arc::clone(&tool.spec)).collect());
-        Self { revision, specs, tools, views: Default::default(), by_name: OnceLock::new(), shared }
-    }
-
-    /// The tool of this full name.
-    pub fn find(&self, name: &str) -> Option<&Arc<Registered>> {
-        let index = || self.tools.iter().enumerate().map(|(at, tool)| (Arc::clone(&tool.name), at)).collect();
-        self.tools.get(*self.by_name.get_or_init(index).get(name)?)
-    }
-
-    /// The specs that a class of clients sees, in the same order.
-    pub fn for_client(&self, client: ClientClass) -> Specs {
-        let view = match client {
-            ClientClass::Internal => &self.views[0],
-            ClientClass::Copilot => &self.views[1],
-            ClientClass::External => &self.views[2],
-        };
-        let make = || {
-            if self.specs.iter().all(|spec| permissions::is_for(spec, client)) {
-                return Arc::clone(&self.specs);
-            }
-            self.shared.list(self.specs.iter().filter(|spec| permissions::is_for(spec, client)).cloned().collect())
-        };
-        Arc::clone(view.get_or_init(make))
-    }
-
-    /// The same without what `keep` refuses.
-    pub(crate) fn only(&self, keep: impl Fn(&ToolSpec) -> bool) -> Self {
-        let tools: Vec<_> = self.tools.iter().filter(|tool| keep(&tool.spec)).cloned().collect();
-        Self::of(self.revision, tools, Arc::clone(&self.shared))
-    }
-
-    /// All tools, in the order of `specs`.
-    pub fn tools(&self) -> &[Arc<Registered>] {
-        &self.tools
-    }
 }
 
 /// The catalogue. Readers take an immutable copy and never hold up a writer.
@@ -240,14 +123,6 @@ impl Registry {
     /// What could not be carried over, by source; sources without losses are left out.
     pub fn reports(&self) -> Vec<(Source, Vec<String>)> {
         lock(&self.reports).iter().map(|(source, notes)| (source.clone(), notes.clone())).collect()
-    }
-
-    /// A catalogue of everything that is compiled in.
-    pub fn with_built_ins() -> Result<Self, RegisterError> {
-        let registry = Self::new();
-        let (specs, runner) = crate::builtin::all();
-        registry.register(Source::BuiltIn, Scope::Global, specs, runner)?;
-        Ok(registry)
     }
 
     /// As [`register_named`](Self::register_named) for a source that knows its tools by their full
@@ -496,5 +371,4 @@ pub fn check(spec: &ToolSpec) -> Result<Schema, RegisterError> {
 }
 
 #[cfg(test)]
-#[path = "registry_tests.rs"]
 mod tests;

@@ -9,7 +9,9 @@ use std::{
 use gateway_core::vocab::ToolSpec;
 use sha2::{Digest as _, Sha256};
 
-use crate::registry::Specs;
+/// What tools declare, shared with the catalogue: lists of thousands are made and kept for free. Equal definitions are one
+/// object, and equal lists of the catalogue are, too.
+pub type Specs = Arc<[Arc<ToolSpec>]>;
 
 /// Entries of which nobody has anything any more are dropped when there are twice as many as were in use the last time,
 /// and not before there are so many.

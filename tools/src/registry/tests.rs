@@ -1,11 +1,11 @@
 //! Rules of the catalogue.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Phrases, ToolCall, ToolFlags, ToolResult};
+use gateway_core::vocab::{ClientClass, Phrases, ToolCall, ToolFlags, ToolResult};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::runner::RunContext;
+use crate::registry::RunContext;
 
 struct Nothing;
 

@@ -1,0 +1,54 @@
+//! Who provides tools, and to whom.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Who provides tools.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
+pub enum Source {
+    /// Compiled in.
+    BuiltIn,
+    /// A pair of glasses, by device id.
+    Device(String),
+    /// A mini-app, by package name.
+    App(String),
+    /// An MCP server, by its name in the configuration.
+    Mcp(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::Device(id) => write!(f, "device:{id}"),
+            Self::App(package) => write!(f, "app:{package}"),
+            Self::Mcp(name) => write!(f, "mcp:{name}"),
+        }
+    }
+}
+
+/// Who is offered the tools. Where two scopes hold the same name, the earlier variant wins, so that
+/// nothing narrow can stand in for something that everybody knows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "name", rename_all = "snake_case")]
+pub enum Scope {
+    /// Everybody.
+    Global,
+    /// One user, on all devices.
+    User(String),
+    /// One device, which has at most one session at a time; also the session of a client that is no
+    /// device, under an id that no device has.
+    Device(String),
+}
+
+impl Scope {
+    pub(crate) fn covers(&self, user: &str, device: &str) -> bool {
+        match self {
+            Self::Global => true,
+            Self::User(name) => name == user,
+            Self::Device(id) => id == device,
+        }
+    }
+}
