@@ -11,7 +11,6 @@ use bincode::{BorrowDecode, Encode};
 
 use crate::Error;
 use crate::limits::{FRAME_BYTES_MAX, HEADER_BYTES};
-use crate::list::List;
 
 type Config = Configuration<LittleEndian, Varint, Limit<FRAME_BYTES_MAX>>;
 const CONFIG: Config = bincode::config::standard().with_limit::<FRAME_BYTES_MAX>();
@@ -117,7 +116,8 @@ impl<'a> Reader<'a> {
         if self.read::<bool>()? { self.record().map(Some) } else { Ok(None) }
     }
 
-    pub(crate) fn list<T: Wire<'a> + Copy>(&mut self, max: usize) -> Result<List<'a, T>, Error> {
+    /// The bytes of a list's items, each of which decodes, and how many there are.
+    pub(crate) fn items<T: Wire<'a>>(&mut self, max: usize) -> Result<(&'a [u8], usize), Error> {
         let offset = self.offset();
         let block = self.block()?;
         let mut items = block;
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
                 return Err(Error::TooLong { field: block.field, offset, length: count, max });
             }
         }
-        Ok(List::encoded(block.bytes, count))
+        Ok((block.bytes, count))
     }
 }
 
@@ -211,14 +211,19 @@ impl<'b> Writer<'b> {
         }
     }
 
-    pub(crate) fn list<'a, T: Wire<'a> + Copy>(&mut self, list: &List<'a, T>, max: usize) -> Result<(), Error> {
-        self.check_length(list.len(), max)?;
+    /// So many items of a list, in front of them the length of all in bytes.
+    pub(crate) fn items<'a, T: Wire<'a>>(
+        &mut self,
+        (items, count): (impl Iterator<Item = T> + Clone, usize),
+        max: usize,
+    ) -> Result<(), Error> {
+        self.check_length(count, max)?;
         let mut counter = Self::counter();
-        for item in list.iter() {
+        for item in items.clone() {
             counter.record(&item)?;
         }
         self.write_value(counter.at)?;
-        for item in list.iter() {
+        for item in items {
             self.record(&item)?;
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::codec::{Reader, Wire};
+use crate::Error;
+use crate::codec::{Reader, Wire, Writer};
 
 /// Items of a message. On the wire: byte length of the whole, then each item with its own byte length.
 #[derive(Clone, Copy)]
@@ -28,6 +29,15 @@ impl<'a, T: Wire<'a> + Copy> List<'a, T> {
 
     pub(crate) const fn encoded(bytes: &'a [u8], count: usize) -> Self {
         Self { source: Source::Encoded { bytes, count } }
+    }
+
+    pub(crate) fn get(reader: &mut Reader<'a>, max: usize) -> Result<Self, Error> {
+        let (bytes, count) = reader.items::<T>(max)?;
+        Ok(Self::encoded(bytes, count))
+    }
+
+    pub(crate) fn put(&self, writer: &mut Writer<'_>, max: usize) -> Result<(), Error> {
+        writer.items((self.iter(), self.len()), max)
     }
 
     /// Number of items.

@@ -1,127 +1,28 @@
 //! One pair of simulated glasses, as a test or the command line holds it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use audio::wav;
-use bytes::Bytes;
 use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::clock::Clock;
+use crate::command::Command;
 use crate::driver::Driver;
-use crate::faults::FaultOptions;
-use crate::handshake;
-use crate::identity::{self, Identity};
-use crate::microphone::{Background, CLIP_HZ, Clip, Said};
-use crate::profile::Profile;
+use crate::error::Error;
+use crate::identity::Identity;
+use crate::microphone::{CLIP_HZ, Clip, Said};
+use crate::options::Options;
 use crate::record;
 use crate::seen::{Event, Log, Seen};
 use crate::speaker::Heard;
-use crate::transport::{self, Target};
+use crate::transport::Target;
 
 /// Commands that may wait.
 const COMMANDS_MAX: usize = 64;
-
-/// What the glasses are and where they connect.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The gateway.
-    pub target: Target,
-    /// Folder of the identity.
-    pub state: PathBuf,
-    /// What the glasses are.
-    pub profile: Profile,
-    /// What the network does.
-    pub faults: FaultOptions,
-    /// What the microphone hears between sentences.
-    pub background: Background,
-    /// Whether a lost link is opened again.
-    pub reconnect: bool,
-    /// Whether speech is decoded and recorded; without, only its times are kept.
-    pub decode: bool,
-    /// Coded silence for glasses that encode nothing themselves.
-    pub silence: Option<Arc<[Bytes]>>,
-    /// Charge of the battery.
-    pub battery_percent: u8,
-}
-
-impl Options {
-    /// Usual glasses at this gateway.
-    pub fn new(target: Target, state: &Path) -> Self {
-        Self {
-            target,
-            state: state.to_path_buf(),
-            profile: Profile::default(),
-            faults: FaultOptions::default(),
-            background: Background::Noise(8),
-            reconnect: true,
-            decode: true,
-            silence: None,
-            battery_percent: 87,
-        }
-    }
-}
-
-/// Why something did not work.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Key files.
-    #[error(transparent)]
-    Identity(#[from] identity::Error),
-    /// No connection.
-    #[error(transparent)]
-    Transport(#[from] transport::Error),
-    /// No session.
-    #[error(transparent)]
-    Handshake(#[from] handshake::Error),
-    /// The gateway wants sound that cannot be made.
-    #[error("sound format: {0}")]
-    Format(String),
-    /// A file that cannot be said.
-    #[error(transparent)]
-    Wav(#[from] wav::Error),
-    /// The session is over.
-    #[error("the session is over")]
-    Over,
-    /// It did not happen in time.
-    #[error("waited {0:?} in vain")]
-    TimedOut(Duration),
-    /// The voice.
-    #[error("the simulator's voice: {0}")]
-    Voice(String),
-}
-
-impl Error {
-    /// True where the same attempt may work later.
-    pub(crate) fn may_retry(&self) -> bool {
-        match self {
-            Self::Transport(_) => true,
-            Self::Handshake(error) => match error {
-                handshake::Error::Rejected { for_good, .. } => !for_good,
-                handshake::Error::Closed(_) | handshake::Error::Timeout => true,
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-}
-
-/// What the wearer does.
-pub(crate) enum Command {
-    Say(Clip, oneshot::Sender<Said>),
-    Button(ButtonId, ButtonAction),
-    Touch(Gesture),
-    Mute(bool),
-    Text(String),
-    Approve(u32, Choice),
-    Battery(u8),
-    Cut,
-    Reconnect(Option<Target>),
-    Goodbye,
-}
 
 /// Simulated glasses. Dropping them says goodbye.
 pub struct Glasses {

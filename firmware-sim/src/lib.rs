@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod clock;
+mod command;
 pub mod display;
 mod driver;
+mod error;
 pub mod faults;
 pub mod glasses;
 pub mod handshake;
@@ -17,6 +19,7 @@ mod incoming;
 pub mod latency;
 pub mod microphone;
 mod names;
+mod options;
 pub mod photo;
 mod picture;
 pub mod profile;
@@ -31,5 +34,7 @@ pub mod transport;
 #[cfg(feature = "tts")]
 pub mod voice;
 
-pub use glasses::{Error, Glasses, Options};
+pub use error::Error;
+pub use glasses::Glasses;
+pub use options::Options;
 pub use seen::{Event, Seen};

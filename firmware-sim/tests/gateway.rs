@@ -8,7 +8,7 @@ use device_protocol::{
     down, encode, limits,
 };
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use firmware_sim::glasses::Error;
+use firmware_sim::Error;
 use firmware_sim::{Glasses, Options, Seen, handshake};
 use futures_util::{SinkExt as _, StreamExt as _};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};

@@ -3,9 +3,7 @@
 pub mod relay;
 
 use firmware_sim::{
-    Glasses, Seen,
-    glasses::Error,
-    handshake,
+    Error, Glasses, Seen, handshake,
     identity::{Identity, random_bytes},
 };
 use gateway::{

@@ -27,7 +27,7 @@ macro_rules! field_put {
         $writer.option(&$value)?
     };
     ($writer:ident, $value:expr, list [$type:ty, $owned:ident, $max:expr]) => {
-        $writer.list(&$value, $max)?
+        $value.put($writer, $max)?
     };
     ($writer:ident, $value:expr, $type:ident) => {
         $crate::codec::Wire::put(&$value, $writer)?
@@ -51,7 +51,7 @@ macro_rules! field_get {
         $reader.option()?
     };
     ($reader:ident, list [$type:ty, $owned:ident, $max:expr]) => {
-        $reader.list($max)?
+        $crate::List::get($reader, $max)?
     };
     ($reader:ident, $type:ident) => {
         $crate::codec::Wire::get($reader)?

@@ -16,12 +16,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep_until, timeout};
 
 use crate::clock::Clock;
+use crate::command::Command;
 use crate::display::Screen;
+use crate::error::Error;
 use crate::faults;
-use crate::glasses::{Command, Error, Options};
 use crate::handshake::{self, Resume, Welcome};
 use crate::identity::Identity;
 use crate::microphone::Microphone;
+use crate::options::Options;
 use crate::random::Random;
 use crate::seen::{Log, Seen};
 use crate::session::Books;

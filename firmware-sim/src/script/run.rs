@@ -8,7 +8,8 @@ use device_protocol::Choice;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Action, Condition, Saying, Step, WITHIN_DEFAULT};
-use crate::glasses::{Error, Glasses};
+use crate::error::Error;
+use crate::glasses::Glasses;
 use crate::microphone::Clip;
 use crate::seen::{Event, Log, Seen};
 

@@ -3,16 +3,14 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::net::TcpListener;
 
-use crate::{Error, limits::SESSIONS_MAX, server, session::Session, tool::Tool};
+use crate::{limits::SESSIONS_MAX, session::Session, tool::Tool};
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 type OnSession = Box<dyn Fn(Session) -> Running + Send + Sync>;
@@ -123,46 +121,6 @@ impl App {
             "tools": self.tools.iter().map(Tool::definition).collect::<Vec<_>>(),
         })
     }
-
-    /// Takes an address, for example `127.0.0.1:7010`.
-    ///
-    /// # Errors
-    /// It cannot be had.
-    pub async fn bind(self, address: &str) -> Result<Bound, Error> {
-        let failed = |source| Error::Listen { address: address.to_owned(), source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let local = listener.local_addr().map_err(failed)?;
-        Ok(Bound { listener, local, state: Arc::new(State { app: self, sessions: Mutex::default() }) })
-    }
-
-    /// Serves on an address until the process ends.
-    ///
-    /// # Errors
-    /// The address cannot be had.
-    pub async fn serve(self, address: &str) -> Result<(), Error> {
-        self.bind(address).await?.serve().await;
-        Ok(())
-    }
-}
-
-/// An app that has its address.
-pub struct Bound {
-    listener: TcpListener,
-    local: SocketAddr,
-    state: Arc<State>,
-}
-
-impl Bound {
-    /// Where it answers.
-    pub fn address(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// Serves until the future is dropped; connections and sessions end with it.
-    pub async fn serve(self) {
-        tracing::info!(app = self.state.app.package, address = %self.local, "serving");
-        server::run(self.listener, self.local, self.state).await;
-    }
 }
 
 /// What all connections of a serving app share.
@@ -172,6 +130,10 @@ pub(crate) struct State {
 }
 
 impl State {
+    pub(crate) fn new(app: App) -> Self {
+        Self { app, sessions: Mutex::default() }
+    }
+
     fn sessions(&self) -> MutexGuard<'_, BTreeMap<String, Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -39,11 +39,13 @@ mod server;
 mod session;
 mod socket;
 mod storage;
+mod target;
 mod tool;
 
-pub use app::{App, Bound};
+pub use app::App;
 pub use errors::Error;
 pub use layout::Layout;
+pub use server::Bound;
 pub use session::{Session, Transcript, Transcripts};
 pub use storage::Storage;
 pub use tool::{Call, Reply, Tool, ToolError};

@@ -22,10 +22,12 @@ use tokio::{
 };
 
 use crate::{
-    app::State,
+    Error,
+    app::{App, State},
     limits::{CONNECTIONS_MAX, REQUEST_BYTES_MAX, REQUEST_MS_MAX},
     session::Session,
-    socket::{self, Target},
+    socket,
+    target::Target,
     tool::{self, Call, Outcome, ToolError},
 };
 
@@ -34,8 +36,50 @@ const KEY_HEADER: &str = "x-app-api-key";
 
 type Answer = (StatusCode, Value);
 
+impl App {
+    /// Takes an address, for example `127.0.0.1:7010`.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub async fn bind(self, address: &str) -> Result<Bound, Error> {
+        let failed = |source| Error::Listen { address: address.to_owned(), source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let local = listener.local_addr().map_err(failed)?;
+        Ok(Bound { listener, local, state: Arc::new(State::new(self)) })
+    }
+
+    /// Serves on an address until the process ends.
+    ///
+    /// # Errors
+    /// The address cannot be had.
+    pub async fn serve(self, address: &str) -> Result<(), Error> {
+        self.bind(address).await?.serve().await;
+        Ok(())
+    }
+}
+
+/// An app that has its address.
+pub struct Bound {
+    listener: TcpListener,
+    local: SocketAddr,
+    state: Arc<State>,
+}
+
+impl Bound {
+    /// Where it answers.
+    pub fn address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Serves until the future is dropped; connections and sessions end with it.
+    pub async fn serve(self) {
+        tracing::info!(app = self.state.app.package, address = %self.local, "serving");
+        run(self.listener, self.local, self.state).await;
+    }
+}
+
 /// Serves until the future is dropped; connections and sessions end with it.
-pub(crate) async fn run(listener: TcpListener, local: SocketAddr, state: Arc<State>) {
+async fn run(listener: TcpListener, local: SocketAddr, state: Arc<State>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let _sessions = EndAll(state.clone());
     let mut connections = JoinSet::new();
@@ -198,12 +242,12 @@ async fn run_webhook(webhook: &Value, state: &Arc<State>) -> Answer {
 }
 
 /// Opens the socket; the session runs by itself from then on.
-async fn begin(user: &str, id: &str, url: &str, state: &Arc<State>) -> Result<(), crate::Error> {
+async fn begin(user: &str, id: &str, url: &str, state: &Arc<State>) -> Result<(), Error> {
     let target = Target::parse(url, state.app.gateway.as_deref())?;
     let (session, out) = Session::new(user, id, &state.app.package, &state.app.key, target);
     let opened = socket::open(&session, false).await?;
     if !state.enter(&session) {
-        return Err(crate::Error::TooMuch("too many wearers use this app at once".to_owned()));
+        return Err(Error::TooMuch("too many wearers use this app at once".to_owned()));
     }
     if let Some(handler) = state.on_session(session.clone()) {
         let session = session.clone();

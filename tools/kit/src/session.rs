@@ -15,8 +15,8 @@ use tokio::{
 use crate::{
     Error, Layout,
     limits::{LANGUAGES_MAX, SPEAK_BYTES_MAX, SPEAK_MS_MAX, TRANSCRIPTS_MAX, WAITING_MAX},
-    socket::Target,
     storage::Storage,
+    target::Target,
 };
 
 /// One wearer's session with the glasses. Cheap to clone.

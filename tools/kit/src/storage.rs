@@ -17,7 +17,7 @@ use tokio::{net::TcpStream, time::timeout};
 use crate::{
     Error,
     limits::{STORAGE_BYTES_MAX, STORAGE_MS_MAX},
-    socket::Target,
+    target::Target,
 };
 
 /// What an app keeps for one wearer.

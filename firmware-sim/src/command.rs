@@ -1,0 +1,21 @@
+//! What a holder of simulated glasses has them do.
+
+use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
+use tokio::sync::oneshot;
+
+use crate::microphone::{Clip, Said};
+use crate::transport::Target;
+
+/// What the wearer does.
+pub(crate) enum Command {
+    Say(Clip, oneshot::Sender<Said>),
+    Button(ButtonId, ButtonAction),
+    Touch(Gesture),
+    Mute(bool),
+    Text(String),
+    Approve(u32, Choice),
+    Battery(u8),
+    Cut,
+    Reconnect(Option<Target>),
+    Goodbye,
+}
