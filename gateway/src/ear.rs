@@ -18,8 +18,8 @@ use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
-    effects::compute::{Compute, Urgency},
     mail::{Address, Mail, Scored},
+    runtime::compute::{Compute, Urgency},
 };
 use decodes::Decodes;
 

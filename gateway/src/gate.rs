@@ -1,15 +1,11 @@
-//! Where every connection comes in: admission, then its device task.
+//! What every connection needs.
 
 use std::{
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, atomic::AtomicU32},
 };
 
 use audio::{asr::Scheduler, tts::Voice, vad::silero};
-use device_protocol::RejectCode;
 use gateway_core::vocab::Scene;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -17,40 +13,21 @@ use tools::{executor::Executor, memory::Memory, registry::Registry, sides};
 
 use crate::{
     apps::{host::Host, installed::Installed},
-    config::Checked,
-    device_task,
+    config::{Checked, Limits},
     ear::PauseJudge,
-    effects::{
-        books::StoredSwitches, compute::Compute, context::Remembered, preferences::Preferences, prepare::Preparer,
-        questions::Questions,
-    },
+    effects::{books::StoredSwitches, context::Remembered, preferences::Preferences, prepare::Preparer},
     health::Health,
-    identity::{self, GatewayKey, Pairings},
+    identity::{GatewayKey, Pairings},
     mcp::Mcp,
+    questions::Questions,
     ranks::Ranks,
     roster::Roster,
+    runtime::compute::Compute,
     skills::Folders,
     store::Store,
     telemetry::{Losses, Sparse, Turns},
-    transport::Link,
     users::Users,
 };
-
-/// Limits on connections.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Open connections, handshakes and sessions included. Half of them at most may be on their way into a session, so
-    /// that those who are in one keep theirs.
-    pub connections_max: usize,
-    /// Devices in a session.
-    pub sessions_max: usize,
-    /// Users with a task of their own.
-    pub users_max: usize,
-    /// Frames a second from one device, averaged over two seconds.
-    pub frames_per_s_max: u32,
-    /// Bytes a second from one device, likewise.
-    pub bytes_per_s_max: u32,
-}
 
 /// Everything that a connection needs. One per process.
 pub struct Gate {
@@ -139,40 +116,5 @@ impl Gate {
         let timer_runs = self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|(_, one)| !one.reminder));
         let busy = if timer_runs { vec![sides::timers()] } else { Vec::new() };
         Scene { apps: self.apps.scene(user), busy, preferences: self.preferences.of(user) }
-    }
-
-    /// Admits a connection and runs its session to the end.
-    pub async fn run(self: &Arc<Self>, mut link: Link) {
-        // Whoever stops the gateway waits for this.
-        let _open = self.open.token();
-        let admitted = match self.joining.try_acquire() {
-            Ok(_joining) => tokio::select! {
-                admitted = identity::admit(&mut link, &self.key, &self.store, &self.pairings) => admitted,
-                () = self.stop.cancelled() => Err(identity::turn_away(
-                    &mut link,
-                    RejectCode::ShuttingDown,
-                    "the gateway is stopping",
-                )),
-            },
-            Err(_crowded) => {
-                Err(identity::turn_away(&mut link, RejectCode::Busy, "too many others connect at this moment"))
-            }
-        };
-        match admitted {
-            Ok(admitted) => {
-                let session = self.sessions.fetch_add(1, Ordering::Relaxed);
-                device_task::run(self.clone(), &mut link, admitted, session).await;
-            }
-            Err(refusal) if refusal.code == RejectCode::Unspecified => {
-                tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
-            }
-            Err(refusal) => {
-                if let Some(left_out) = self.turned_away.line() {
-                    let (device, code) = (refusal.device.as_deref(), refusal.code);
-                    tracing::info!(peer = %link.peer, device, ?code, %refusal, left_out, "turned away");
-                }
-            }
-        }
-        link.close().await;
     }
 }

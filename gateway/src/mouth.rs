@@ -18,8 +18,8 @@ use gateway_core::input::Input;
 
 use crate::{
     clock,
-    effects::compute::{Compute, Urgency},
     mail::{Address, Mail, Synthesised},
+    runtime::compute::{Compute, Urgency},
 };
 
 /// One device's mouth.

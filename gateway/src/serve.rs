@@ -31,24 +31,20 @@ use tools::{
 };
 
 use crate::{
-    apps::{self, host::Host, installed::Installed, sound::Sounds},
+    apps::{host::Host, installed::Installed, sound::Sounds},
     chooser::BySentences,
     clock,
-    config::{Checked, RouterBy},
+    config::{APP_SOCKET_PATH, Checked, RouterBy},
     control,
     ear::PauseJudge,
     effects::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
-        compute::Compute,
         context::{Personalities, Remembered},
         intents::StoredIntents,
         memory::{StoredConversations, StoredTexts},
-        on_own_thread,
         ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
         preferences::Preferences,
         prepare::Preparer,
-        questions::Questions,
-        spawn,
     },
     erasing,
     gate::Gate,
@@ -56,15 +52,15 @@ use crate::{
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
     models::Choosing,
+    questions::Questions,
     ranks,
     roster::Roster,
+    runtime::{compute::Compute, on_own_thread, spawn},
+    server::{Bound, Listen},
     skills::Folders,
     store::Store,
     telemetry::{Losses, Sparse, Turns},
-    transport::{
-        server::{Bound, Listen},
-        tls,
-    },
+    transport::tls,
     users::{Summariser, Users},
 };
 
@@ -324,7 +320,7 @@ fn apps_url(web: std::net::SocketAddr) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
-    format!("ws://{address}{}", apps::PATH)
+    format!("ws://{address}{}", APP_SOCKET_PATH)
 }
 
 struct Engines {

@@ -16,7 +16,7 @@ use gateway_core::{
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::{clock, effects::work::Asked, mail::RequestSent};
+use crate::{clock, mail::RequestSent};
 
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;
@@ -114,13 +114,13 @@ impl TurnRecord {
         place.get_or_insert(at_us);
     }
 
-    /// Notes a request to a model.
-    pub fn asked(&mut self, turn: Turn, rank: u8, asked: &Asked) {
+    /// Notes a request to a model, made with so many tools of this revision of the catalogue.
+    pub fn asked(&mut self, turn: Turn, rank: u8, (known, revision): (u32, u64)) {
         self.requests += 1;
         self.restarts = turn.revision;
         self.model_rank = Some(rank);
-        self.tools_known = Some(asked.known);
-        self.tools_revision = Some(asked.revision);
+        self.tools_known = Some(known);
+        self.tools_revision = Some(revision);
     }
 
     /// Notes that a request has gone out.
@@ -287,10 +287,10 @@ mod tests {
         let mut record = TurnRecord::default();
         let turn = Turn { id: 1, revision: 0 };
         record.mark(Stage::Final, 1_000);
-        record.asked(turn, 0, &Asked { revision: 7, known: 40, answer: None });
+        record.asked(turn, 0, (40, 7));
         assert_eq!((record.request_us(), record.tools_offered), (None, None), "nothing has gone out yet");
         record.sent(&RequestSent { turn, at_us: 1_600, tools: 12 });
-        record.asked(turn, 0, &Asked { revision: 8, known: 41, answer: None });
+        record.asked(turn, 0, (41, 8));
         record.sent(&RequestSent { turn, at_us: 9_000, tools: 13 });
         assert_eq!((record.request_us(), record.requests), (Some(600), 2));
         let tools = (record.tools_known, record.tools_offered, record.tools_revision);

@@ -2,6 +2,11 @@
 
 use std::borrow::Cow;
 
+/// The longest start of `text` that has at most `bytes_max` bytes.
+pub fn crop(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or("")
+}
+
 /// Whether a terminal would act on the character, or a reader would be misled by it: control characters, other ends of
 /// lines, and what turns the direction of writing.
 fn is_hidden(c: char) -> bool {

@@ -3,6 +3,7 @@
 //! Each rule is a function from what it judges to a list of complaints, and each has a test on a
 //! bad sample, so that it is known to be able to fail.
 
+mod cycles;
 mod manifests;
 mod rust_sources;
 mod text;

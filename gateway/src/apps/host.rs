@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use tools::{apps::manifest::App, in_flight::InFlight};
 
 use super::{
-    Location,
     feed::Feeds,
     glasses::{self, Glasses},
     installed::Installed,
@@ -25,7 +24,7 @@ use super::{
     sound::Sounds,
     speech::Speeches,
 };
-use crate::{clock, roster::Roster, store::Store, users::sleep_until};
+use crate::{clock, config::Location, roster::Roster, runtime::sleep_until, store::Store};
 
 /// Messages that may wait for one app's socket beside its streams.
 pub const WAITING_MAX: usize = 64;

@@ -11,7 +11,7 @@ use super::{
     life::{self, CallNumber, Connection, Input, Output, StopReason},
     webhook, wire,
 };
-use crate::{clock, effects::spawn};
+use crate::{clock, runtime::spawn};
 
 impl Host {
     pub(super) fn carry_out(&self, name: &str, user: &mut User, output: Output) {

@@ -19,7 +19,7 @@ use super::{
     streams,
     wire::{self, FromApp, Subscription},
 };
-use crate::{clock, effects::spawn};
+use crate::{clock, runtime::spawn};
 
 /// Characters of an app's line on the dashboard: a line and some to scroll.
 const LINE_CHARS_MAX: usize = 200;

@@ -9,8 +9,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::{PATH, PATH_OLD, admission::key_fits, host::Host, storage::Refusal};
-use crate::transport::server::Reply;
+use super::{PATH_OLD, admission::key_fits, host::Host, storage::Refusal};
+use crate::{config::APP_SOCKET_PATH, reply::Reply};
 
 /// Bytes of a request's body: all that an app may keep, and its JSON.
 const BODY_BYTES_MAX: usize = 1_100_000;
@@ -23,7 +23,7 @@ const PERMISSIONS: &str = "/api/public/permissions/";
 
 /// A path without the ending that 1.x of the SDK leaves on its base.
 fn without_base(path: &str) -> &str {
-    [PATH, PATH_OLD]
+    [APP_SOCKET_PATH, PATH_OLD]
         .iter()
         .find_map(|base| path.strip_prefix(base).filter(|rest| rest.starts_with('/')))
         .unwrap_or(path)

@@ -35,7 +35,7 @@ use super::{
     streams::{self, Offer, Subscriptions},
     wire::{self, FromApp},
 };
-use crate::{clock, transport::websocket, users::sleep_until};
+use crate::{clock, runtime::sleep_until, transport::websocket};
 
 /// The code with which a socket is closed whose app has run its own stop already: one of those that are free to use.
 const STOP_WAS_HEARD: u16 = 4001;

@@ -19,7 +19,7 @@ use reqwest::{
 use tokio::{sync::oneshot, time::timeout};
 use tools::apps::manifest::App;
 
-use crate::effects::compute::{Compute, Urgency};
+use crate::runtime::compute::{Compute, Urgency};
 
 /// Bytes of a file: five minutes of MP3 at 256 kbit/s, or of speech as WAV.
 const FILE_BYTES_MAX: usize = 10 * 1024 * 1024;

@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Location,
     feed::{Event, Wants},
     wire::Denied,
 };
+use crate::config::Location;
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub const SUBSCRIPTIONS_MAX: usize = 64;

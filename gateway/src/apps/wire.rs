@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::config::APP_SOCKET_PATH;
+
 /// Longest text frame from an app: a bitmap of 1 MB in base64 with its frame round it.
 pub const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;
 
@@ -178,7 +180,8 @@ pub fn time(wall_ms: i64) -> String {
 
 /// The webhook's body. Both URL keys: 2.x and 3.x read the first, 1.x knows only the second.
 pub fn session_request(session: &str, user: &str, url: &str, wall_ms: i64) -> Value {
-    let old = url.strip_suffix(super::PATH).map_or_else(|| url.to_owned(), |base| format!("{base}{}", super::PATH_OLD));
+    let old =
+        url.strip_suffix(APP_SOCKET_PATH).map_or_else(|| url.to_owned(), |base| format!("{base}{}", super::PATH_OLD));
     json!({
         "type": "session_request",
         "sessionId": session,

@@ -19,7 +19,7 @@ use tools::{
     },
 };
 
-use crate::effects::{
+use crate::runtime::{
     compute::{Compute, Urgency},
     on_own_thread,
 };

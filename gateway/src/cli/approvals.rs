@@ -10,7 +10,7 @@ use crate::{
         Answer, Request,
         client::{ask, follow},
     },
-    effects::questions::Event,
+    questions::Event,
 };
 
 /// List, watch and answer questions that wait for a wearer's consent.

@@ -17,7 +17,7 @@ use crate::{
     config::{self, Checked, RouterBy},
     mcp::Prepared,
     models,
-    transport::server::cannot_listen,
+    server::cannot_listen,
 };
 
 /// Check a configuration.

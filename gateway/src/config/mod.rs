@@ -1,8 +1,10 @@
 //! The configuration: raw TOML, checked once, no doubts afterwards.
 
+mod apps;
 mod budgets;
 mod display;
 mod key;
+mod limits;
 mod mcp;
 mod model;
 mod raw;
@@ -17,13 +19,13 @@ use std::{
 
 use gateway_core::{conversation, user, vocab::RateLimit};
 
+pub use apps::{APP_SOCKET_PATH, Location};
 pub use budgets::Ranks;
+pub use limits::Limits;
 pub use mcp::{Key, Mcp};
 pub use model::{Flavour, Headers, Key as ModelKey, Model, ModelKind, OAuth, Remote};
 pub use raw::Raw;
 pub use router::RouterBy;
-
-use crate::gate::Limits;
 
 /// The example that documents every key; its values are the defaults.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -86,7 +88,7 @@ pub struct Checked {
     /// Where mini-apps on other machines reach the gateway; absent: they run on this one.
     pub apps_url: Option<String>,
     /// Where apps are told that the wearer is.
-    pub apps_location: Option<crate::apps::Location>,
+    pub apps_location: Option<Location>,
     /// MCP in both directions.
     pub mcp: Mcp,
     /// Folder of the file, where it has one: relative paths in it start there.
@@ -375,11 +377,10 @@ impl Problems<'_> {
             return None;
         }
         let socket = given.starts_with("ws://") || given.starts_with("wss://");
-        if !socket || !given.ends_with(crate::apps::PATH) {
+        if !socket || !given.ends_with(APP_SOCKET_PATH) {
             let what = format!(
                 "`apps.url` is `{given}`; it must be a WebSocket address that ends in {} such as ws://192.168.1.5:8460{}",
-                crate::apps::PATH,
-                crate::apps::PATH
+                APP_SOCKET_PATH, APP_SOCKET_PATH
             );
             self.at(url.span(), what);
         }
@@ -396,10 +397,7 @@ impl Problems<'_> {
         written.get_ref().clone()
     }
 
-    fn apps_location(
-        &mut self,
-        location: Option<&toml::Spanned<crate::apps::Location>>,
-    ) -> Option<crate::apps::Location> {
+    fn apps_location(&mut self, location: Option<&toml::Spanned<Location>>) -> Option<Location> {
         let given = location?;
         if !given.get_ref().is_on_earth() {
             let what = "`apps.location` needs a latitude of -90 to 90, a longitude of -180 to 180, and an accuracy_m from 0 on";

@@ -104,7 +104,7 @@ pub(super) struct Store {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Apps {
     pub(super) url: Spanned<String>,
-    pub(super) location: Option<Spanned<crate::apps::Location>>,
+    pub(super) location: Option<Spanned<super::Location>>,
 }
 
 #[derive(Debug, Deserialize)]

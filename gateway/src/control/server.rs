@@ -14,10 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::Who;
 
 use super::{Answer, LINE_BYTES_MAX, Request, apps, ask, commands, memory, socket_path};
-use crate::{
-    effects::{questions::WATCHERS_MAX, spawn},
-    gate::Gate,
-};
+use crate::{gate::Gate, questions::WATCHERS_MAX, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;

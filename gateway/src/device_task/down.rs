@@ -15,9 +15,9 @@ use super::{photos::Called, session::Session};
 use crate::{
     clock,
     effects::work::Consideration,
-    identity::handshake::crop,
     mail::{CallDevice, Considered, Transcribed},
     telemetry::TurnRecord,
+    text::crop,
     transport::{self, LinkError, Sender},
 };
 
@@ -88,7 +88,7 @@ impl Session {
                 self.turn = turn.id;
                 let scene = self.gate.scene(&self.user_name);
                 let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
-                self.record(turn.id).asked(turn, rank, &asked);
+                self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
                 if let Some(answer) = asked.answer {
                     self.input(Input::AnsweredOnBox { turn });
                     for event in answer {

@@ -1,6 +1,6 @@
 //! How much a device may send: two token buckets that refill over two seconds.
 
-use crate::{gate::Limits, transport::LinkError};
+use crate::{config::Limits, transport::LinkError};
 
 /// Seconds of the allowed rate that may come at once: a replay after a lost link.
 const BURST_S: u64 = 2;

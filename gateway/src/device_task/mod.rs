@@ -10,18 +10,54 @@ mod tap;
 mod up;
 mod window;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
-use device_protocol::{Down, GoodbyeReason, down as message, limits};
+use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits};
 
 use crate::{
     clock,
     gate::Gate,
-    identity::{Admitted, handshake::crop, retry_ms},
+    identity::{self, Admitted, retry_ms},
+    text::crop,
     transport::Link,
 };
 
 use session::Session;
+
+/// Admits a connection and runs its session to the end.
+pub async fn serve(gate: &Arc<Gate>, mut link: Link) {
+    // Whoever stops the gateway waits for this.
+    let _open = gate.open.token();
+    let admitted = match gate.joining.try_acquire() {
+        Ok(_joining) => tokio::select! {
+            admitted = identity::admit(&mut link, &gate.key, &gate.store, &gate.pairings) => admitted,
+            () = gate.stop.cancelled() => Err(identity::turn_away(
+                &mut link,
+                RejectCode::ShuttingDown,
+                "the gateway is stopping",
+            )),
+        },
+        Err(_crowded) => {
+            Err(identity::turn_away(&mut link, RejectCode::Busy, "too many others connect at this moment"))
+        }
+    };
+    match admitted {
+        Ok(admitted) => {
+            let session = gate.sessions.fetch_add(1, Ordering::Relaxed);
+            run(gate.clone(), &mut link, admitted, session).await;
+        }
+        Err(refusal) if refusal.code == RejectCode::Unspecified => {
+            tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
+        }
+        Err(refusal) => {
+            if let Some(left_out) = gate.turned_away.line() {
+                let (device, code) = (refusal.device.as_deref(), refusal.code);
+                tracing::info!(peer = %link.peer, device, ?code, %refusal, left_out, "turned away");
+            }
+        }
+    }
+    link.close().await;
+}
 
 /// Runs an admitted device's session to its end.
 pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u32) {

@@ -2,7 +2,7 @@
 
 use device_protocol::{Layout, down as message, limits, up::Capabilities};
 
-use crate::identity::handshake::crop;
+use crate::text::crop;
 
 /// Bytes of a frame beside its long texts: header, stamp, numbers and lengths of the message that has most of them.
 const BESIDES_BYTES: usize = 96;

@@ -33,10 +33,11 @@ use crate::{
     mail::{self, Address, Mail},
     mouth::Mouth,
     roster::{Full, Present, Via},
+    runtime::sleep_until,
     store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, ToolFailure, memory},
-    users::{self, UserMail, sleep_until},
+    users::{self, UserMail},
 };
 
 /// How long a device that connected again waits until its older session has ended, which takes it one round of its loop.

@@ -21,7 +21,7 @@ use super::{
     photos::Photo,
     session::{Session, end_of},
 };
-use crate::{clock, effects::compute::Urgency, identity::handshake::crop, mail::Mail, transport::Sender};
+use crate::{clock, mail::Mail, runtime::compute::Urgency, text::crop, transport::Sender};
 
 impl Session {
     /// Takes one envelope in.

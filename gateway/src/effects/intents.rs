@@ -18,7 +18,8 @@ use tools::{
     reply::cut,
 };
 
-use super::{ports::port, spawn};
+use super::ports::port;
+use crate::runtime::spawn;
 use crate::{
     clock,
     store::{self, Kind, Store, Write},

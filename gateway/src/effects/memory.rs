@@ -28,8 +28,6 @@ use crate::{
 const SEARCHED_MAX: usize = 20_000;
 /// Users whose texts are kept in memory: as many as there may be on one box.
 const USERS_MAX: usize = 1_024;
-/// Characters of a conversation's title: one line.
-const TITLE_CHARS_MAX: usize = 80;
 
 /// Short texts of one kind of rows.
 pub struct StoredTexts {
@@ -216,16 +214,6 @@ pub fn spoken(
     Ok(store.disk().messages_of(user, conversation)?.into_iter().filter_map(read).collect())
 }
 
-/// What a conversation that begins with these messages is called.
-pub fn title(messages: &[Message]) -> String {
-    let first = messages.iter().find(|message| message.role == Role::User).map(Message::plain_text);
-    let words = tools::arguments::clean(&first.unwrap_or_default());
-    if words.chars().count() <= TITLE_CHARS_MAX {
-        return words;
-    }
-    words.chars().take(TITLE_CHARS_MAX - 1).chain(['…']).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,7 +254,7 @@ mod tests {
             let write = Write::AppendMessages {
                 user: "ann".into(),
                 messages: vec![MessageRecord { wall_ms, json }],
-                title: title(std::slice::from_ref(&message)),
+                title: message.plain_text(),
             };
             store.write(write).await.unwrap();
         }
@@ -277,12 +265,5 @@ mod tests {
         assert_eq!(search(&store, "ann", "boat", 1).unwrap().len(), 1);
         assert!(search(&store, "ann", "plane", 9).unwrap().is_empty());
         assert!(search(&store, "bob", "boat", 9).unwrap().is_empty());
-    }
-
-    #[test]
-    fn titles_are_one_short_line() {
-        assert_eq!(title(&[Message::text(Role::User, "two\nlines")]), "two lines");
-        assert_eq!(title(&[Message::text(Role::User, "x".repeat(200))]).chars().count(), TITLE_CHARS_MAX);
-        assert_eq!(title(&[]), "");
     }
 }

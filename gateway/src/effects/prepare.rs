@@ -16,7 +16,7 @@ use tokio::{
 };
 use tools::executor::Executor;
 
-use super::compute::{Compute, Urgency};
+use crate::runtime::compute::{Compute, Urgency};
 use crate::{ranks::Ranks, roster::Roster};
 
 /// Glasses that may wait to be prepared for: more than may be in a session. The turn does what is dropped.

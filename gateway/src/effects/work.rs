@@ -15,8 +15,8 @@ use tools::{call::CallContext, executor::Executor, in_flight::Stay};
 use super::{
     context::Remembered,
     prepare::{Preparer, are_ready},
-    spawn,
 };
+use crate::runtime::spawn;
 use crate::{
     clock,
     mail::{self, Address, Mail, RequestSent},

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     clock,
     store::{self, DeviceRecord, Store, Write, names},
-    text::is_plain,
+    text::{crop, is_plain},
     transport::{self, Link, LinkError},
 };
 
@@ -335,11 +335,6 @@ fn decode(bytes: &[u8]) -> Result<(Stamp, Up<'_>), Refusal> {
         }
         Err(error) => Err(refuse(RejectCode::Malformed, error.to_string())),
     }
-}
-
-/// The longest start of `text` that has at most `bytes_max` bytes.
-pub fn crop(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or("")
 }
 
 impl Store {

@@ -22,8 +22,8 @@ use self::keys::Keys;
 use crate::{
     clock,
     config::Checked,
+    reply::{Reply, plain},
     roster::Roster,
-    transport::server::{Reply, plain},
 };
 
 /// Largest file of servers.

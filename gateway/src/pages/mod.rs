@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     apps,
     gate::Gate,
-    transport::server::{Reply, plain},
+    reply::{Reply, plain},
 };
 
 /// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.

@@ -22,7 +22,7 @@ use crate::{
     config::{Checked, Model},
     gate::Gate,
     identity::{fingerprint, pairing::Grant},
-    transport::server::{Reply, plain},
+    reply::{Reply, plain},
 };
 
 /// The page itself.

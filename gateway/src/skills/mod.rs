@@ -19,7 +19,7 @@ use tools::{
     ports::PortError,
 };
 
-use crate::effects::on_own_thread;
+use crate::runtime::on_own_thread;
 
 pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 

@@ -4,7 +4,6 @@
 pub mod memory;
 pub mod places;
 pub mod quic;
-pub mod server;
 pub mod tls;
 pub mod websocket;
 

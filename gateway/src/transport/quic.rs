@@ -10,7 +10,7 @@ use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
 use super::{Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, canonical, farewell};
-use crate::{clock, effects::spawn};
+use crate::{clock, runtime::spawn};
 
 /// How long a connection may stand idle: longer than any device may be silent in its session.
 const IDLE_MS_MAX: u32 = limits::HEARTBEATS_MISSED_MAX * limits::HEARTBEAT_MS_MAX + 20_000;

@@ -26,7 +26,7 @@ use tokio_tungstenite::{
 };
 
 use super::{CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, LinkError, Sender, WRITE_MS_MAX, farewell};
-use crate::{effects::spawn, identity::handshake::crop};
+use crate::{runtime::spawn, text::crop};
 
 /// Place of the kind in an envelope.
 const KIND_AT: std::ops::Range<usize> = 2..4;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// One file of the checkout.
+#[derive(Clone)]
 pub(super) struct File {
     /// From the root, with forward slashes.
     pub(super) path: String,

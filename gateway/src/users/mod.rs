@@ -1,5 +1,8 @@
 //! One task per user, round the machine that outlives connections.
 
+mod summary;
+mod title;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,17 +17,14 @@ use gateway_core::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use self::summary::Summed;
 use crate::{
     clock,
-    effects::{
-        memory,
-        questions::Questions,
-        spawn,
-        summary::{self, Summed},
-    },
     mail::Mail,
+    questions::Questions,
     ranks::Ranks,
     roster::Roster,
+    runtime::{sleep_until, spawn},
     spending,
     store::{self, EntryRecord, MessageRecord, Store, Write},
 };
@@ -104,7 +104,12 @@ impl Users {
         let tasks = Mutex::default();
         let users =
             Arc::new(Self { store, roster, questions: questions.clone(), config, users_max, summariser, tasks });
-        questions.set_users(&users);
+        // Weak: users' tasks hold the questions.
+        let weak = Arc::downgrade(&users);
+        questions.set_users(Box::new(move |user, input| {
+            let address = weak.upgrade().and_then(|users| users.address(user).ok());
+            address.is_some_and(|address| address.try_send(UserMail::Input(input)).is_ok())
+        }));
         users
     }
 
@@ -388,7 +393,7 @@ fn write_of(user: &str, record: Record) -> Write {
     match record {
         Record::Messages(messages) => {
             let wall_ms = clock::wall_ms();
-            let title = memory::title(&messages);
+            let title = title::title(&messages);
             let messages = messages
                 .iter()
                 .filter_map(|message| serde_json::to_string(message).ok())
@@ -411,13 +416,5 @@ fn write_of(user: &str, record: Record) -> Write {
             },
         },
         Record::EntryRemoved { id } => Write::RemoveEntry { user, id },
-    }
-}
-
-/// Sleeps until then, or for ever.
-pub async fn sleep_until(wake: Option<tokio::time::Instant>) {
-    match wake {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

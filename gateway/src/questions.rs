@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     hash::{BuildHasher as _, RandomState},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -26,12 +26,7 @@ use tools::{
     source::Source,
 };
 
-use crate::{
-    clock,
-    mail::Mail,
-    roster::Roster,
-    users::{UserMail, Users},
-};
+use crate::{clock, mail::Mail, roster::Roster};
 
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
 /// say it twice.
@@ -100,12 +95,14 @@ pub enum AnswerError {
     NotPut(u64),
 }
 
+/// Tells the machine of a user; `false` where it is not there to be told.
+pub type TellUser = dyn Fn(&str, UserInput) -> bool + Send + Sync;
+
 /// Questions to the wearer: asked and decided in the device's conversation.
 pub struct Questions {
     roster: Arc<Roster>,
     registry: Arc<Registry>,
-    /// Weak: users' tasks hold the questions.
-    users: OnceLock<Weak<Users>>,
+    users: OnceLock<Box<TellUser>>,
     next: AtomicU32,
     open: Mutex<BTreeMap<u64, Open>>,
     events: broadcast::Sender<Event>,
@@ -141,8 +138,8 @@ impl Questions {
     }
 
     /// Names the users' machines, which choose the glasses for calls from outside of any turn. Once, at the start.
-    pub fn set_users(&self, users: &Arc<Users>) {
-        drop(self.users.set(Arc::downgrade(users)));
+    pub fn set_users(&self, tell: Box<TellUser>) {
+        drop(self.users.set(tell));
     }
 
     /// The core of `device` has decided; empty: the user's, about a question that no glasses have. A decision is taken
@@ -187,8 +184,7 @@ impl Questions {
 
     /// Whether the user's machine is there to be told.
     fn tell_user(&self, user: &str, input: UserInput) -> bool {
-        let address = self.users.get().and_then(Weak::upgrade).and_then(|users| users.address(user).ok());
-        address.is_some_and(|address| address.try_send(UserMail::Input(input)).is_ok())
+        self.users.get().is_some_and(|tell| tell(user, input))
     }
 
     /// What is open, oldest first.

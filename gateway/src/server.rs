@@ -9,9 +9,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow};
-use bytes::Bytes;
 use device_protocol::{PATH, SUBPROTOCOL, SUBPROTOCOL_JSON, auth};
-use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use http_body_util::{BodyExt as _, Full};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
@@ -27,22 +26,27 @@ use tokio::{
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Bindings, Link, Receiver, canonical,
-    places::{Place, Places},
-    quic,
-    tls::Tls,
-    websocket,
+use crate::{
+    apps, clock,
+    config::APP_SOCKET_PATH,
+    device_task,
+    gate::Gate,
+    pages,
+    reply::{Reply, plain},
+    runtime::spawn,
+    transport::{
+        Bindings, Link, Receiver, canonical,
+        places::{Place, Places},
+        quic,
+        tls::Tls,
+        websocket,
+    },
 };
-use crate::{apps, clock, effects::spawn, gate::Gate, pages};
 
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;
 /// First byte of a TLS record that carries a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
-
-/// An answer; its body may be a stream.
-pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
 /// Where to listen.
 pub struct Listen {
@@ -190,7 +194,7 @@ async fn serve_quic(
             let _place = place;
             let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
             match opened.await {
-                Ok(link) => gate.run(link).await,
+                Ok(link) => device_task::serve(&gate, link).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
             }
         });
@@ -266,7 +270,7 @@ async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
     if request.uri().path() == PATH && peer.gate.config.websocket {
         return upgrade(request, peer);
     }
-    if matches!(request.uri().path(), apps::PATH | apps::PATH_OLD) {
+    if matches!(request.uri().path(), APP_SOCKET_PATH | apps::PATH_OLD) {
         return upgrade_app(request, peer);
     }
     pages::answer(request, peer.address, &peer.gate).await
@@ -346,7 +350,7 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
                     down,
                     failures: None,
                 };
-                peer.gate.run(link).await;
+                device_task::serve(&peer.gate, link).await;
             }
             _ => tracing::debug!(peer = %peer.address, "a WebSocket upgrade came to nothing"),
         }
@@ -373,12 +377,4 @@ fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
         }
     });
     switching(&key, None)
-}
-
-/// A short text answer.
-pub fn plain(status: StatusCode, text: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
-    *reply.status_mut() = status;
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    reply
 }

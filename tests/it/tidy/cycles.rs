@@ -1,0 +1,108 @@
+//! The modules of a crate import in one direction: from any of them no way leads back to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::rust_sources::parts_used;
+use super::tree::File;
+use super::{no_complaints, tree};
+
+/// By module, whom it imports.
+type Imports = BTreeMap<String, BTreeSet<String>>;
+
+/// The source folder of a file's crate, and its module below the crate's root. Roots and programs import everything.
+fn place(path: &str) -> Option<(&str, &str)> {
+    let at = path.find("src/")?;
+    let (folder, rest) = path.split_at(at + "src/".len());
+    let module = rest.split('/').next()?.trim_end_matches(".rs");
+    (!matches!(module, "lib" | "main" | "bin")).then_some((folder, module))
+}
+
+/// The imports between the modules of each crate, by its source folder.
+fn imports(files: &[File]) -> BTreeMap<String, Imports> {
+    let mut crates = BTreeMap::<String, Imports>::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".rs") && !file.is_test()) {
+        let Some((folder, module)) = place(&file.path) else { continue };
+        let code = file.code().iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
+        // What a macro names is imported where it is used.
+        let used = parts_used(&code.replace("$crate::", "$"), "crate");
+        let imports = crates.entry(folder.to_owned()).or_default().entry(module.to_owned()).or_default();
+        imports.extend(used.into_iter().filter(|other| other != module));
+    }
+    for modules in crates.values_mut() {
+        let names: BTreeSet<String> = modules.keys().cloned().collect();
+        modules.values_mut().for_each(|imports| imports.retain(|name| names.contains(name)));
+    }
+    crates
+}
+
+/// Modules from which a way leads back to them.
+fn in_cycles(imports: &Imports) -> BTreeSet<&str> {
+    let comes_back = |module: &&str| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![*module]);
+        while let Some(at) = next.pop() {
+            for import in imports.get(at).into_iter().flatten() {
+                if import == module {
+                    return true;
+                }
+                if seen.insert(import.as_str()) {
+                    next.push(import);
+                }
+            }
+        }
+        false
+    };
+    imports.keys().map(String::as_str).filter(comes_back).collect()
+}
+
+fn cycles(crates: &BTreeMap<String, Imports>) -> Vec<String> {
+    let complain = |(folder, imports): (&String, &Imports)| {
+        let cycle = in_cycles(imports);
+        let edges = cycle.iter().flat_map(|from| {
+            let back = imports[*from].iter().filter(|to| cycle.contains(to.as_str()));
+            back.map(move |to| format!("{from} imports {to}"))
+        });
+        let edges = edges.collect::<Vec<_>>();
+        (!edges.is_empty()).then(|| format!("{folder} has a cycle: {}", edges.join(", ")))
+    };
+    crates.iter().filter_map(complain).collect()
+}
+
+#[test]
+fn modules_import_in_one_direction() {
+    let crates = imports(&tree::files());
+    let modules: usize = crates.values().map(BTreeMap::len).sum();
+    let found = cycles(&crates);
+    println!("{modules} modules in {} crates, {} with an import cycle", crates.len(), found.len());
+    assert!(crates.len() > 8 && modules > 150, "only {modules} modules in {} crates were found", crates.len());
+    no_complaints(&found);
+}
+
+#[test]
+fn a_planted_import_upwards_is_found() {
+    let planted = |folder: &str, upper: &str, lower: &str| {
+        let file = |module: &str, import: &str| File::new(&format!("{folder}{module}.rs"), import);
+        let down =
+            [file(upper, &format!("use crate::{{a, {lower}::X}};")), file(lower, "//! Nothing.\n"), file("a", "")];
+        no_complaints(&cycles(&imports(&down)));
+        let nested = File::new(&format!("{folder}{lower}/deep.rs"), &format!("fn f() {{ crate::{upper}::g() }}"));
+        let found = cycles(&imports(&[&down[..], &[nested]].concat()));
+        assert_eq!(found.len(), 1, "{folder}");
+        assert!(found[0].contains(&format!("{lower} imports {upper}")), "{found:?}");
+    };
+    planted("gateway/src/", "server", "runtime");
+    planted("gateway/core/src/", "conversation", "context");
+    planted("tools/src/", "executor", "source");
+}
+
+#[test]
+fn tests_and_macros_are_no_imports() {
+    let files = [
+        File::new("x/src/a.rs", "macro_rules! m { () => { $crate::b::f() } }"),
+        File::new("x/src/b.rs", "use crate::a::A;"),
+        File::new("x/src/a_tests.rs", "use crate::b;"),
+        File::new("x/src/lib.rs", "use crate::a;"),
+        File::new("x/src/c.rs", "#[cfg(test)]\nmod tests {\n    use crate::d;\n}\n"),
+        File::new("x/src/d.rs", "use crate::c;"),
+    ];
+    no_complaints(&cycles(&imports(&files)));
+}
