@@ -80,9 +80,6 @@ pub const PHOTO_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Bytes of one text message of the JSON form: bytes grow by a third in base64, and JSON escapes of text by up to six.
 pub const JSON_BYTES_MAX: usize = 6 * FRAME_BYTES_MAX;
 
-/// Nesting of JSON inside one message: three levels are used.
-pub const RECORD_DEPTH_MAX: usize = 4;
-
 /// Control frames that a sender keeps for a replay until they are acknowledged.
 pub const REPLAY_CONTROL_FRAMES_MAX: usize = 256;
 

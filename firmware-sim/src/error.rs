@@ -21,7 +21,7 @@ pub enum Error {
     /// The gateway wants sound that cannot be made.
     #[error("sound format: {0}")]
     Format(String),
-    /// A file that cannot be said.
+    /// A sound file that cannot be written.
     #[error(transparent)]
     Wav(#[from] wav::Error),
     /// The session is over.

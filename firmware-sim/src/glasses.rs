@@ -4,7 +4,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use audio::wav;
 use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -14,7 +13,7 @@ use crate::command::Command;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::microphone::{CLIP_HZ, Clip, Said};
+use crate::microphone::{Clip, Said};
 use crate::options::Options;
 use crate::record;
 use crate::seen::{Event, Log, Seen};
@@ -117,15 +116,6 @@ impl Glasses {
     /// The session is over, or there is no microphone.
     pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<Said, Error> {
         self.say(Clip::new(label, pcm, voiced_us)).await
-    }
-
-    /// Says a WAV file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or as [`Glasses::say_pcm`].
-    pub async fn say_wav(&self, path: &Path) -> Result<Said, Error> {
-        let pcm = wav::read(path, CLIP_HZ)?;
-        self.say_pcm(&path.display().to_string(), &pcm, None).await
     }
 
     /// Says a sentence with the simulator's own voice.

@@ -43,7 +43,8 @@ const LAST_PACKET_WAIT_US: u64 = 200_000;
 /// How often a vanished device is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
-/// What the listener noticed. Times are capture times on the device's clock, in microseconds.
+/// What the listener noticed. Times are capture times in microseconds on the device's clock, whose zero is the
+/// beginning of its session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fact {
     /// Somebody began to speak.

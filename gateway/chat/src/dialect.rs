@@ -118,11 +118,6 @@ impl Answer {
         self.names.unique_call_id(id)
     }
 
-    /// Whether a tool of this name was offered.
-    pub fn is_offered(&self, name: &str) -> bool {
-        self.names.tool(name).is_some()
-    }
-
     /// Whether anything but thoughts has been said.
     pub fn has_said(&self) -> bool {
         self.text_bytes > 0 || !self.calls.is_empty()

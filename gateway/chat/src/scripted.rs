@@ -65,12 +65,6 @@ impl Answer {
         self
     }
 
-    /// Adds text.
-    pub fn then_text(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Step::Text(text.into()));
-        self
-    }
-
     /// Adds a tool call.
     pub fn then_call(mut self, id: &str, name: &str, arguments: Value) -> Self {
         self.0.push(Step::Call(ToolCall { id: id.into(), name: name.into(), arguments }));

@@ -2,7 +2,8 @@
 
 use alloc::string::String;
 
-/// What the listener noticed. Times are capture times in microseconds on the session's clock.
+/// What the listener noticed. Times are capture times in microseconds on the clock of the glasses, whose zero is the
+/// beginning of their session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum VoiceFact {
     /// A voice began; opens the utterance.
