@@ -93,19 +93,21 @@ impl Roster {
         })
     }
 
-    /// Takes a device out; `false` when a newer session has its place.
+    /// Takes a session out of its device's place; `false` when another one has it.
     pub fn leave(&self, id: &str, session: u32) -> bool {
-        let ours = self.with(|devices| match devices.get(id) {
-            Some(present) if present.session == session => devices.remove(id),
-            _ => None,
+        let taken_out = self.with(|devices| match devices.get(id) {
+            Some(present) if present.session != session => None,
+            _ => Some(devices.remove(id)),
         });
-        if ours.as_ref().is_some_and(|present| present.via.transport != memory::TRANSPORT) {
+        if let Some(Some(present)) = &taken_out
+            && present.via.transport != memory::TRANSPORT
+        {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
             if left.len() < LEFT_MAX || left.contains_key(id) {
                 left.insert(id.to_owned(), clock::wall_ms());
             }
         }
-        ours.is_some()
+        taken_out.is_some()
     }
 
     /// A connected device.
@@ -131,5 +133,45 @@ fn tell(present: &Present, reason: GoodbyeReason, message: &'static str) {
     if present.mail.try_send(Mail::Close(reason, message)).is_err() {
         // A task whose box is full is stuck or gone: its link watches over it.
         tracing::warn!(session = present.session, "could not tell a session to close");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    fn session(session: u32) -> (Present, mpsc::Receiver<Mail>) {
+        let (mail, received) = mpsc::channel(1);
+        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let (user, language) = ("ann".to_owned(), "en".to_owned());
+        (Present { session, user, language, mail, status: Arc::default(), via }, received)
+    }
+
+    #[test]
+    fn the_older_session_is_told_to_leave_and_handed_back_until_it_has_ended() {
+        let roster = Roster::default();
+        let ((old, mut told), (new, _kept)) = (session(1), session(2));
+        assert!(matches!(roster.enter("glasses", old, 1), Ok(None)));
+        assert!(matches!(roster.enter("others", session(3).0, 1), Err(Full)));
+        let replaced = roster.enter("glasses", new, 1).unwrap().expect("the older session");
+        assert!(matches!(told.try_recv(), Ok(Mail::Close(GoodbyeReason::Replaced, _))));
+        assert!(!replaced.mail.is_closed());
+        drop(told);
+        assert!(replaced.mail.is_closed());
+    }
+
+    #[test]
+    fn only_the_session_that_has_the_place_or_the_last_one_leaves_it() {
+        let roster = Roster::default();
+        assert!(roster.enter("glasses", session(1).0, 1).is_ok());
+        assert!(roster.enter("glasses", session(2).0, 1).is_ok());
+        assert!(!roster.leave("glasses", 1) && roster.get("glasses").is_some());
+        assert!(roster.left_wall_ms("glasses").is_none());
+        assert!(roster.leave("glasses", 2) && roster.get("glasses").is_none());
+        assert!(roster.left_wall_ms("glasses").is_some());
+        // The newer one gave up before this one ended.
+        assert!(roster.leave("glasses", 1));
     }
 }
