@@ -11,6 +11,7 @@ use super::*;
 use crate::{
     mail::Address,
     roster::{Present, Via},
+    transport::Transport,
 };
 
 struct House {
@@ -28,7 +29,7 @@ impl House {
     fn connect(&self, device: &str) -> mpsc::Receiver<Mail> {
         let (mail, letters): (Address, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
-        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         let present = Present { session: 1, user: "ann".into(), language: "en".into(), mail, status, via };
         assert!(matches!(self.roster.enter(device, present, 9), Ok(None)));
         letters

@@ -12,7 +12,7 @@ use tools::ports::DeviceStatus;
 use crate::{
     clock,
     mail::{Address, Mail},
-    transport::memory,
+    transport::Transport,
 };
 
 /// A connected device.
@@ -35,8 +35,8 @@ pub struct Present {
 /// A connection, for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Via {
-    /// `ws`, `wss`, `quic` or `text`.
-    pub transport: &'static str,
+    /// What it is.
+    pub transport: Transport,
     /// From where.
     pub peer: SocketAddr,
     /// Since when, in microseconds of the gateway's clock.
@@ -100,7 +100,7 @@ impl Roster {
             _ => Some(devices.remove(id)),
         });
         if let Some(Some(present)) = &taken_out
-            && present.via.transport != memory::TRANSPORT
+            && present.via.transport.is_glasses
         {
             let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
             if left.len() < LEFT_MAX || left.contains_key(id) {
@@ -144,7 +144,7 @@ mod tests {
 
     fn session(session: u32) -> (Present, mpsc::Receiver<Mail>) {
         let (mail, received) = mpsc::channel(1);
-        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         let (user, language) = ("ann".to_owned(), "en".to_owned());
         (Present { session, user, language, mail, status: Arc::default(), via }, received)
     }

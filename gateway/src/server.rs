@@ -35,7 +35,7 @@ use crate::{
     reply::{Reply, plain},
     runtime::spawn,
     transport::{
-        Bindings, Link, Receiver, canonical,
+        Bindings, Link, Receiver, Transport, canonical,
         places::{Place, Places},
         quic,
         tls::Tls,
@@ -120,7 +120,8 @@ impl Bound {
                 let ended = match first_byte(&stream).await {
                     Ok(TLS_HANDSHAKE) => serve_tls(stream, peer, (acceptor, certificate), gate, place).await,
                     Ok(_) if is_welcome_plain => {
-                        let peer = Peer { address: peer, bindings: Bindings::NONE, transport: "ws", gate, place };
+                        let peer =
+                            Peer { address: peer, bindings: Bindings::NONE, transport: Transport::WS, gate, place };
                         serve_http(stream, move |request| answer(request, peer.clone())).await
                     }
                     Ok(_) => {
@@ -221,7 +222,7 @@ async fn serve_tls(
     let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
     let exporter =
         stream.get_ref().1.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).context("TLS exporter")?;
-    let peer = Peer { address, bindings: Bindings { exporter, certificate }, transport: "wss", gate, place };
+    let peer = Peer { address, bindings: Bindings { exporter, certificate }, transport: Transport::WSS, gate, place };
     serve_http(stream, move |request| answer(request, peer.clone())).await
 }
 
@@ -240,7 +241,7 @@ fn refuse_plain() -> Reply {
 struct Peer {
     address: SocketAddr,
     bindings: Bindings,
-    transport: &'static str,
+    transport: Transport,
     gate: Arc<Gate>,
     /// Goes with the connection: what it is upgraded to keeps it until its end.
     #[expect(dead_code, reason = "it is held, not looked at")]

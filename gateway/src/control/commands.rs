@@ -191,7 +191,7 @@ fn devices(gate: &Gate) -> Result<Answer, String> {
 pub(super) fn session(present: &Present) -> SessionOf {
     let status = present.status.lock().unwrap_or_else(PoisonError::into_inner);
     SessionOf {
-        transport: present.via.transport.to_owned(),
+        transport: present.via.transport.label.to_owned(),
         peer: present.via.peer.to_string(),
         for_s: clock::mono_us().saturating_sub(present.via.since_us) / 1_000_000,
         firmware: status.firmware.clone(),

@@ -458,7 +458,7 @@ impl Session {
         if self.records.len() >= RECORDS_MAX && !self.records.contains_key(&turn) {
             self.records.pop_first();
         }
-        let (device, transport) = (&self.id, self.transport);
+        let (device, transport) = (&self.id, self.transport.label);
         self.records.entry(turn).or_insert_with(|| TurnRecord {
             device: device.clone(),
             transport,

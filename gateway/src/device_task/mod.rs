@@ -64,7 +64,7 @@ pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u
     let id = admitted.id.clone();
     match Session::open(gate, link, admitted, number).await {
         Ok(session) => {
-            tracing::info!(device = id, session = number, transport = link.transport, peer = %link.peer, "session opened");
+            tracing::info!(device = id, session = number, transport = link.transport.label, peer = %link.peer, "session opened");
             let end = session.run(link).await;
             if let Some((reason, text)) = end {
                 say_goodbye(link, reason, &text);

@@ -36,7 +36,7 @@ use crate::{
     runtime::sleep_until,
     store,
     telemetry::TurnRecord,
-    transport::{Link, LinkError, Sender, ToolFailure, memory},
+    transport::{Link, LinkError, Sender, ToolFailure, Transport},
     users::{self, UserMail},
 };
 
@@ -55,7 +55,7 @@ pub(super) struct Session {
     pub(super) user_name: String,
     /// Ends where everything of the user is erased.
     pub(super) stay: Stay,
-    pub(super) transport: &'static str,
+    pub(super) transport: Transport,
     pub(super) conversation: Conversation,
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
@@ -114,10 +114,9 @@ impl Session {
             wake_phrases: gate.config.conversation.wake_phrases.clone().into(),
             judge: gate.judge.clone(),
         };
-        let ordered = link.transport != "quic";
         let ear = formats
             .up
-            .map(|(codec, rate)| Ear::new(codec, rate, ordered, organs, address.clone()))
+            .map(|(codec, rate)| Ear::new(codec, rate, link.transport.ordered, organs, address.clone()))
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let mouth = formats
@@ -132,7 +131,7 @@ impl Session {
             name: record.name.clone(),
             model: hello.model.clone(),
             firmware: hello.firmware.clone(),
-            connection: if link.transport == "quic" { "QUIC" } else { "WebSocket" }.to_owned(),
+            connection: link.transport.name.to_owned(),
             display,
             ..DeviceStatus::default()
         }));
@@ -160,7 +159,7 @@ impl Session {
             .enter(&id, present, gate.limits().sessions_max)
             .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
         // Apps run on glasses only.
-        let worn = link.transport != memory::TRANSPORT;
+        let worn = link.transport.is_glasses;
         // Two sessions of one device would each offer its tools.
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mail.closed()).await.is_err()
@@ -356,7 +355,7 @@ impl Session {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
         tools::device::unregister(&self.gate.registry, &self.id);
-        let worn = self.transport != memory::TRANSPORT;
+        let worn = self.transport.is_glasses;
         if part(&self.gate, (&self.id, self.number), &self.user_name, worn) {
             if worn {
                 self.tap.connected(false);

@@ -232,12 +232,15 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::roster::{Present, Via};
+    use crate::{
+        roster::{Present, Via},
+        transport::Transport,
+    };
 
     fn house() -> (ConnectedDevices, mpsc::Receiver<Mail>) {
         let (mail, letters) = mpsc::channel(8);
         let roster = Arc::new(Roster::default());
-        let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+        let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         let present =
             Present { session: 1, user: "ada".to_owned(), language: String::new(), mail, status: Arc::default(), via };
         assert!(matches!(roster.enter("glasses", present, 1), Ok(None)));

@@ -186,6 +186,7 @@ mod tests {
     use crate::{
         mail::Mail,
         roster::{Present, Via},
+        transport::Transport,
     };
 
     /// Is ready for lists of as many tools as it was prepared for; tells of each, and goes on when it is told so.
@@ -231,7 +232,7 @@ mod tests {
         let (roster, mut letters) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
             let (mail, received) = mpsc::channel(4);
-            let via = Via { transport: "wss", peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
+            let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
             let present = Present { session: 1, user: user.into(), language: "en".into(), mail, status, via };
             assert!(matches!(roster.enter(device, present, 9), Ok(None)));

@@ -3,11 +3,9 @@
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{Bindings, DOWN_QUEUE_FRAMES, Link, Receiver, Sender, ToolFailure};
+use super::{Bindings, DOWN_QUEUE_FRAMES, Link, Receiver, Sender, ToolFailure, Transport};
 use crate::clock;
 
-/// What such a link is called in logs and records.
-pub const TRANSPORT: &str = "text";
 /// Frames from the device that may wait: a request and a few answers to questions.
 const UP_QUEUE_FRAMES: usize = 16;
 /// Failures of tools that may wait: more than there are calls in a step.
@@ -32,7 +30,7 @@ pub fn link() -> (Link, Ends) {
         opened_us: clock::mono_us(),
         peer: (std::net::Ipv4Addr::LOCALHOST, 0).into(),
         bindings: Bindings::NONE,
-        transport: TRANSPORT,
+        transport: Transport::TEXT,
         up: Receiver::Memory(frames),
         down: Sender::new(queue),
         failures: Some(failed),

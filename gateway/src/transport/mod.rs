@@ -1,6 +1,7 @@
 //! How frames reach the gateway: WebSocket or QUIC. Whatever the transport and the form on the
 //! wire, the rest of the house sees one binary envelope per [`Bytes`].
 
+mod kind;
 pub mod memory;
 pub mod places;
 pub mod quic;
@@ -15,6 +16,7 @@ use device_protocol::{
 };
 use tokio::sync::mpsc;
 
+pub use self::kind::Transport;
 use crate::clock;
 
 /// Frames that wait for a slow link. With 600 ms of speech ahead (30 packets) this leaves room for
@@ -76,8 +78,8 @@ pub struct Link {
     pub peer: SocketAddr,
     /// What ties a handshake to it.
     pub bindings: Bindings,
-    /// For logs: `ws`, `wss` or `quic`.
-    pub transport: &'static str,
+    /// What it is.
+    pub transport: Transport,
     /// Frames from the device.
     pub up: Receiver,
     /// Frames to the device.

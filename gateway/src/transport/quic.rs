@@ -9,7 +9,9 @@ use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnord
 use quinn::{Connection, ReadToEndError, RecvStream, SendStream, VarInt};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 
-use super::{Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, WRITE_MS_MAX, canonical, farewell};
+use super::{
+    Bindings, CLOSE_MS_MAX, DOWN_QUEUE_FRAMES, Link, LinkError, Sender, Transport, WRITE_MS_MAX, canonical, farewell,
+};
 use crate::{clock, runtime::spawn};
 
 /// How long a connection may stand idle: longer than any device may be silent in its session.
@@ -69,7 +71,7 @@ pub async fn open(connection: Connection, certificate: [u8; 32]) -> Result<Link,
         opened_us,
         peer,
         bindings: Bindings { exporter, certificate },
-        transport: "quic",
+        transport: Transport::QUIC,
         up: super::Receiver::Quic(Box::new(receiver)),
         down: Sender::new(queue),
         failures: None,
