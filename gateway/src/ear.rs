@@ -18,7 +18,7 @@ use gateway_core::vocab::{Meant, TranscriptKind, VoiceFact};
 
 use crate::{
     clock,
-    mail::{Address, Mail, Scored},
+    mailbox::{DeviceMessage, Mailbox, Scored},
     runtime::compute::{Compute, Urgency},
 };
 use decodes::Decodes;
@@ -69,7 +69,7 @@ pub struct Ear {
     listener: Listener,
     judge: Option<PauseJudge>,
     decodes: Decodes,
-    address: Address,
+    mailbox: Mailbox,
     pauses: Pauses,
     end_score: Option<f32>,
     facts: Vec<Fact>,
@@ -97,15 +97,15 @@ impl Ear {
         rate_hz: u32,
         ordered: bool,
         organs: Organs,
-        address: Address,
+        mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
         let jitter = if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         Ok(Self {
             listener: Listener::new(config, organs.silero)?,
             judge: organs.judge,
-            decodes: Decodes::new(organs.scheduler, organs.wake_phrases, address.clone()),
-            address,
+            decodes: Decodes::new(organs.scheduler, organs.wake_phrases, mailbox.clone()),
+            mailbox,
             pauses: Pauses::default(),
             end_score: None,
             facts: Vec::new(),
@@ -195,13 +195,13 @@ impl Ear {
         };
         // More is not heard by the model.
         let pcm = pcm.get(pcm.len().saturating_sub(end_of_turn::SAMPLES)..).unwrap_or(pcm).to_vec();
-        let (model, mail, present) = (judge.model.clone(), self.address.clone(), self.pauses.clone());
+        let (model, mailbox, present) = (judge.model.clone(), self.mailbox.clone(), self.pauses.clone());
         let job = move || {
             if !present.is_present(pause) {
                 return;
             }
             match model.score(&pcm) {
-                Ok(score) => drop(mail.try_send(Mail::Scored(Scored { utterance, pause, score }))),
+                Ok(score) => drop(mailbox.try_send(DeviceMessage::Scored(Scored { utterance, pause, score }))),
                 Err(error) => tracing::warn!(%error, "a pause could not be judged"),
             }
         };

@@ -13,7 +13,7 @@ pub mod erasing;
 pub mod gate;
 pub mod health;
 pub mod identity;
-mod mail;
+mod mailbox;
 pub mod mcp;
 mod models;
 mod mouth;

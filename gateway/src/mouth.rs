@@ -18,7 +18,7 @@ use gateway_core::input::Input;
 
 use crate::{
     clock,
-    mail::{Address, Mail, Synthesised},
+    mailbox::{DeviceMessage, Mailbox, Synthesised},
     runtime::compute::{Compute, Urgency},
 };
 
@@ -97,10 +97,10 @@ impl Mouth {
     }
 
     /// Begins to make a clause; `true` when it is the first of a new speech.
-    pub fn speak(&mut self, speech: u32, turn: u32, clause: u16, text: String, last: bool, mail: &Address) -> bool {
+    pub fn speak(&mut self, speech: u32, turn: u32, clause: u16, text: String, last: bool, mailbox: &Mailbox) -> bool {
         let new = self.begin(speech, turn);
         let begin = self.speech.as_mut().and_then(|under| under.line.push((clause, text, last)));
-        self.make(begin, mail);
+        self.make(begin, mailbox);
         new
     }
 
@@ -135,12 +135,12 @@ impl Mouth {
     }
 
     /// Gives a clause to the synthesis threads.
-    fn make(&self, clause: Option<(u16, String, bool)>, mail: &Address) {
+    fn make(&self, clause: Option<(u16, String, bool)>, mailbox: &Mailbox) {
         let (Some((clause, text, last)), Some(under)) = (clause, &self.speech) else {
             return;
         };
         let (speech, hushed) = (under.id, under.hushed.clone());
-        let (voice, speed, reply) = (self.voice.clone(), self.speed, mail.clone());
+        let (voice, speed, reply) = (self.voice.clone(), self.speed, mailbox.clone());
         let asked_us = clock::mono_us();
         let job = move || {
             if hushed.load(Ordering::Relaxed) {
@@ -151,8 +151,8 @@ impl Mouth {
             let pcm = if text.trim().is_empty() { Ok(Vec::new()) } else { voice.synthesize(&text, speed) };
             let pcm = pcm.inspect_err(|error| tracing::warn!(%error, "a clause could not be synthesised")).ok();
             let compute_us = clock::mono_us() - began_us;
-            let letter = Mail::Synthesised(Synthesised { speech, clause, last, pcm, queue_us, compute_us });
-            if reply.try_send(letter).is_err() {
+            let message = DeviceMessage::Synthesised(Synthesised { speech, clause, last, pcm, queue_us, compute_us });
+            if reply.try_send(message).is_err() {
                 tracing::debug!(speech, clause, "nobody waits for this clause any more");
             }
         };
@@ -160,15 +160,15 @@ impl Mouth {
         let urgency = if clause == 0 { Urgency::Now } else { Urgency::Soon };
         if self.compute.submit(urgency, job).is_err() {
             let failed = Synthesised { speech, clause, last, pcm: None, queue_us: 0, compute_us: 0 };
-            drop(mail.try_send(Mail::Synthesised(failed)));
+            drop(mailbox.try_send(DeviceMessage::Synthesised(failed)));
         }
     }
 
     /// Takes a synthesised clause and has the next one made; a failed or stale one is told or dropped.
-    pub fn take(&mut self, clause: Synthesised, mail: &Address) -> Option<Input> {
+    pub fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
         let next = under.line.next();
-        self.make(next, mail);
+        self.make(next, mailbox);
         let under = self.speech.as_mut()?;
         let failed = Input::SpeechFailed { speech: clause.speech, clause: clause.clause };
         let Some(pcm) = clause.pcm else {

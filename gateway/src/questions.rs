@@ -26,7 +26,7 @@ use tools::{
     source::Source,
 };
 
-use crate::{clock, mail::Mail, roster::Roster};
+use crate::{clock, mailbox::DeviceMessage, roster::Roster};
 
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
 /// say it twice.
@@ -179,7 +179,7 @@ impl Questions {
 
     /// Whether the glasses are there to be told.
     fn tell_device(&self, device: &str, input: Input) -> bool {
-        self.roster.get(device).is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok())
+        self.roster.get(device).is_some_and(|present| present.mailbox.try_send(DeviceMessage::Input(input)).is_ok())
     }
 
     /// Whether the user's machine is there to be told.

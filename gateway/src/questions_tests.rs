@@ -9,7 +9,7 @@ use tools::{executor::arguments_hash, ports::DeviceStatus};
 
 use super::*;
 use crate::{
-    mail::Address,
+    mailbox::Mailbox,
     roster::{Present, Via},
     transport::Transport,
 };
@@ -26,13 +26,13 @@ impl House {
         Self { questions: Arc::new(Questions::new(roster.clone(), registry)), roster }
     }
 
-    fn connect(&self, device: &str) -> mpsc::Receiver<Mail> {
-        let (mail, letters): (Address, _) = mpsc::channel(4);
+    fn connect(&self, device: &str) -> mpsc::Receiver<DeviceMessage> {
+        let (mailbox, messages): (Mailbox, _) = mpsc::channel(4);
         let status = Arc::new(Mutex::new(DeviceStatus::default()));
         let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
-        let present = Present { session: 1, user: "ann".into(), language: "en".into(), mail, status, via };
+        let present = Present { session: 1, user: "ann".into(), language: "en".into(), mailbox, status, via };
         assert!(matches!(self.roster.enter(device, present, 9), Ok(None)));
-        letters
+        messages
     }
 
     fn ask(&self, device: &str) -> tokio::task::JoinHandle<ApprovalOutcome> {
@@ -66,9 +66,9 @@ impl House {
     }
 }
 
-async fn asked(letters: &mut mpsc::Receiver<Mail>) -> Approval {
-    match letters.recv().await {
-        Some(Mail::Input(Input::ApprovalAsked(approval))) => approval,
+async fn asked(messages: &mut mpsc::Receiver<DeviceMessage>) -> Approval {
+    match messages.recv().await {
+        Some(DeviceMessage::Input(Input::ApprovalAsked(approval))) => approval,
         _ => panic!("no question came"),
     }
 }
@@ -87,9 +87,9 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
         ("glasses", hash, 1, ApprovalOutcome::Denied),
     ] {
         let house = House::new();
-        let mut letters = house.connect("glasses");
+        let mut messages = house.connect("glasses");
         let outcome = house.ask("glasses");
-        let asked = asked(&mut letters).await;
+        let asked = asked(&mut messages).await;
         let reference = asked.reference ^ another_call;
         house.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
         assert_eq!(outcome.await.unwrap(), expected, "{device} {arguments_hash} {another_call}");
@@ -100,16 +100,16 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
 #[tokio::test]
 async fn a_decision_about_a_question_that_is_settled_or_of_no_one_changes_nothing() {
     let house = House::new();
-    let mut letters = house.connect("glasses");
+    let mut messages = house.connect("glasses");
     let first = house.ask("glasses");
-    let approval = asked(&mut letters).await;
+    let approval = asked(&mut messages).await;
     let id = approval.id;
     house.settle(&approval, "glasses", ApprovalOutcome::Denied);
     house.settle(&approval, "glasses", ApprovalOutcome::Approved);
     assert_eq!(first.await.unwrap(), ApprovalOutcome::Denied);
     // A second question of the same kind is another one: the replayed yes has its number no more.
     let second = house.ask("glasses");
-    let again = asked(&mut letters).await;
+    let again = asked(&mut messages).await;
     assert_ne!(again.id, id);
     assert_ne!(again.reference, approval.reference);
     house.settle(&approval, "glasses", ApprovalOutcome::Approved);
@@ -123,9 +123,9 @@ async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
     let mut firsts = std::collections::BTreeSet::new();
     for _ in 0..8 {
         let house = House::new();
-        let mut letters = house.connect("glasses");
+        let mut messages = house.connect("glasses");
         let outcome = house.ask("glasses");
-        let id = asked(&mut letters).await.id;
+        let id = asked(&mut messages).await.id;
         assert!((1..=u64::from(u32::MAX)).contains(&id), "it must fit the wire");
         firsts.insert(id);
         outcome.abort();
@@ -143,19 +143,19 @@ async fn glasses_that_are_not_connected_are_not_waited_for() {
 #[tokio::test]
 async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
     let house = House::new();
-    let mut letters = house.connect("glasses");
+    let mut messages = house.connect("glasses");
     let cancel = CancellationToken::new();
     let outcome = house.ask_until("glasses", cancel.clone());
-    asked(&mut letters).await;
+    asked(&mut messages).await;
     let mut events = house.questions.watch().unwrap();
     cancel.cancel();
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Cancelled);
     assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
     assert!(house.questions.list().is_empty());
     // The glasses need not ask any longer.
-    assert!(matches!(letters.recv().await, Some(Mail::Input(Input::ApprovalWithdrawn { .. }))));
-    // A task whose letter box is gone can ask nobody.
-    drop(letters);
+    assert!(matches!(messages.recv().await, Some(DeviceMessage::Input(Input::ApprovalWithdrawn { .. }))));
+    // A task whose mailbox is gone can ask nobody.
+    drop(messages);
     assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
     assert!(house.questions.list().is_empty());
 }
@@ -163,10 +163,10 @@ async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
 #[tokio::test]
 async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
     let house = House::new();
-    let mut letters = house.connect("glasses");
+    let mut messages = house.connect("glasses");
     let mut events = house.questions.watch().unwrap();
     let outcome = house.ask("glasses");
-    let approval = asked(&mut letters).await;
+    let approval = asked(&mut messages).await;
     let event = events.recv().await.unwrap();
     let mut told = serde_json::to_value(&event).unwrap();
     let time = told["time"].take();
@@ -190,11 +190,11 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
 #[tokio::test]
 async fn an_operators_answer_goes_to_the_core_which_decides() {
     let house = House::new();
-    let mut letters = house.connect("glasses");
+    let mut messages = house.connect("glasses");
     let outcome = house.ask("glasses");
-    let approval = asked(&mut letters).await;
+    let approval = asked(&mut messages).await;
     let core = async {
-        let Some(Mail::Input(Input::ApprovalAnswered { id, choice, by })) = letters.recv().await else {
+        let Some(DeviceMessage::Input(Input::ApprovalAnswered { id, choice, by })) = messages.recv().await else {
             panic!("no answer came");
         };
         assert_eq!((id, choice, by), (approval.id, ApprovalChoice::Yes, AnsweredBy::Operator));
@@ -207,8 +207,8 @@ async fn an_operators_answer_goes_to_the_core_which_decides() {
     assert_eq!(late, Err(AnswerError::NotOpen(approval.id)));
     // Where nobody is there to decide, nothing is decided.
     let second = house.ask("glasses");
-    let waiting = asked(&mut letters).await;
-    drop(letters);
+    let waiting = asked(&mut messages).await;
+    drop(messages);
     let early = house.questions.answer(waiting.id, ApprovalChoice::Yes).await;
     assert_eq!(early, Err(AnswerError::NotPut(waiting.id)));
     second.abort();

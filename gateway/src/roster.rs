@@ -11,7 +11,7 @@ use tools::ports::DeviceStatus;
 
 use crate::{
     clock,
-    mail::{Address, Mail},
+    mailbox::{DeviceMessage, Mailbox},
     transport::Transport,
 };
 
@@ -25,7 +25,7 @@ pub struct Present {
     /// BCP 47 tag of the wearer's language.
     pub language: String,
     /// Its task. Closed once the session has ended.
-    pub mail: Address,
+    pub mailbox: Mailbox,
     /// What it last said of itself.
     pub status: Arc<Mutex<DeviceStatus>>,
     /// How it is connected.
@@ -71,7 +71,7 @@ impl Roster {
     /// Tells a user's glasses, or everybody's, that changed tools are to count at once; how many were told.
     pub fn apply_tools(&self, user: Option<&str>) -> usize {
         let told = |(_, present): &(String, Present)| {
-            user.is_none_or(|user| present.user == user) && present.mail.try_send(Mail::ApplyTools).is_ok()
+            user.is_none_or(|user| present.user == user) && present.mailbox.try_send(DeviceMessage::ApplyTools).is_ok()
         };
         self.all().iter().filter(|device| told(device)).count()
     }
@@ -130,7 +130,7 @@ impl Roster {
 }
 
 fn tell(present: &Present, reason: GoodbyeReason, message: &'static str) {
-    if present.mail.try_send(Mail::Close(reason, message)).is_err() {
+    if present.mailbox.try_send(DeviceMessage::Close(reason, message)).is_err() {
         // A task whose box is full is stuck or gone: its link watches over it.
         tracing::warn!(session = present.session, "could not tell a session to close");
     }
@@ -142,11 +142,11 @@ mod tests {
 
     use super::*;
 
-    fn session(session: u32) -> (Present, mpsc::Receiver<Mail>) {
-        let (mail, received) = mpsc::channel(1);
+    fn session(session: u32) -> (Present, mpsc::Receiver<DeviceMessage>) {
+        let (mailbox, received) = mpsc::channel(1);
         let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
         let (user, language) = ("ann".to_owned(), "en".to_owned());
-        (Present { session, user, language, mail, status: Arc::default(), via }, received)
+        (Present { session, user, language, mailbox, status: Arc::default(), via }, received)
     }
 
     #[test]
@@ -156,10 +156,10 @@ mod tests {
         assert!(matches!(roster.enter("glasses", old, 1), Ok(None)));
         assert!(matches!(roster.enter("others", session(3).0, 1), Err(Full)));
         let replaced = roster.enter("glasses", new, 1).unwrap().expect("the older session");
-        assert!(matches!(told.try_recv(), Ok(Mail::Close(GoodbyeReason::Replaced, _))));
-        assert!(!replaced.mail.is_closed());
+        assert!(matches!(told.try_recv(), Ok(DeviceMessage::Close(GoodbyeReason::Replaced, _))));
+        assert!(!replaced.mailbox.is_closed());
         drop(told);
-        assert!(replaced.mail.is_closed());
+        assert!(replaced.mailbox.is_closed());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use gateway_core::{
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::{clock, mail::RequestSent};
+use crate::{clock, mailbox::RequestSent};
 
 /// Records kept for `lorgnette turns`.
 const KEPT_MAX: usize = 256;

@@ -370,9 +370,9 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     glasses.goodbye().await;
     // Two are left without a place: one who is refused is told why, and has it when another one goes.
     let left_out = user(users_max + 1);
-    let address = || world.gateway().gate().users.address(&left_out);
-    assert!(matches!(address(), Err(users::Error::Crowded(64))));
+    let mailbox = || world.gateway().gate().users.mailbox(&left_out);
+    assert!(matches!(mailbox(), Err(users::Error::Crowded(64))));
     world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
-    assert!(address().is_ok(), "whoever has no device makes room");
+    assert!(mailbox().is_ok(), "whoever has no device makes room");
     world.stop().await;
 }

@@ -11,7 +11,7 @@ use super::{
     life::{Card, Connection, Input, State},
     wire,
 };
-use crate::{clock, mail::Mail};
+use crate::{clock, mailbox::DeviceMessage};
 
 /// A pair of glasses, as far as apps ask.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Host {
     /// Tells all of a user's glasses.
     pub(super) fn show(&self, user: &str, event: &AppEvent) {
         for (_, present) in self.roster.all().into_iter().filter(|(_, present)| present.user == user) {
-            drop(present.mail.try_send(Mail::Input(DeviceInput::App(event.clone()))));
+            drop(present.mailbox.try_send(DeviceMessage::Input(DeviceInput::App(event.clone()))));
         }
     }
 
@@ -165,7 +165,7 @@ impl Host {
         });
         if let Some(present) = self.roster.get(device) {
             for event in events {
-                drop(present.mail.try_send(Mail::Input(DeviceInput::App(event))));
+                drop(present.mailbox.try_send(DeviceMessage::Input(DeviceInput::App(event))));
             }
         }
     }

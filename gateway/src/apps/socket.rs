@@ -110,14 +110,14 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
         .max_message_size(Some(wire::FRAME_BYTES_MAX))
         .max_frame_size(Some(wire::FRAME_BYTES_MAX));
     let mut ws = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
-    let (out, mail) = mpsc::channel(WAITING_MAX);
+    let (out, messages) = mpsc::channel(WAITING_MAX);
     let Ok(newcomer) = host.newcomers.try_acquire() else {
         return tracing::warn!("too many sockets wait to say who they are; one was dropped");
     };
     let admitted = admission::admit(&host, &mut ws, out, headers).await;
     drop(newcomer);
     match admitted {
-        Ok(session) => session.run(ws, mail).await,
+        Ok(session) => session.run(ws, messages).await,
         Err(Refusal { code, message, again }) => {
             tracing::info!(code, message, "an app's socket was refused");
             // Said and then closed: an SDK whose frames nobody answers would wait for ever.
@@ -152,7 +152,7 @@ impl Session {
         (ack, glasses::state_update(state, true, wire::time(now)))
     }
 
-    async fn run(mut self, mut ws: Ws, mut mail: mpsc::Receiver<ToApp>) {
+    async fn run(mut self, mut ws: Ws, mut messages: mpsc::Receiver<ToApp>) {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
@@ -162,7 +162,7 @@ impl Session {
             let joined = Input::Joined { package: package.clone(), connection, resumed };
             apps.lives.handle_input(clock::mono_us(), joined);
         });
-        let end = self.serve(&mut ws, &mut mail).await;
+        let end = self.serve(&mut ws, &mut messages).await;
         let host = self.host.clone();
         host.listens(&self.user, &package, connection, false);
         let state = host.with(&self.user, |apps| {
@@ -189,14 +189,14 @@ impl Session {
         }
     }
 
-    async fn serve(&mut self, ws: &mut Ws, mail: &mut mpsc::Receiver<ToApp>) -> End {
+    async fn serve(&mut self, ws: &mut Ws, messages: &mut mpsc::Receiver<ToApp>) -> End {
         let stop = self.host.stop.clone();
         let mut ping = tokio::time::interval(Duration::from_millis(PING_MS));
         let mut heard_us = clock::mono_us();
         loop {
             let sent = tokio::select! {
                 () = stop.cancelled() => return End::Restarting,
-                letter = mail.recv() => match letter {
+                message = messages.recv() => match message {
                     Some(ToApp::Json(message)) if self.is_first && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
                     Some(ToApp::Close { heard }) => return End::Stopped { heard },

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tools::apps::manifest::App;
 
 use super::{host::Host, sound::Sound};
-use crate::{mail::Mail, roster::Roster};
+use crate::{mailbox::DeviceMessage, roster::Roster};
 
 /// Announcements of apps have numbers from here on; those of the schedule count from 1.
 const FIRST_ID: u64 = 1 << 63;
@@ -112,7 +112,7 @@ impl Speeches {
         });
         for (id, device) in withdrawn {
             if let Some(present) = roster.get(&device) {
-                drop(present.mail.try_send(Mail::Input(Input::Withdraw { id })));
+                drop(present.mailbox.try_send(DeviceMessage::Input(Input::Withdraw { id })));
             }
         }
     }
@@ -200,8 +200,8 @@ impl Host {
         let speech = Speech { user: user.to_owned(), package: package.to_owned(), device: device.clone(), sound, done };
         let id = self.speeches.begin(speech).ok_or("too many speeches of this app are waiting")?;
         let announcement = Announcement { id, say, show: Content::Text { text: String::new() }, sound_ms };
-        let letter = Mail::Input(Input::Announce(announcement));
-        let sent = self.roster.get(&device).is_some_and(|present| present.mail.try_send(letter).is_ok());
+        let message = DeviceMessage::Input(Input::Announce(announcement));
+        let sent = self.roster.get(&device).is_some_and(|present| present.mailbox.try_send(message).is_ok());
         Ok(Begun { id, device, sent, sound_ms, seconds, outcome })
     }
 
@@ -225,7 +225,7 @@ impl Host {
         if self.speeches.open().remove(&id).is_some()
             && let Some(present) = self.roster.get(&device)
         {
-            drop(present.mail.try_send(Mail::Input(Input::Withdraw { id })));
+            drop(present.mailbox.try_send(DeviceMessage::Input(Input::Withdraw { id })));
         }
         heard.map_err(str::to_owned)
     }

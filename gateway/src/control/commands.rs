@@ -226,7 +226,7 @@ fn can_be_paired(gate: &Gate, id: &str, grant: &Grant) -> Result<(), String> {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
     }
     // The user's task, which the device's session needs.
-    gate.users.address(&grant.user).map(drop).map_err(|error| error.to_string())
+    gate.users.mailbox(&grant.user).map(drop).map_err(|error| error.to_string())
 }
 
 /// What became of a pairing that was granted: nothing is called paired that is not stored.

@@ -15,7 +15,7 @@ use super::{photos::Called, session::Session};
 use crate::{
     clock,
     effects::work::Consideration,
-    mail::{CallDevice, Considered, Transcribed},
+    mailbox::{CallDevice, Considered, Transcribed},
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -226,7 +226,7 @@ impl Session {
             return Ok(());
         };
         let caption = self.room.crop(&text, limits::TEXT_BYTES_MAX, 0).to_owned();
-        let new = mouth.speak(speech, turn.id, clause, text, last, &self.address);
+        let new = mouth.speak(speech, turn.id, clause, text, last, &self.mailbox);
         if new {
             self.start_speech(speech, turn, &caption, down)?;
         }

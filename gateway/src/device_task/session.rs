@@ -30,14 +30,14 @@ use crate::{
     erasing,
     gate::Gate,
     identity::Admitted,
-    mail::{self, Address, Mail},
+    mailbox::{self, DeviceMessage, Mailbox},
     mouth::Mouth,
     roster::{Full, Present, Via},
     runtime::sleep_until,
     store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, ToolFailure, Transport},
-    users::{self, UserMail},
+    users::{self, UserMessage},
 };
 
 /// How long a device that connected again waits until its older session has ended, which takes it one round of its loop.
@@ -51,7 +51,7 @@ pub(super) struct Session {
     pub(super) gate: Arc<Gate>,
     pub(super) id: String,
     number: u32,
-    pub(super) user: mpsc::Sender<UserMail>,
+    pub(super) user: mpsc::Sender<UserMessage>,
     pub(super) user_name: String,
     /// Ends where everything of the user is erased.
     pub(super) stay: Stay,
@@ -61,7 +61,7 @@ pub(super) struct Session {
     pub(super) mouth: Option<Mouth>,
     pub(super) formats: formats::Agreed,
     pub(super) work: Work,
-    pub(super) address: Address,
+    pub(super) mailbox: Mailbox,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
     /// Calls that the glasses have not answered, by their numbers.
     pub(super) calls: BTreeMap<u32, Called>,
@@ -93,7 +93,7 @@ pub(super) struct Session {
     pub(super) heartbeat: Option<(u64, u64)>,
     pub(super) meter: Meter,
     pub(super) end: Option<End>,
-    mail: mpsc::Receiver<Mail>,
+    messages: mpsc::Receiver<DeviceMessage>,
 }
 
 impl Session {
@@ -107,7 +107,7 @@ impl Session {
         let Admitted { id, record, hello } = admitted;
         let internal = |error: String| (RejectCode::Internal, error);
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
-        let (address, mail) = mpsc::channel(mail::WAITING_MAX);
+        let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         let organs = ear::Organs {
             silero: gate.silero.clone(),
             scheduler: gate.asr.clone(),
@@ -116,7 +116,7 @@ impl Session {
         };
         let ear = formats
             .up
-            .map(|(codec, rate)| Ear::new(codec, rate, link.transport.ordered, organs, address.clone()))
+            .map(|(codec, rate)| Ear::new(codec, rate, link.transport.ordered, organs, mailbox.clone()))
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let mouth = formats
@@ -143,14 +143,14 @@ impl Session {
             }
             error => internal(error.to_string()),
         };
-        let user = gate.users.address(&record.user).map_err(refused)?;
+        let user = gate.users.mailbox(&record.user).map_err(refused)?;
         let stay = gate.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
         let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
             user: record.user.clone(),
             language: language.clone(),
-            mail: address.clone(),
+            mailbox: mailbox.clone(),
             status: status.clone(),
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
@@ -162,7 +162,7 @@ impl Session {
         let worn = link.transport.is_glasses;
         // Two sessions of one device would each offer its tools.
         if let Some(old) = replaced
-            && timeout(REPLACED_MAX, old.mail.closed()).await.is_err()
+            && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
             part(&gate, (&id, number), &record.user, worn);
             return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
@@ -202,7 +202,7 @@ impl Session {
                 gate.executor.clone(),
                 stay.clone(),
                 gate.remembered.clone(),
-                address.clone(),
+                mailbox.clone(),
             ),
             meter: Meter::new(gate.limits(), clock::mono_us()),
             transport: link.transport,
@@ -215,7 +215,7 @@ impl Session {
             ear,
             mouth,
             formats,
-            address,
+            mailbox,
             status,
             calls: BTreeMap::new(),
             numbers: BTreeMap::new(),
@@ -234,7 +234,7 @@ impl Session {
             room: Room::of(&hello.capabilities),
             heartbeat: None,
             end: None,
-            mail,
+            messages,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
         if worn {
@@ -254,9 +254,9 @@ impl Session {
             let wake = self.next_wake_us().map(clock::instant_at);
             tokio::select! {
                 biased;
-                letter = self.mail.recv() => {
-                    if let Some(letter) = letter {
-                        self.open_letter(letter, &mut link.down);
+                message = self.messages.recv() => {
+                    if let Some(message) = message {
+                        self.handle_message(message, &mut link.down);
                     }
                 }
                 // Whoever was too busy for the goodbye goes now.
@@ -344,8 +344,8 @@ impl Session {
     }
 
     pub(super) fn tell_user(&mut self, input: UserInput) {
-        if self.user.try_send(UserMail::Input(input)).is_err() {
-            // The user's task answers each letter in microseconds: a full box means that it is gone.
+        if self.user.try_send(UserMessage::Input(input)).is_err() {
+            // The user's task answers each message in microseconds: a full box means that it is gone.
             self.end.get_or_insert_with(|| Some((GoodbyeReason::Internal, "the user's task is gone".to_owned())));
         }
     }

@@ -21,7 +21,7 @@ use super::{
     photos::Photo,
     session::{Session, end_of},
 };
-use crate::{clock, mail::Mail, runtime::compute::Urgency, text::crop, transport::Sender};
+use crate::{clock, mailbox::DeviceMessage, runtime::compute::Urgency, text::crop, transport::Sender};
 
 impl Session {
     /// Takes one envelope in.
@@ -294,54 +294,54 @@ impl Session {
         }
     }
 
-    /// A letter from beside the task.
-    pub(super) fn open_letter(&mut self, letter: Mail, down: &mut Sender) {
-        match letter {
-            Mail::Input(input) => {
+    /// A message from beside the task.
+    pub(super) fn handle_message(&mut self, message: DeviceMessage, down: &mut Sender) {
+        match message {
+            DeviceMessage::Input(input) => {
                 if let Input::Tool { call_id, result, .. } = &input {
                     self.work.tool_done(call_id);
                     self.tell_failure(call_id, result);
                 }
                 self.input(input);
             }
-            Mail::RequestSent(sent) => {
+            DeviceMessage::RequestSent(sent) => {
                 // One that is told when its turn has ended has no record any more.
                 if let Some(record) = self.records.get_mut(&sent.turn.id) {
                     record.sent(&sent);
                 }
             }
-            Mail::Transcribed(transcribed) => self.transcribed(transcribed),
-            Mail::Considered(considered) => self.considered(considered),
-            Mail::Synthesised(clause) => {
+            DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
+            DeviceMessage::Considered(considered) => self.considered(considered),
+            DeviceMessage::Synthesised(clause) => {
                 let (speech, turn) = self.speech;
                 if clause.speech == speech && clause.clause == 0 {
                     let record = self.record(turn.id);
                     record.tts_us.get_or_insert(clause.compute_us);
                     record.tts_queue_us.get_or_insert(clause.queue_us);
                 }
-                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.address));
+                let input = self.mouth.as_mut().and_then(|mouth| mouth.take(clause, &self.mailbox));
                 if let Some(input) = input {
                     self.input(input);
                 }
             }
-            Mail::Scored(scored) => {
+            DeviceMessage::Scored(scored) => {
                 if let Some(ear) = &mut self.ear {
                     ear.note_score(&scored);
                 }
             }
-            Mail::CallDevice(call) => {
+            DeviceMessage::CallDevice(call) => {
                 if let Err(error) = self.call_device(call, down) {
                     self.end.get_or_insert_with(|| end_of(&error));
                 }
             }
-            Mail::CancelCalls => {
+            DeviceMessage::CancelCalls => {
                 if let Err(error) = self.cancel_calls(down) {
                     self.end.get_or_insert_with(|| end_of(&error));
                 }
             }
-            Mail::ApplyTools if self.work.tools_have_changed() => self.input(Input::ApplyTools),
-            Mail::ApplyTools => {}
-            Mail::Close(reason, text) => {
+            DeviceMessage::ApplyTools if self.work.tools_have_changed() => self.input(Input::ApplyTools),
+            DeviceMessage::ApplyTools => {}
+            DeviceMessage::Close(reason, text) => {
                 if reason == GoodbyeReason::ShuttingDown {
                     self.input(Input::Shutdown);
                 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use audio::asr::{Job, Options, Priority, Scheduler, Ticket};
 use gateway_core::vocab::{Meant, TranscriptKind};
 
-use crate::mail::{Address, Mail, Transcribed};
+use crate::mailbox::{DeviceMessage, Mailbox, Transcribed};
 
 /// How long the sound of a closed utterance is kept: as long as its text is waited for, and a little.
 const KEPT_US: u64 = 12_000_000;
@@ -14,7 +14,7 @@ const KEPT_US: u64 = 12_000_000;
 pub(super) struct Decodes {
     scheduler: Arc<Scheduler>,
     wake_phrases: Arc<[String]>,
-    address: Address,
+    mailbox: Mailbox,
     vocabulary: Arc<[String]>,
     tickets: Vec<(u32, u16, Ticket)>,
     kept: Option<Kept>,
@@ -28,10 +28,10 @@ struct Kept {
 }
 
 impl Decodes {
-    /// Texts go to `address`.
-    pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, address: Address) -> Self {
+    /// Texts go to `mailbox`.
+    pub(super) fn new(scheduler: Arc<Scheduler>, wake_phrases: Arc<[String]>, mailbox: Mailbox) -> Self {
         let vocabulary = Arc::new([]);
-        Self { scheduler, wake_phrases, address, vocabulary, tickets: Vec::new(), kept: None }
+        Self { scheduler, wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
     }
 
     /// What a second hearing listens for.
@@ -72,14 +72,14 @@ impl Decodes {
         let Some(pcm) = open.map(Arc::from).or_else(kept) else {
             return false;
         };
-        let mail = self.address.clone();
+        let mailbox = self.mailbox.clone();
         let job = Job {
             pcm,
             options: self.options(kind),
             priority: priority(kind, meant),
             reply: Box::new(move |report| {
                 let transcribed = Transcribed { utterance, revision, kind, report };
-                if mail.try_send(Mail::Transcribed(transcribed)).is_err() {
+                if mailbox.try_send(DeviceMessage::Transcribed(transcribed)).is_err() {
                     tracing::debug!(utterance, "nobody waits for this transcript any more");
                 }
             }),
@@ -148,7 +148,7 @@ mod tests {
 
     use TranscriptKind::{Again, AgainUsual, Final, Partial, Speculative};
     use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
-    use tokio::sync::mpsc as letters;
+    use tokio::sync::mpsc as tokio_mpsc;
 
     use super::*;
 
@@ -183,7 +183,7 @@ mod tests {
         go_on: mpsc::SyncSender<()>,
         decodes: Decodes,
         begun: mpsc::Receiver<(Vec<i16>, Options)>,
-        mail: letters::Receiver<Mail>,
+        messages: tokio_mpsc::Receiver<DeviceMessage>,
     }
 
     impl Bench {
@@ -194,10 +194,10 @@ mod tests {
             let make = move || Ok(Fake { begun: begun.clone(), go_on: go_on.clone() });
             let config = SchedulerConfig { workers: 1, queue_max: 2 };
             let scheduler = Scheduler::start_with(config, make).expect("a thread");
-            let (address, mail) = letters::channel(16);
+            let (mailbox, messages) = tokio_mpsc::channel(16);
             let phrases = ["hey mentra".to_owned()].into();
-            let decodes = Decodes::new(Arc::new(scheduler), phrases, address);
-            Self { go_on: go_on_in, decodes, begun: begun_out, mail }
+            let decodes = Decodes::new(Arc::new(scheduler), phrases, mailbox);
+            Self { go_on: go_on_in, decodes, begun: begun_out, messages }
         }
 
         /// Waits until a decode begins.
@@ -209,9 +209,9 @@ mod tests {
             self.go_on.send(()).expect("a decode waits");
         }
 
-        fn letter(&mut self) -> Transcribed {
-            match self.mail.blocking_recv() {
-                Some(Mail::Transcribed(transcribed)) => transcribed,
+        fn message(&mut self) -> Transcribed {
+            match self.messages.blocking_recv() {
+                Some(DeviceMessage::Transcribed(transcribed)) => transcribed,
                 _ => panic!("a transcript comes"),
             }
         }
@@ -229,9 +229,9 @@ mod tests {
         assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, None));
         assert_eq!(bench.begun().0, SOUND);
         bench.finish();
-        let letter = bench.letter();
-        assert_eq!((letter.utterance, letter.revision, letter.kind), (7, 2, Final));
-        assert_eq!(letter.report.result.expect("a text").text, "3 samples");
+        let message = bench.message();
+        assert_eq!((message.utterance, message.revision, message.kind), (7, 2, Final));
+        assert_eq!(message.report.result.expect("a text").text, "3 samples");
 
         bench.decodes.tick(17_000_000);
         assert!(!bench.decodes.ask((7, 3), Final, Meant::Addressed, None));
@@ -270,7 +270,7 @@ mod tests {
             assert_eq!(options.larger, kind == Again, "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
             bench.finish();
-            assert_eq!(bench.letter().kind, kind);
+            assert_eq!(bench.message().kind, kind);
         }
     }
 
@@ -285,7 +285,7 @@ mod tests {
         assert!(!bench.decodes.ask((7, 4), Partial, Meant::Addressed, Some(SOUND)), "no thread is free");
         for expected in [Final, Final, Again] {
             bench.finish();
-            assert_eq!(bench.letter().kind, expected);
+            assert_eq!(bench.message().kind, expected);
         }
     }
 
@@ -299,13 +299,13 @@ mod tests {
         assert!(ask(4, Meant::Addressed) && ask(5, Meant::Addressed));
         assert!(!ask(6, Meant::Unsure), "the queue is full");
         for expected in [2, 3] {
-            let letter = bench.letter();
-            assert_eq!(letter.revision, expected);
-            assert!(matches!(letter.report.result, Err(Error::Cancelled)));
+            let message = bench.message();
+            assert_eq!(message.revision, expected);
+            assert!(matches!(message.report.result, Err(Error::Cancelled)));
         }
         for expected in [1, 4, 5] {
             bench.finish();
-            assert_eq!(bench.letter().revision, expected);
+            assert_eq!(bench.message().revision, expected);
         }
     }
 
@@ -315,12 +315,12 @@ mod tests {
         assert!(bench.decodes.ask((7, 1), Speculative, Meant::Addressed, Some(SOUND)));
         let abort = bench.begun().1.abort.expect("a decode can be stopped");
         assert!(bench.decodes.ask((7, 2), Final, Meant::Addressed, Some(SOUND)));
-        let Bench { go_on, decodes, begun, mut mail } = bench;
+        let Bench { go_on, decodes, begun, mut messages } = bench;
         // The scheduler is shared by all devices and stays.
         let scheduler = decodes.scheduler.clone();
         drop(decodes);
         assert!(abort.load(Relaxed));
-        assert!(matches!(mail.blocking_recv(), Some(Mail::Transcribed(Transcribed { revision: 2, .. }))));
+        assert!(matches!(messages.blocking_recv(), Some(DeviceMessage::Transcribed(Transcribed { revision: 2, .. }))));
         drop((go_on, begun, scheduler));
     }
 
@@ -335,13 +335,13 @@ mod tests {
         assert!(!abort.load(Relaxed));
         bench.decodes.cancel(7, 3);
         assert!(abort.load(Relaxed), "the running one is told to stop");
-        let cancelled = bench.letter();
+        let cancelled = bench.message();
         assert_eq!(cancelled.revision, 2, "the waiting one ends at once");
         assert!(matches!(cancelled.report.result, Err(Error::Cancelled)));
         bench.finish();
-        assert_eq!(bench.letter().revision, 1);
+        assert_eq!(bench.message().revision, 1);
         bench.finish();
-        let third = bench.letter();
+        let third = bench.message();
         assert_eq!(third.revision, 3);
         assert!(third.report.result.is_ok());
     }

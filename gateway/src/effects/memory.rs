@@ -21,7 +21,7 @@ use super::ports::{no_task, port};
 use crate::{
     clock,
     store::{Conversation, Kind, MessageRecord, Store, Write},
-    users::{UserMail, Users},
+    users::{UserMessage, Users},
 };
 
 /// Messages that one search looks through, the newest first: a second's work on a small box.
@@ -167,9 +167,9 @@ pub struct StoredConversations {
 #[async_trait]
 impl Conversations for StoredConversations {
     async fn begin(&self, user: &str) -> Result<(), PortError> {
-        let mail = UserMail::Input(UserInput::NewConversation);
+        let message = UserMessage::Input(UserInput::NewConversation);
         let stopping = |_| PortError::Unavailable("the gateway is stopping".to_owned());
-        self.users.address(user).map_err(no_task)?.send(mail).await.map_err(stopping)
+        self.users.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)
     }
 
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError> {

@@ -16,10 +16,10 @@ use tools::ports::{Clock, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note,
 
 use crate::{
     clock,
-    mail::{Address, CallDevice, Mail},
+    mailbox::{CallDevice, DeviceMessage, Mailbox},
     roster::Roster,
     store::{self, NoteRecord, Store, Write},
-    users::{self, UserMail, Users},
+    users::{self, UserMessage, Users},
 };
 
 pub(super) fn port(error: store::Error) -> PortError {
@@ -70,22 +70,22 @@ impl Schedule for UserSchedule {
             EntryKind::Reminder => ScheduleKind::Reminder,
         };
         let (reply, answer) = oneshot::channel();
-        let letter = UserMail::Add { due, kind, text: text.to_owned(), reply };
-        self.0.address(user).map_err(no_task)?.send(letter).await.map_err(stopping)?;
+        let message = UserMessage::Add { due, kind, text: text.to_owned(), reply };
+        self.0.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry_of(entry, None))
     }
 
     async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0.address(user).map_err(no_task)?.send(UserMail::List { reply }).await.map_err(stopping)?;
+        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::List { reply }).await.map_err(stopping)?;
         let entries = answer.await.map_err(stopping)?;
         Ok(entries.into_iter().map(|(entry, remaining_ms)| entry_of(entry, remaining_ms)).collect())
     }
 
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        self.0.address(user).map_err(no_task)?.send(UserMail::Remove { id, reply }).await.map_err(stopping)?;
+        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::Remove { id, reply }).await.map_err(stopping)?;
         let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
         Ok(entry.map(|entry| entry_of(entry, None)))
     }
@@ -154,14 +154,14 @@ pub struct ConnectedDevices(pub Arc<Roster>);
 /// A call whose result is waited for. Whoever stops waiting tells the device's task.
 struct Awaited {
     answer: Option<oneshot::Receiver<ToolResult>>,
-    mail: Address,
+    mailbox: Mailbox,
 }
 
 impl Drop for Awaited {
     fn drop(&mut self) {
         if self.answer.take().is_some() {
             // Where the box is full, the next call tells.
-            drop(self.mail.try_send(Mail::CancelCalls));
+            drop(self.mailbox.try_send(DeviceMessage::CancelCalls));
         }
     }
 }
@@ -182,11 +182,11 @@ impl DeviceCall for ConnectedDevices {
         };
         let (reply, answer) = oneshot::channel();
         let call = CallDevice { turn, call, deadline, cancel: cancel.clone(), reply };
-        if present.mail.try_send(Mail::CallDevice(call)).is_err() {
+        if present.mailbox.try_send(DeviceMessage::CallDevice(call)).is_err() {
             return gone();
         }
-        let mail = present.mail.clone();
-        let mut awaited = Awaited { answer: Some(answer), mail: present.mail };
+        let mailbox = present.mailbox.clone();
+        let mut awaited = Awaited { answer: Some(answer), mailbox: present.mailbox };
         let lost = || {
             let message = "the glasses went away during the call; whether it was done is unknown";
             ToolResult::failed(ErrorCode::AppNotAvailable, message, false)
@@ -199,7 +199,7 @@ impl DeviceCall for ConnectedDevices {
         };
         let cancelled = async {
             cancel.cancelled().await;
-            drop(mail.try_send(Mail::CancelCalls));
+            drop(mailbox.try_send(DeviceMessage::CancelCalls));
             // The glasses say how it ended.
             std::future::pending::<()>().await;
         };
@@ -237,43 +237,49 @@ mod tests {
         transport::Transport,
     };
 
-    fn house() -> (ConnectedDevices, mpsc::Receiver<Mail>) {
-        let (mail, letters) = mpsc::channel(8);
+    fn house() -> (ConnectedDevices, mpsc::Receiver<DeviceMessage>) {
+        let (mailbox, messages) = mpsc::channel(8);
         let roster = Arc::new(Roster::default());
         let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
-        let present =
-            Present { session: 1, user: "ada".to_owned(), language: String::new(), mail, status: Arc::default(), via };
+        let present = Present {
+            session: 1,
+            user: "ada".to_owned(),
+            language: String::new(),
+            mailbox,
+            status: Arc::default(),
+            via,
+        };
         assert!(matches!(roster.enter("glasses", present, 1), Ok(None)));
-        (ConnectedDevices(roster), letters)
+        (ConnectedDevices(roster), messages)
     }
 
     fn call() -> ToolCall {
         ToolCall { id: "c1".to_owned(), name: "camera.photo".to_owned(), arguments: serde_json::json!({}) }
     }
 
-    async fn called(letters: &mut mpsc::Receiver<Mail>) -> CallDevice {
-        match letters.recv().await {
-            Some(Mail::CallDevice(call)) => call,
+    async fn called(messages: &mut mpsc::Receiver<DeviceMessage>) -> CallDevice {
+        match messages.recv().await {
+            Some(DeviceMessage::CallDevice(call)) => call,
             _ => panic!("no call"),
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_stops_waiting_tells_the_device() {
-        let (devices, mut letters) = house();
+        let (devices, mut messages) = house();
         let limit = Duration::from_secs(30);
         let run = |cancel: &CancellationToken| devices.call("glasses", Turn::default(), call(), limit, cancel.clone());
         // Nobody answers.
         let never = CancellationToken::new();
-        let (result, unanswered) = tokio::join!(run(&never), called(&mut letters));
+        let (result, unanswered) = tokio::join!(run(&never), called(&mut messages));
         assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Timeout));
-        assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && unanswered.reply.is_closed());
+        assert!(matches!(messages.recv().await, Some(DeviceMessage::CancelCalls)) && unanswered.reply.is_closed());
         // It is cancelled, and the glasses still say how it ended.
         let cancel = CancellationToken::new();
         let glasses = async {
-            let call = called(&mut letters).await;
+            let call = called(&mut messages).await;
             cancel.cancel();
-            assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && call.cancel.is_cancelled());
+            assert!(matches!(messages.recv().await, Some(DeviceMessage::CancelCalls)) && call.cancel.is_cancelled());
             assert!(!call.reply.is_closed());
             drop(call.reply.send(ToolResult::said("Taken after all.")));
         };
@@ -282,12 +288,12 @@ mod tests {
         // Whoever asked is gone.
         let mut asking = Box::pin(run(&never));
         assert!(futures_util::poll!(&mut asking).is_pending());
-        let call = called(&mut letters).await;
+        let call = called(&mut messages).await;
         drop(asking);
-        assert!(matches!(letters.recv().await, Some(Mail::CancelCalls)) && call.reply.is_closed());
+        assert!(matches!(messages.recv().await, Some(DeviceMessage::CancelCalls)) && call.reply.is_closed());
         // Answered: nothing is to be told.
-        let answering = async { drop(called(&mut letters).await.reply.send(ToolResult::said("Taken."))) };
+        let answering = async { drop(called(&mut messages).await.reply.send(ToolResult::said("Taken."))) };
         let (result, ()) = tokio::join!(run(&never), answering);
-        assert_eq!((result.content.as_str(), letters.try_recv().is_err()), ("Taken.", true));
+        assert_eq!((result.content.as_str(), messages.try_recv().is_err()), ("Taken.", true));
     }
 }

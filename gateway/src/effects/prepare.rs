@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        mail::Mail,
+        mailbox::DeviceMessage,
         roster::{Present, Via},
         transport::Transport,
     };
@@ -220,7 +220,7 @@ mod tests {
         preparer: Preparer,
         begun: sync::Receiver<usize>,
         go_on: sync::SyncSender<()>,
-        letters: Vec<mpsc::Receiver<Mail>>,
+        messages: Vec<mpsc::Receiver<DeviceMessage>>,
     }
 
     fn tools(count: usize) -> Tools {
@@ -229,14 +229,14 @@ mod tests {
 
     /// Three pairs of glasses. All have the same list but that of the user who has a tool more.
     fn house() -> House {
-        let (roster, mut letters) = (Arc::new(Roster::default()), Vec::new());
+        let (roster, mut messages) = (Arc::new(Roster::default()), Vec::new());
         for (device, user) in [("d1", "ann"), ("d2", "bob"), ("d3", "more")] {
-            let (mail, received) = mpsc::channel(4);
+            let (mailbox, received) = mpsc::channel(4);
             let via = Via { transport: Transport::WSS, peer: ([127, 0, 0, 1], 1).into(), since_us: 0 };
             let status = Arc::new(Mutex::new(DeviceStatus::default()));
-            let present = Present { session: 1, user: user.into(), language: "en".into(), mail, status, via };
+            let present = Present { session: 1, user: user.into(), language: "en".into(), mailbox, status, via };
             assert!(matches!(roster.enter(device, present, 9), Ok(None)));
-            letters.push(received);
+            messages.push(received);
         }
         let (begun_in, begun) = sync::sync_channel(16);
         let (go_on, told) = sync::sync_channel(16);
@@ -245,7 +245,7 @@ mod tests {
         let offered = Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
         let models: Ranks = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
-        House { preparer, begun, go_on, letters }
+        House { preparer, begun, go_on, messages }
     }
 
     #[test]
@@ -257,10 +257,10 @@ mod tests {
         house.preparer.prepare_all(false);
         house.go_on.send(()).unwrap();
         assert_eq!(house.begun.recv(), Ok(3));
-        assert!(house.letters.iter_mut().all(|letters| letters.try_recv().is_err()), "not all are prepared yet");
+        assert!(house.messages.iter_mut().all(|messages| messages.try_recv().is_err()), "not all are prepared yet");
         house.go_on.send(()).unwrap();
-        for letters in &mut house.letters {
-            assert!(matches!(letters.blocking_recv(), Some(Mail::ApplyTools)));
+        for messages in &mut house.messages {
+            assert!(matches!(messages.blocking_recv(), Some(DeviceMessage::ApplyTools)));
         }
         assert!(house.begun.try_recv().is_err(), "each list once");
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::runtime::spawn;
 use crate::{
     clock,
-    mail::{self, Address, Mail, RequestSent},
+    mailbox::{self, DeviceMessage, Mailbox, RequestSent},
     ranks::Ranks,
 };
 
@@ -39,7 +39,7 @@ pub struct Work {
     executor: Executor,
     stay: Stay,
     remembered: Arc<Remembered>,
-    mail: Address,
+    mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
     /// The last request of the turn under way.
     last: Option<Last>,
@@ -60,7 +60,7 @@ pub struct Asked {
     pub revision: u64,
     /// Tools that there were to choose from.
     pub known: u32,
-    /// What the box answers by itself; `None` where a model was asked, whose answer comes by mail.
+    /// What the box answers by itself; `None` where a model was asked, whose answer comes as a message.
     pub answer: Option<Vec<ModelEvent>>,
 }
 
@@ -68,7 +68,7 @@ pub struct Asked {
 pub enum Consideration {
     /// This.
     Now(Option<Considered>),
-    /// It comes by mail.
+    /// It comes as a message.
     Later,
 }
 
@@ -84,10 +84,23 @@ impl Work {
         executor: Executor,
         stay: Stay,
         remembered: Arc<Remembered>,
-        mail: Address,
+        mailbox: Mailbox,
     ) -> Self {
         let called = BTreeMap::new();
-        Self { user, device, session, language, models, preparer, executor, stay, remembered, mail, called, last: None }
+        Self {
+            user,
+            device,
+            session,
+            language,
+            models,
+            preparer,
+            executor,
+            stay,
+            remembered,
+            mailbox,
+            called,
+            last: None,
+        }
     }
 
     /// Asks the model of this rank, with the tools of this moment.
@@ -115,19 +128,19 @@ impl Work {
         let cancel = CancellationToken::new();
         self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
-        let mail = self.mail.clone();
+        let mailbox = self.mailbox.clone();
         let preparer = (!ready).then(|| self.preparer.clone());
         spawn("model", async move {
             let stopped = cancel.clone();
             if let Some(preparer) = preparer {
-                let late = answered_late(&preparer, &model, &request, turn, &mail);
+                let late = answered_late(&preparer, &model, &request, turn, &mailbox);
                 if !matches!(stopped.run_until_cancelled(late).await, Some(false)) {
                     return;
                 }
             }
             let hand_on = stopped.run_until_cancelled(async move {
                 while let Some(event) = received.recv().await {
-                    if mail.send(Mail::Input(Input::Model { turn, event })).await.is_err() {
+                    if mailbox.send(DeviceMessage::Input(Input::Model { turn, event })).await.is_err() {
                         return;
                     }
                 }
@@ -168,11 +181,11 @@ impl Work {
 
     /// Tells the device's task when the request has gone out.
     fn watch(&self, turn: Turn) -> Watch {
-        let mail = self.mail.clone();
+        let mailbox = self.mailbox.clone();
         Watch::new(move |tools| {
             let sent = RequestSent { turn, at_us: clock::mono_us(), tools: count(tools) };
             // A full box costs a line of the record, not the answer.
-            drop(mail.try_send(Mail::RequestSent(sent)));
+            drop(mailbox.try_send(DeviceMessage::RequestSent(sent)));
         })
     }
 
@@ -182,7 +195,7 @@ impl Work {
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
-    /// Whether the last request would be offered other tools now. Asked again by mail, where nobody can say yet.
+    /// Whether the last request would be offered other tools now. Asked again as a message, where nobody can say yet.
     pub fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let Some(last) = &self.last else {
@@ -191,18 +204,18 @@ impl Work {
         if last.model.is_ready(&now, &self.language) {
             return would_differ(last.model.as_ref(), &last.request, now);
         }
-        let (preparer, mail, language) = (self.preparer.clone(), self.mail.clone(), self.language.clone());
+        let (preparer, mailbox, language) = (self.preparer.clone(), self.mailbox.clone(), self.language.clone());
         let models: Ranks = [last.model.clone()].into();
         spawn("changed", async move {
             if preparer.ready(models, now, language).await {
-                drop(mail.send(Mail::ApplyTools).await);
+                drop(mailbox.send(DeviceMessage::ApplyTools).await);
             }
         });
         false
     }
 
     /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
-    /// be the answer to, or go on with. The answer comes by mail where the tools are too new to say.
+    /// be the answer to, or go on with. The answer comes as a message where the tools are too new to say.
     pub fn consider(
         &self,
         (utterance, revision): (u32, u16),
@@ -215,11 +228,13 @@ impl Work {
         if are_ready(models.iter(), &request.tools, &request.language) {
             return Consideration::Now(models.iter().find_map(|model| model.consider(&request)));
         }
-        let (preparer, mail) = (self.preparer.clone(), self.mail.clone());
+        let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
         spawn("consider", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
             let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
-            drop(mail.send(Mail::Considered(mail::Considered { utterance, revision, considered })).await);
+            drop(
+                mailbox.send(DeviceMessage::Considered(mailbox::Considered { utterance, revision, considered })).await,
+            );
         });
         Consideration::Later
     }
@@ -266,7 +281,7 @@ impl Work {
             caller: None,
             stay: Some(self.stay.clone()),
         };
-        let (executor, mail) = (self.executor.clone(), self.mail.clone());
+        let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
         let mut calling = Box::pin(async move {
             let call_id = call.id.clone();
             let began_us = clock::mono_us();
@@ -283,7 +298,7 @@ impl Work {
                 error = result.error.as_ref().map(|error| tracing::field::debug(error.code)),
                 "tool executed"
             );
-            drop(mail.send(Mail::Input(Input::Tool { turn, call_id, result })).await);
+            drop(mailbox.send(DeviceMessage::Input(Input::Tool { turn, call_id, result })).await);
         });
         // What has its result at once is no task: it would wait for its turn behind those of all other glasses.
         if (&mut calling).now_or_never().is_none() {
@@ -310,7 +325,7 @@ async fn answered_late(
     model: &Arc<dyn ChatModel>,
     request: &Request,
     turn: Turn,
-    mail: &Address,
+    mailbox: &Mailbox,
 ) -> bool {
     if !preparer.ready([model.clone()].into(), request.tools.clone(), request.language.clone()).await {
         return false;
@@ -320,7 +335,7 @@ async fn answered_late(
     };
     let answer = answer.into_iter().map(|event| Input::Model { turn, event });
     for input in std::iter::once(Input::AnsweredOnBox { turn }).chain(answer) {
-        if mail.send(Mail::Input(input)).await.is_err() {
+        if mailbox.send(DeviceMessage::Input(input)).await.is_err() {
             break;
         }
     }

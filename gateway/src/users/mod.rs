@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::summary::Summed;
 use crate::{
     clock,
-    mail::Mail,
+    mailbox::DeviceMessage,
     questions::Questions,
     ranks::Ranks,
     roster::Roster,
@@ -29,7 +29,7 @@ use crate::{
     store::{self, EntryRecord, MessageRecord, Store, Write},
 };
 
-/// Letters that may wait for one user: several devices and their tools.
+/// Messages that may wait for one user: several devices and their tools.
 const WAITING_MAX: usize = 256;
 /// Users that a line of the log names.
 const LEFT_OUT_NAMED_MAX: usize = 8;
@@ -58,9 +58,9 @@ pub struct Summariser {
     pub language: String,
 }
 
-/// A letter to a user's task.
+/// A message to a user's task.
 #[allow(missing_docs, reason = "the variants say what their fields are")]
-pub enum UserMail {
+pub enum UserMessage {
     /// Something happened.
     Input(UserInput),
     /// Keep an entry; answered when it is stored.
@@ -87,7 +87,7 @@ pub struct Users {
 
 #[derive(Default)]
 struct Tasks {
-    running: BTreeMap<String, mpsc::Sender<UserMail>>,
+    running: BTreeMap<String, mpsc::Sender<UserMessage>>,
     /// Users of whom everything is being erased: they have no task.
     barred: BTreeSet<String>,
 }
@@ -107,8 +107,8 @@ impl Users {
         // Weak: users' tasks hold the questions.
         let weak = Arc::downgrade(&users);
         questions.set_users(Box::new(move |user, input| {
-            let address = weak.upgrade().and_then(|users| users.address(user).ok());
-            address.is_some_and(|address| address.try_send(UserMail::Input(input)).is_ok())
+            let mailbox = weak.upgrade().and_then(|users| users.mailbox(user).ok());
+            mailbox.is_some_and(|mailbox| mailbox.try_send(UserMessage::Input(input)).is_ok())
         }));
         users
     }
@@ -117,9 +117,9 @@ impl Users {
     pub fn bar(&self, user: &str) {
         let mut tasks = self.tasks();
         tasks.barred.insert(user.to_owned());
-        if let Some(address) = tasks.running.remove(user) {
-            // One whose box is full sees that it is closed: this was the only lasting address.
-            drop(address.try_send(UserMail::End));
+        if let Some(mailbox) = tasks.running.remove(user) {
+            // One whose box is full sees that it is closed: this was the only lasting mailbox.
+            drop(mailbox.try_send(UserMessage::End));
         }
     }
 
@@ -130,11 +130,11 @@ impl Users {
 
     /// Tells a user's task, where there is one.
     pub fn tell(&self, user: &str, input: UserInput) {
-        let address = self.tasks().running.get(user).cloned();
-        if let Some(address) = address
-            && address.try_send(UserMail::Input(input)).is_err()
+        let mailbox = self.tasks().running.get(user).cloned();
+        if let Some(mailbox) = mailbox
+            && mailbox.try_send(UserMessage::Input(input)).is_err()
         {
-            tracing::warn!("a user's task does not take its mail");
+            tracing::warn!("a user's task does not take its messages");
         }
     }
 
@@ -149,7 +149,7 @@ impl Users {
             Ok(users) => {
                 let mut left_out = BTreeMap::<String, Vec<String>>::new();
                 for user in users {
-                    if let Err(error) = self.address(&user) {
+                    if let Err(error) = self.mailbox(&user) {
                         left_out.entry(error.to_string()).or_default().push(user);
                     }
                 }
@@ -175,9 +175,9 @@ impl Users {
         let Some(user) = tasks.running.keys().find(|user| !needed.contains(*user)).cloned() else {
             return Ok(false);
         };
-        if let Some(address) = tasks.running.remove(&user) {
+        if let Some(mailbox) = tasks.running.remove(&user) {
             // Everything of it is on disk, and comes back when it is needed again.
-            drop(address.try_send(UserMail::End));
+            drop(mailbox.try_send(UserMessage::End));
         }
         Ok(true)
     }
@@ -187,23 +187,23 @@ impl Users {
         self.tasks().running.len()
     }
 
-    /// A user's letter box.
+    /// A user's mailbox.
     ///
     /// # Errors
     /// The store cannot be read, there are too many users, or this one is being erased.
-    pub fn address(&self, user: &str) -> Result<mpsc::Sender<UserMail>, Error> {
+    pub fn mailbox(&self, user: &str) -> Result<mpsc::Sender<UserMessage>, Error> {
         let mut tasks = self.tasks();
         if tasks.barred.contains(user) {
             return Err(store::Error::Erasing.into());
         }
-        if let Some(address) = tasks.running.get(user).filter(|address| !address.is_closed()) {
-            return Ok(address.clone());
+        if let Some(mailbox) = tasks.running.get(user).filter(|mailbox| !mailbox.is_closed()) {
+            return Ok(mailbox.clone());
         }
         if tasks.running.len() >= self.users_max && !self.retire(&mut tasks)? {
             return Err(Error::Crowded(self.users_max));
         }
         let restored = restore(&self.store, user)?;
-        let (address, mail) = mpsc::channel(WAITING_MAX);
+        let (mailbox, messages) = mpsc::channel(WAITING_MAX);
         let task = Task {
             name: user.to_owned(),
             machine: User::new(self.config.clone()),
@@ -211,14 +211,14 @@ impl Users {
             roster: self.roster.clone(),
             questions: self.questions.clone(),
             summariser: self.summariser.clone(),
-            address: address.clone(),
+            mailbox: mailbox.clone(),
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
             next_request: 1,
         };
-        spawn("user", task.run(mail, restored));
-        tasks.running.insert(user.to_owned(), address.clone());
-        Ok(address)
+        spawn("user", task.run(messages, restored));
+        tasks.running.insert(user.to_owned(), mailbox.clone());
+        Ok(mailbox)
     }
 }
 
@@ -261,21 +261,21 @@ struct Task {
     roster: Arc<Roster>,
     questions: Arc<Questions>,
     summariser: Summariser,
-    address: mpsc::Sender<UserMail>,
+    mailbox: mpsc::Sender<UserMessage>,
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
     next_request: u64,
 }
 
 impl Task {
-    async fn run(mut self, mut mail: mpsc::Receiver<UserMail>, restored: UserInput) {
+    async fn run(mut self, mut messages: mpsc::Receiver<UserMessage>, restored: UserInput) {
         self.input(restored);
         loop {
             let wake = self.machine.poll_timeout().map(|(at_us, _)| clock::instant_at(at_us));
             tokio::select! {
-                letter = mail.recv() => match letter {
-                    Some(UserMail::End) | None => return,
-                    Some(letter) => self.open(letter),
+                message = messages.recv() => match message {
+                    Some(UserMessage::End) | None => return,
+                    Some(message) => self.open(message),
                 },
                 () = sleep_until(wake) => {
                     self.machine.handle_timeout(clock::now());
@@ -285,22 +285,22 @@ impl Task {
         }
     }
 
-    fn open(&mut self, letter: UserMail) {
+    fn open(&mut self, message: UserMessage) {
         let request = self.next_request;
-        match letter {
-            UserMail::Input(input) => self.input(input),
-            UserMail::End => {}
-            UserMail::Add { due, kind, text, reply } => {
+        match message {
+            UserMessage::Input(input) => self.input(input),
+            UserMessage::End => {}
+            UserMessage::Add { due, kind, text, reply } => {
                 self.next_request += 1;
                 self.added.insert(request, reply);
                 self.input(UserInput::ScheduleAdd { request, due, kind, text });
             }
-            UserMail::Remove { id, reply } => {
+            UserMessage::Remove { id, reply } => {
                 self.next_request += 1;
                 self.removed.insert(request, reply);
                 self.input(UserInput::ScheduleRemove { request, id });
             }
-            UserMail::List { reply } => {
+            UserMessage::List { reply } => {
                 drop(reply.send(self.machine.entries(clock::now())));
             }
         }
@@ -350,21 +350,24 @@ impl Task {
 
     fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
         let Summariser { models, language } = self.summariser.clone();
-        let address = self.address.clone();
+        let mailbox = self.mailbox.clone();
         spawn("summary", async move {
             let Some(model) = models.get(usize::from(rank)).cloned() else { return };
             let summing = summary::summarise(model, language, messages);
             let Summed { text, usage } = tokio::select! {
                 summed = summing => summed,
                 // The user is being erased: nobody is to read on.
-                () = address.closed() => return,
+                () = mailbox.closed() => return,
             };
-            drop(address.send(UserMail::Input(UserInput::Summarised { request, text, rank, usage })).await);
+            drop(mailbox.send(UserMessage::Input(UserInput::Summarised { request, text, rank, usage })).await);
         });
     }
 
     fn tell(&self, device: &str, input: Input) {
-        let told = self.roster.get(device).is_some_and(|present| present.mail.try_send(Mail::Input(input)).is_ok());
+        let told = self
+            .roster
+            .get(device)
+            .is_some_and(|present| present.mailbox.try_send(DeviceMessage::Input(input)).is_ok());
         if !told {
             tracing::debug!(device, "a device of this user is gone");
         }
@@ -372,18 +375,18 @@ impl Task {
 
     fn persist(&self, ticket: u64, record: Record) {
         let write = write_of(&self.name, record);
-        let address = self.address.clone();
+        let mailbox = self.mailbox.clone();
         let reply = move |result: Result<u64, store::Error>| {
             let input = match result {
                 Ok(_) => UserInput::Persisted { ticket },
                 Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
             };
             // On the store's thread, which may wait: the user's task never waits for it.
-            drop(address.blocking_send(UserMail::Input(input)));
+            drop(mailbox.blocking_send(UserMessage::Input(input)));
         };
         if let Err(error) = self.store.submit(write, reply) {
             let input = UserInput::PersistFailed { ticket, reason: error.to_string() };
-            drop(self.address.try_send(UserMail::Input(input)));
+            drop(self.mailbox.try_send(UserMessage::Input(input)));
         }
     }
 }

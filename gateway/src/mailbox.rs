@@ -11,15 +11,15 @@ use gateway_core::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Letters that may wait for one device. A model streams at most some hundred events a second, and
+/// Messages that may wait for one device. A model streams at most some hundred events a second, and
 /// the task empties the box between two packets.
 pub const WAITING_MAX: usize = 512;
 
-/// A device's letter box.
-pub type Address = mpsc::Sender<Mail>;
+/// A device's mailbox.
+pub type Mailbox = mpsc::Sender<DeviceMessage>;
 
-/// A letter.
-pub enum Mail {
+/// A message.
+pub enum DeviceMessage {
     /// A result of an effect, or something from the user's machine.
     Input(Input),
     /// A decode ended.
