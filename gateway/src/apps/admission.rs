@@ -19,7 +19,7 @@ use super::{
     life::{Card, Input},
     refusals,
     relay::Relay,
-    socket::{Session, Ws, send},
+    socket::{SdkVersion, Session, Ws, send},
     streams::Subscriptions,
     wire::FromApp,
 };
@@ -39,7 +39,7 @@ pub struct Headers {
     package: String,
     key: String,
     /// Dialled under the address of 1.x.
-    is_first: bool,
+    is_old_path: bool,
 }
 
 impl Headers {
@@ -50,7 +50,7 @@ impl Headers {
             session: text("x-session-id"),
             package: text("x-package-name"),
             key: text("x-api-key"),
-            is_first: path == PATH_OLD,
+            is_old_path: path == PATH_OLD,
         }
     }
 }
@@ -68,7 +68,7 @@ struct Claim {
     session: String,
     package: String,
     key: String,
-    is_third: bool,
+    sdk: SdkVersion,
     again: bool,
 }
 
@@ -76,9 +76,14 @@ impl Claim {
     /// 3.x names its session in the headers, and on a socket that it dials again nothing else, either.
     fn read(frame: &str, headers: &Headers) -> Option<Self> {
         let or = |text: String, other: &String| if text.is_empty() { other.clone() } else { text };
+        let sdk = |is_third: bool| match (headers.is_old_path, is_third) {
+            (true, _) => SdkVersion::V1,
+            (false, false) => SdkVersion::V2,
+            (false, true) => SdkVersion::V3,
+        };
         match serde_json::from_str(frame).ok()? {
             FromApp::TpaConnectionInit { session_id, package_name, api_key } => Some(Self {
-                is_third: session_id.is_empty(),
+                sdk: sdk(session_id.is_empty()),
                 session: or(session_id, &headers.session),
                 package: package_name,
                 key: or(api_key, &headers.key),
@@ -86,7 +91,7 @@ impl Claim {
             }),
             FromApp::Reconnect { session_id, package_name, api_key } => Some(Self {
                 // The kit says in the frame what 3.x says in the headers.
-                is_third: package_name.is_empty(),
+                sdk: sdk(package_name.is_empty()),
                 session: or(session_id, &headers.session),
                 package: or(package_name, &headers.package),
                 key: or(api_key, &headers.key),
@@ -136,14 +141,13 @@ pub(super) async fn admit(
         animation: None,
         playing: Vec::new(),
         relay: Relay::default(),
-        is_third: claim.is_third,
-        is_first: headers.is_first,
+        sdk: claim.sdk,
         told: BTreeSet::new(),
         joined_us: clock::mono_us(),
         second: (0, 0),
     };
     let (ack, state) = session.greeting(claim.again);
-    let sent = send(ws, &ack).await.is_ok() && (session.is_first || send(ws, &state).await.is_ok());
+    let sent = send(ws, &ack).await.is_ok() && (session.sdk == SdkVersion::V1 || send(ws, &state).await.is_ok());
     if !sent {
         return Err(refusal("INTERNAL_ERROR", "the socket went away"));
     }

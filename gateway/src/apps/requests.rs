@@ -14,7 +14,7 @@ use super::{
     photo::Wish,
     refusals,
     relay::{Relay, Whole},
-    socket::Session,
+    socket::{SdkVersion, Session},
     speech::{self, Wanted},
     streams,
     wire::{self, FromApp, Subscription},
@@ -270,7 +270,7 @@ impl Session {
             return vec![wire::error("INTERNAL_ERROR", BUSY, now)];
         };
         // 3.x waits for a message, 2.x for the upload alone.
-        let told = self.is_third.then(|| self.out.clone());
+        let told = (self.sdk == SdkVersion::V3).then(|| self.out.clone());
         let frame = refusals::shown(frame);
         let taking = self.host.clone().photograph(self.user.clone(), self.app.clone(), wish, told, frame);
         spawn("app-photo", async move {

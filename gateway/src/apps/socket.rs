@@ -56,6 +56,17 @@ const TOLD_MAX: usize = 128;
 
 pub(super) type Ws = WebSocketStream<TokioIo<Upgraded>>;
 
+/// The main version of the SDK that an app was written with, by how it speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SdkVersion {
+    /// Takes news of the glasses for an error.
+    V1,
+    /// Takes messages that it did not ask for to be errors. The kit speaks like it.
+    V2,
+    /// Waits for messages that the second does not know.
+    V3,
+}
+
 /// An app whose first frame was right.
 pub(super) struct Session {
     pub(super) host: Arc<Host>,
@@ -78,10 +89,8 @@ pub(super) struct Session {
     pub(super) playing: Vec<(Option<u8>, CancellationToken)>,
     /// Sound that it sends in pieces.
     pub(super) relay: Relay,
-    /// Whether the session of 3.x of the SDK is at the other end, which waits for messages that 2.x does not know.
-    pub(super) is_third: bool,
-    /// Whether it is 1.x, which takes news of the glasses for an error.
-    pub(super) is_first: bool,
+    /// What is at the other end.
+    pub(super) sdk: SdkVersion,
     /// Refusals that stand in the app's log, and places that were told: each once for a connection.
     pub(super) told: BTreeSet<String>,
     pub(super) joined_us: u64,
@@ -197,7 +206,7 @@ impl Session {
             let sent = tokio::select! {
                 () = stop.cancelled() => return End::Restarting,
                 message = messages.recv() => match message {
-                    Some(ToApp::Json(message)) if self.is_first && glasses::is_news(&message) => Ok(()),
+                    Some(ToApp::Json(message)) if self.sdk == SdkVersion::V1 && glasses::is_news(&message) => Ok(()),
                     Some(ToApp::Json(message)) => send(ws, &message).await,
                     Some(ToApp::Close { heard }) => return End::Stopped { heard },
                     Some(ToApp::Drop) | None => return End::Dropped,
