@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use device_protocol::GoodbyeReason;
-use gateway_core::app_life::StopReason;
+use gateway_core::vocab::AppStopReason;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -179,7 +179,7 @@ async fn finish(gate: &Gate, erasure: &Erasure) -> Result<()> {
         tracing::warn!("a device did not take its goodbye; it begins nothing any more");
     }
     for package in gate.apps.states(user).into_keys() {
-        gate.apps.stop(user, &package, StopReason::User).await;
+        gate.apps.stop(user, &package, AppStopReason::User).await;
     }
     on_disk(&gate.config.data_dir, &gate.store, erasure).await?;
     // What is in memory.

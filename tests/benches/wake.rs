@@ -22,6 +22,7 @@ use common::{House, argument, row};
 use firmware_sim::transport::Scheme;
 use firmware_sim::{Glasses, Seen};
 use gateway_core::conversation::{Config, Conversation};
+use gateway_core::driver::Machine as _;
 use gateway_core::input::Input;
 use gateway_core::output::{Chime, Output};
 use gateway_core::vocab::{Clarity, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};

@@ -5,8 +5,6 @@
 //! says that it resumes goes on; any other one is called anew, since its SDK has told the app that it was disconnected,
 //! and most apps clean up then. What ran and cannot be called is tried again, ever less often, until somebody stops it.
 
-mod terms;
-
 use alloc::{
     borrow::ToOwned,
     collections::{BTreeMap, VecDeque},
@@ -15,9 +13,12 @@ use alloc::{
     vec::Vec,
 };
 
-pub use terms::{AppEventOf, CallNumber, Card, Connection, Input, Output, State, StopReason};
-
-use crate::vocab::AppKind;
+use crate::{
+    driver::Machine,
+    input::AppInput,
+    output::AppOutput,
+    vocab::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, Timestamp, WebhookCall},
+};
 
 /// How long a start may take from the webhook to the socket's first message: the SDK itself gives up 5 s after it
 /// dialled, and the webhook may be tried twice.
@@ -40,12 +41,12 @@ pub const ABSENT_MS_MAX: u64 = 60_000;
 pub const RUNNING_MAX: usize = 32;
 
 struct Life {
-    card: Card,
-    state: State,
-    connection: Option<Connection>,
+    card: AppCard,
+    state: AppState,
+    connection: Option<AppConnection>,
     due_us: Option<u64>,
     /// The call of its webhook that is not answered yet.
-    calling: Option<CallNumber>,
+    calling: Option<WebhookCall>,
     /// It has run: it is wanted until somebody stops it, whatever becomes of its server.
     ran: bool,
     /// It has given its session up by itself.
@@ -63,11 +64,11 @@ struct Life {
 }
 
 impl Life {
-    fn new(card: Card, ran: bool) -> Self {
+    fn new(card: AppCard, ran: bool) -> Self {
         Self {
             card,
             ran,
-            state: if ran { State::Grace } else { State::Connecting },
+            state: if ran { AppState::Grace } else { AppState::Connecting },
             connection: None,
             due_us: None,
             calling: None,
@@ -81,8 +82,17 @@ impl Life {
     }
 
     fn is_called(&self) -> bool {
-        matches!(self.state, State::Connecting | State::Resurrecting)
+        matches!(self.state, AppState::Connecting | AppState::Resurrecting)
     }
+}
+
+/// Why a user's apps want to be woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// An app has been in this state for as long as it may.
+    App(AppState),
+    /// Nobody has worn glasses for long enough.
+    Absent,
 }
 
 /// One user's apps. What has stopped is not in it.
@@ -92,8 +102,12 @@ pub struct Lives {
     present: bool,
     /// When everything goes to sleep for want of glasses.
     absent_due_us: Option<u64>,
-    calls: CallNumber,
-    out: VecDeque<Output>,
+    calls: WebhookCall,
+    out: VecDeque<AppOutput>,
+}
+
+fn starting(card: &AppCard) -> AppEvent {
+    AppEvent::Starting { package: card.package.clone(), name: card.name.clone(), kind: card.kind }
 }
 
 fn after(now_us: u64, ms: u64) -> Option<u64> {
@@ -101,82 +115,25 @@ fn after(now_us: u64, ms: u64) -> Option<u64> {
 }
 
 impl Lives {
-    /// Something happened.
-    pub fn handle_input(&mut self, now_us: u64, input: Input) {
-        match input {
-            Input::Start(card) => self.start(now_us, card),
-            Input::Restore(card) => {
-                self.watch_absence(now_us);
-                let mut life = Life::new(card, true);
-                life.due_us = after(now_us, RESTART_GRACE_MS);
-                self.lives.insert(life.card.package.clone(), life);
-            }
-            Input::Answered { package, call, outcome } => self.answered(now_us, &package, call, outcome),
-            Input::TurnedAway { package, why } => {
-                if self.lives.get(&package).is_some_and(Life::is_called) {
-                    self.failed(now_us, &package, why);
-                }
-            }
-            Input::Joined { package, connection, resumed } => self.joined(now_us, &package, connection, resumed),
-            Input::Lost { package, connection } => self.lost(now_us, &package, connection),
-            Input::Released { package, connection } => {
-                let life = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection));
-                // A session that is called anew is given up by the SDK, to be taken up again.
-                if let Some(life) = life.filter(|life| life.calling.is_none()) {
-                    life.released = true;
-                }
-            }
-            Input::Stop { package, reason } => self.stop(now_us, &package, reason),
-            Input::Present(present) => self.present(now_us, present),
-        }
-    }
-
-    /// What is to be done next.
-    pub fn poll_output(&mut self) -> Option<Output> {
-        self.out.pop_front()
-    }
-
-    /// When [`handle_timeout`](Self::handle_timeout) is due, on the monotonic clock.
-    pub fn poll_timeout(&self) -> Option<u64> {
-        self.lives.values().filter_map(|life| life.due_us).chain(self.absent_due_us).min()
-    }
-
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now_us: u64) {
-        let due: Vec<String> = self
-            .lives
-            .iter()
-            .filter(|(_, life)| life.due_us.is_some_and(|due_us| due_us <= now_us))
-            .map(|(package, _)| package.clone())
-            .collect();
-        for package in due {
-            self.overdue(now_us, &package);
-        }
-        if self.absent_due_us.is_some_and(|due_us| due_us <= now_us) {
-            self.absent_due_us = None;
-            self.all_asleep(now_us);
-        }
-    }
-
     /// Where an app is; `None`: stopped.
-    pub fn state(&self, package: &str) -> Option<State> {
+    pub fn state(&self, package: &str) -> Option<AppState> {
         self.lives.get(package).map(|life| life.state)
     }
 
     /// The app of a session, unless it is stopped or stopping.
-    pub fn by_session(&self, session: &str) -> Option<&Card> {
-        let mut cards = self.lives.values().filter(|life| life.state != State::Stopping).map(|life| &life.card);
+    pub fn by_session(&self, session: &str) -> Option<&AppCard> {
+        let mut cards = self.lives.values().filter(|life| life.state != AppState::Stopping).map(|life| &life.card);
         cards.find(|card| card.session == session)
     }
 
     /// Everything that has not stopped.
-    pub fn all(&self) -> impl Iterator<Item = (&Card, State)> {
+    pub fn all(&self) -> impl Iterator<Item = (&AppCard, AppState)> {
         self.lives.values().map(|life| (&life.card, life.state))
     }
 
     /// The connection of a running app.
-    pub fn connection(&self, package: &str) -> Option<Connection> {
-        self.lives.get(package).filter(|life| life.state == State::Running).and_then(|life| life.connection)
+    pub fn connection(&self, package: &str) -> Option<AppConnection> {
+        self.lives.get(package).filter(|life| life.state == AppState::Running).and_then(|life| life.connection)
     }
 
     /// What an app's session is called.
@@ -184,44 +141,44 @@ impl Lives {
         self.lives.get(package).map(|life| life.card.session.as_str())
     }
 
-    fn start(&mut self, now_us: u64, card: Card) {
+    fn start(&mut self, now_us: u64, card: AppCard) {
         self.watch_absence(now_us);
         let package = card.package.clone();
         match self.state(&package) {
-            Some(State::Running) => return self.out.push_back(Output::Started { package }),
+            Some(AppState::Running) => return self.out.push_back(AppOutput::Started { package }),
             // Whoever waits is answered when it is there.
-            Some(State::Connecting | State::Grace | State::Resurrecting) => return,
-            Some(State::Away) => {
+            Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting) => return,
+            Some(AppState::Away) => {
                 // Who asks for it has just seen to its server.
                 if let Some(life) = self.lives.get_mut(&package) {
                     life.failures = 0;
                 }
                 return self.call(now_us, &package, false);
             }
-            Some(State::Stopping) => {
+            Some(AppState::Stopping) => {
                 // Its old socket goes now. The new session has its name, so that it must not dial again.
                 if let Some(connection) = self.lives.get(&package).and_then(|life| life.connection) {
-                    self.out.push_back(Output::Close { connection, heard: true });
+                    self.out.push_back(AppOutput::Close { connection, heard: true });
                 }
             }
-            Some(State::Dormant) | None => {}
+            Some(AppState::Dormant) | None => {}
         }
         if self.lives.len() >= RUNNING_MAX && !self.lives.contains_key(&package) {
             let why = format!("{RUNNING_MAX} mini-apps are running already; stop one first");
-            return self.out.push_back(Output::Failed { package, why, again_ms: None });
+            return self.out.push_back(AppOutput::Failed { package, why, again_ms: None });
         }
         if card.kind == AppKind::Foreground {
             let others = self.lives.values().filter(|life| life.card.kind == AppKind::Foreground);
             let others: Vec<String> = others
-                .filter(|life| life.card.package != package && (life.state != State::Stopping || life.sleeps))
+                .filter(|life| life.card.package != package && (life.state != AppState::Stopping || life.sleeps))
                 .map(|life| life.card.package.clone())
                 .collect();
             for other in others {
-                self.stop(now_us, &other, StopReason::System);
+                self.stop(now_us, &other, AppStopReason::System);
             }
         }
-        self.out.push_back(Output::Remember(card.clone()));
-        self.out.push_back(Output::Glasses(AppEventOf::Starting(card.clone())));
+        self.out.push_back(AppOutput::Remember(card.clone()));
+        self.out.push_back(AppOutput::Glasses(starting(&card)));
         self.lives.insert(package.clone(), Life::new(card, false));
         self.call(now_us, &package, false);
     }
@@ -229,20 +186,20 @@ impl Lives {
     fn call(&mut self, now_us: u64, package: &str, afresh: bool) {
         let Some(life) = self.lives.get_mut(package) else { return };
         self.calls += 1;
-        life.state = if life.ran { State::Resurrecting } else { State::Connecting };
+        life.state = if life.ran { AppState::Resurrecting } else { AppState::Connecting };
         life.calling = Some(self.calls);
         life.anew = false;
         life.due_us = after(now_us, START_MS_MAX + if afresh { STOP_MS_MAX } else { 0 });
         let (package, session) = (package.to_owned(), life.card.session.clone());
         let old = life.connection.filter(|_| afresh);
-        self.out.push_back(Output::Call { package, session, call: self.calls, afresh, old });
+        self.out.push_back(AppOutput::Call { package, session, call: self.calls, afresh, old });
     }
 
-    fn answered(&mut self, now_us: u64, package: &str, call: CallNumber, outcome: Result<(), String>) {
+    fn answered(&mut self, now_us: u64, package: &str, call: WebhookCall, outcome: Result<(), String>) {
         let Some(life) = self.lives.get_mut(package).filter(|life| life.calling == Some(call)) else { return };
         life.calling = None;
         match outcome {
-            outcome if life.state == State::Stopping => {
+            outcome if life.state == AppState::Stopping => {
                 life.heard = outcome.is_ok();
                 life.due_us = after(now_us, if life.heard { CLOSE_MS } else { 0 });
             }
@@ -252,88 +209,88 @@ impl Lives {
         }
     }
 
-    fn joined(&mut self, now_us: u64, package: &str, connection: Connection, resumed: bool) {
-        let Some(life) = self.lives.get_mut(package).filter(|life| life.state != State::Stopping) else {
-            return self.out.push_back(Output::Drop { connection });
+    fn joined(&mut self, now_us: u64, package: &str, connection: AppConnection, resumed: bool) {
+        let Some(life) = self.lives.get_mut(package).filter(|life| life.state != AppState::Stopping) else {
+            return self.out.push_back(AppOutput::Drop { connection });
         };
         match life.connection.replace(connection) {
-            Some(old) if resumed => self.out.push_back(Output::Drop { connection: old }),
+            Some(old) if resumed => self.out.push_back(AppOutput::Drop { connection: old }),
             // There may be somebody at its end, of the same name: two that dial again would take turns for ever.
-            Some(old) => self.out.push_back(Output::Close { connection: old, heard: true }),
+            Some(old) => self.out.push_back(AppOutput::Close { connection: old, heard: true }),
             None => {}
         }
         // Not by a call: its SDK has lost the socket from before, whether that was noticed here or not.
         let back = !life.is_called() && life.calling.is_none();
-        life.state = State::Running;
+        life.state = AppState::Running;
         life.due_us = None;
         life.released = false;
         life.ran = true;
         life.failures = 0;
         life.anew = back && !resumed;
         if core::mem::take(&mut life.hidden) {
-            self.out.push_back(Output::Glasses(AppEventOf::Starting(life.card.clone())));
+            self.out.push_back(AppOutput::Glasses(starting(&life.card)));
         }
         if life.anew && self.present {
             return self.call(now_us, package, true);
         }
         let package = package.to_owned();
-        self.out.push_back(Output::Glasses(AppEventOf::Running(package.clone())));
-        self.out.push_back(Output::Started { package });
+        self.out.push_back(AppOutput::Glasses(AppEvent::Running { package: package.clone() }));
+        self.out.push_back(AppOutput::Started { package });
     }
 
-    fn lost(&mut self, now_us: u64, package: &str, connection: Connection) {
+    fn lost(&mut self, now_us: u64, package: &str, connection: AppConnection) {
         let Some(life) = self.lives.get_mut(package).filter(|life| life.connection == Some(connection)) else {
             return;
         };
         life.connection = None;
         match life.state {
-            State::Stopping => self.gone(now_us, package),
-            State::Running if life.released => {
-                self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.to_owned())));
+            AppState::Stopping => self.gone(now_us, package),
+            AppState::Running if life.released => {
+                self.out.push_back(AppOutput::Glasses(AppEvent::Stopped { package: package.to_owned() }));
                 self.gone(now_us, package);
             }
-            State::Running => {
-                life.state = State::Grace;
+            AppState::Running => {
+                life.state = AppState::Grace;
                 life.due_us = after(now_us, GRACE_MS);
             }
             _ => {}
         }
     }
 
-    fn stop(&mut self, now_us: u64, package: &str, reason: StopReason) {
+    fn stop(&mut self, now_us: u64, package: &str, reason: AppStopReason) {
         let Some(life) = self.lives.get_mut(package) else {
-            return self.out.push_back(Output::Stopped { package: package.to_owned() });
+            return self.out.push_back(AppOutput::Stopped { package: package.to_owned() });
         };
         // One that was going to sleep is not wanted any more.
-        if life.state == State::Stopping && !core::mem::take(&mut life.sleeps) {
+        if life.state == AppState::Stopping && !core::mem::take(&mut life.sleeps) {
             return;
         }
-        let waited_for = life.is_called() || life.state == State::Grace;
+        let waited_for = life.is_called() || life.state == AppState::Grace;
         let package = package.to_owned();
-        self.out.push_back(Output::Forget { package: package.clone() });
-        self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.clone())));
+        self.out.push_back(AppOutput::Forget { package: package.clone() });
+        self.out.push_back(AppOutput::Glasses(AppEvent::Stopped { package: package.clone() }));
         if waited_for {
             let why = "it was stopped before it was ready".to_owned();
-            self.out.push_back(Output::Failed { package: package.clone(), why, again_ms: None });
+            self.out.push_back(AppOutput::Failed { package: package.clone(), why, again_ms: None });
         }
         self.tell_stop(now_us, &package, reason);
     }
 
-    fn tell_stop(&mut self, now_us: u64, package: &str, reason: StopReason) {
+    fn tell_stop(&mut self, now_us: u64, package: &str, reason: AppStopReason) {
         let Some(life) = self.lives.get_mut(package) else { return };
-        let was = core::mem::replace(&mut life.state, State::Stopping);
-        if was == State::Stopping {
+        let was = core::mem::replace(&mut life.state, AppState::Stopping);
+        if was == AppState::Stopping {
             return;
         }
         life.due_us = after(now_us, STOP_MS_MAX);
         // Where its server does not answer in time, it has been told all the same.
         life.heard = true;
         let connected = life.connection.is_some();
-        if !matches!(was, State::Dormant | State::Away) {
+        if !matches!(was, AppState::Dormant | AppState::Away) {
             self.calls += 1;
             life.calling = Some(self.calls);
             let (package, session) = (package.to_owned(), life.card.session.clone());
-            self.out.push_back(Output::CallStop { package, session, call: self.calls, reason });
+            self.out.push_back(AppOutput::CallStop { package, session, call: self.calls, reason });
         }
         if !connected {
             self.gone(now_us, package);
@@ -352,29 +309,29 @@ impl Lives {
             return;
         }
         self.lives.remove(package);
-        self.out.push_back(Output::Forget { package: package.to_owned() });
-        self.out.push_back(Output::Stopped { package: package.to_owned() });
+        self.out.push_back(AppOutput::Forget { package: package.to_owned() });
+        self.out.push_back(AppOutput::Stopped { package: package.to_owned() });
     }
 
     /// A call came to nothing. What never ran is given up, anything else is tried again.
     fn failed(&mut self, now_us: u64, package: &str, why: String) {
         let Some(life) = self.lives.get_mut(package) else { return };
         if let Some(connection) = life.connection.take() {
-            self.out.push_back(Output::Drop { connection });
+            self.out.push_back(AppOutput::Drop { connection });
         }
         life.calling = None;
         let again_ms = life.ran.then(|| (RETRY_MS_MIN << life.failures.min(16)).min(RETRY_MS_MAX));
         life.failures = life.failures.saturating_add(1);
         life.hidden = true;
-        life.state = State::Away;
+        life.state = AppState::Away;
         life.due_us = again_ms.and_then(|ms| after(now_us, ms));
         let package = package.to_owned();
         if again_ms.is_none() {
             self.lives.remove(&package);
-            self.out.push_back(Output::Forget { package: package.clone() });
+            self.out.push_back(AppOutput::Forget { package: package.clone() });
         }
-        self.out.push_back(Output::Glasses(AppEventOf::Stopped(package.clone())));
-        self.out.push_back(Output::Failed { package, why, again_ms });
+        self.out.push_back(AppOutput::Glasses(AppEvent::Stopped { package: package.clone() }));
+        self.out.push_back(AppOutput::Failed { package, why, again_ms });
     }
 
     fn overdue(&mut self, now_us: u64, package: &str) {
@@ -383,30 +340,30 @@ impl Lives {
             return;
         };
         match life.state {
-            State::Connecting | State::Resurrecting => {
+            AppState::Connecting | AppState::Resurrecting => {
                 self.failed(now_us, package, "its server did not connect in time".to_owned());
             }
-            State::Grace if present => self.call(now_us, package, true),
-            State::Away if present => self.call(now_us, package, false),
-            State::Grace | State::Away => self.sleep(package),
-            State::Stopping => {
+            AppState::Grace if present => self.call(now_us, package, true),
+            AppState::Away if present => self.call(now_us, package, false),
+            AppState::Grace | AppState::Away => self.sleep(package),
+            AppState::Stopping => {
                 let heard = life.heard;
                 if let Some(connection) = life.connection.take() {
-                    self.out.push_back(Output::Close { connection, heard });
+                    self.out.push_back(AppOutput::Close { connection, heard });
                 }
                 self.gone(now_us, package);
             }
-            State::Running | State::Dormant => life.due_us = None,
+            AppState::Running | AppState::Dormant => life.due_us = None,
         }
     }
 
     /// It would run, but for the glasses.
     fn sleep(&mut self, package: &str) {
         let Some(life) = self.lives.get_mut(package) else { return };
-        life.state = State::Dormant;
+        life.state = AppState::Dormant;
         life.due_us = None;
         life.calling = None;
-        self.out.push_back(Output::Asleep { package: package.to_owned() });
+        self.out.push_back(AppOutput::Asleep { package: package.to_owned() });
     }
 
     fn watch_absence(&mut self, now_us: u64) {
@@ -426,7 +383,7 @@ impl Lives {
             return;
         }
         self.absent_due_us = None;
-        let wanted = |life: &&Life| life.anew || life.state == State::Dormant;
+        let wanted = |life: &&Life| life.anew || life.state == AppState::Dormant;
         let wanted: Vec<(String, bool)> =
             self.lives.values().filter(wanted).map(|life| (life.card.package.clone(), life.anew)).collect();
         for (package, afresh) in wanted {
@@ -438,7 +395,7 @@ impl Lives {
 
     /// Nobody wears glasses: the apps stop, and are started again when somebody does.
     fn all_asleep(&mut self, now_us: u64) {
-        let awake = |life: &&Life| !matches!(life.state, State::Stopping | State::Dormant);
+        let awake = |life: &&Life| !matches!(life.state, AppState::Stopping | AppState::Dormant);
         let awake: Vec<(String, bool)> = self
             .lives
             .values()
@@ -449,10 +406,74 @@ impl Lives {
             if let (true, Some(life)) = (connected, self.lives.get_mut(&package)) {
                 life.sleeps = true;
                 life.anew = false;
-                self.tell_stop(now_us, &package, StopReason::System);
+                self.tell_stop(now_us, &package, AppStopReason::System);
             } else {
                 self.sleep(&package);
             }
+        }
+    }
+}
+
+impl Machine for Lives {
+    type Input = AppInput;
+    type Output = AppOutput;
+    type Timer = Timer;
+
+    fn handle_input(&mut self, now: Timestamp, input: AppInput) {
+        debug_assert!(self.out.is_empty(), "an input came before all outputs were taken");
+        let now_us = now.mono_us;
+        match input {
+            AppInput::Start(card) => self.start(now_us, card),
+            AppInput::Restore(card) => {
+                self.watch_absence(now_us);
+                let mut life = Life::new(card, true);
+                life.due_us = after(now_us, RESTART_GRACE_MS);
+                self.lives.insert(life.card.package.clone(), life);
+            }
+            AppInput::Answered { package, call, outcome } => self.answered(now_us, &package, call, outcome),
+            AppInput::TurnedAway { package, why } => {
+                if self.lives.get(&package).is_some_and(Life::is_called) {
+                    self.failed(now_us, &package, why);
+                }
+            }
+            AppInput::Joined { package, connection, resumed } => self.joined(now_us, &package, connection, resumed),
+            AppInput::Lost { package, connection } => self.lost(now_us, &package, connection),
+            AppInput::Released { package, connection } => {
+                let life = self.lives.get_mut(&package).filter(|life| life.connection == Some(connection));
+                // A session that is called anew is given up by the SDK, to be taken up again.
+                if let Some(life) = life.filter(|life| life.calling.is_none()) {
+                    life.released = true;
+                }
+            }
+            AppInput::Stop { package, reason } => self.stop(now_us, &package, reason),
+            AppInput::Present(present) => self.present(now_us, present),
+        }
+    }
+
+    fn poll_output(&mut self) -> Option<AppOutput> {
+        self.out.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<(u64, Timer)> {
+        let lives = self.lives.values().filter_map(|life| Some((life.due_us?, Timer::App(life.state))));
+        lives.chain(self.absent_due_us.map(|at_us| (at_us, Timer::Absent))).min_by_key(|(at_us, _)| *at_us)
+    }
+
+    fn handle_timeout(&mut self, now: Timestamp) {
+        debug_assert!(self.out.is_empty(), "a timeout came before all outputs were taken");
+        let now_us = now.mono_us;
+        let due: Vec<String> = self
+            .lives
+            .iter()
+            .filter(|(_, life)| life.due_us.is_some_and(|due_us| due_us <= now_us))
+            .map(|(package, _)| package.clone())
+            .collect();
+        for package in due {
+            self.overdue(now_us, &package);
+        }
+        if self.absent_due_us.is_some_and(|due_us| due_us <= now_us) {
+            self.absent_due_us = None;
+            self.all_asleep(now_us);
         }
     }
 }

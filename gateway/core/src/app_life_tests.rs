@@ -4,8 +4,8 @@ use super::*;
 
 const S: u64 = 1_000_000;
 
-fn card(package: &str, kind: AppKind) -> Card {
-    Card { package: package.into(), name: package.to_uppercase(), kind, session: format!("session-{package}") }
+fn card(package: &str, kind: AppKind) -> AppCard {
+    AppCard { package: package.into(), name: package.to_uppercase(), kind, session: format!("session-{package}") }
 }
 
 struct Stage {
@@ -16,71 +16,77 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let mut stage = Self { lives: Lives::default(), now_us: S };
-        assert_eq!(stage.input(Input::Present(true)), []);
+        assert_eq!(stage.input(AppInput::Present(true)), []);
         stage
     }
 
-    fn drain(&mut self) -> Vec<Output> {
+    fn now(&self) -> Timestamp {
+        Timestamp { mono_us: self.now_us, ..Timestamp::default() }
+    }
+
+    fn drain(&mut self) -> Vec<AppOutput> {
         core::iter::from_fn(|| self.lives.poll_output()).collect()
     }
 
-    fn input(&mut self, input: Input) -> Vec<Output> {
-        self.lives.handle_input(self.now_us, input);
+    fn input(&mut self, input: AppInput) -> Vec<AppOutput> {
+        self.lives.handle_input(self.now(), input);
         self.drain()
     }
 
     /// Lets so much time pass, every timer at its moment.
-    fn pass(&mut self, us: u64) -> Vec<Output> {
+    fn pass(&mut self, us: u64) -> Vec<AppOutput> {
         let until_us = self.now_us + us;
-        while let Some(due_us) = self.lives.poll_timeout().filter(|due_us| *due_us <= until_us) {
+        let mut said = Vec::new();
+        while let Some((due_us, _)) = self.lives.poll_timeout().filter(|(due_us, _)| *due_us <= until_us) {
             self.now_us = self.now_us.max(due_us);
-            self.lives.handle_timeout(self.now_us);
+            self.lives.handle_timeout(self.now());
+            said.extend(self.drain());
         }
         self.now_us = until_us;
-        self.drain()
+        said
     }
 
-    fn start(&mut self, package: &str, kind: AppKind) -> Vec<Output> {
-        self.input(Input::Start(card(package, kind)))
+    fn start(&mut self, package: &str, kind: AppKind) -> Vec<AppOutput> {
+        self.input(AppInput::Start(card(package, kind)))
     }
 
     /// A foreground app that runs on this connection.
-    fn run(&mut self, package: &str, connection: Connection) {
+    fn run(&mut self, package: &str, connection: AppConnection) {
         self.start(package, AppKind::Foreground);
         self.join(package, connection);
         self.answer(package, Ok(()));
     }
 
-    fn join(&mut self, package: &str, connection: Connection) -> Vec<Output> {
-        self.input(Input::Joined { package: package.into(), connection, resumed: false })
+    fn join(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+        self.input(AppInput::Joined { package: package.into(), connection, resumed: false })
     }
 
     /// A socket that says that it goes on where it was.
-    fn resume(&mut self, package: &str, connection: Connection) -> Vec<Output> {
-        self.input(Input::Joined { package: package.into(), connection, resumed: true })
+    fn resume(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+        self.input(AppInput::Joined { package: package.into(), connection, resumed: true })
     }
 
     /// The last call of a webhook is answered.
-    fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<Output> {
+    fn answer(&mut self, package: &str, outcome: Result<(), &str>) -> Vec<AppOutput> {
         let (call, outcome) = (self.lives.calls, outcome.map_err(Into::into));
-        self.input(Input::Answered { package: package.into(), call, outcome })
+        self.input(AppInput::Answered { package: package.into(), call, outcome })
     }
 
-    fn lose(&mut self, package: &str, connection: Connection) -> Vec<Output> {
-        self.input(Input::Lost { package: package.into(), connection })
+    fn lose(&mut self, package: &str, connection: AppConnection) -> Vec<AppOutput> {
+        self.input(AppInput::Lost { package: package.into(), connection })
     }
 
-    fn stop(&mut self, package: &str) -> Vec<Output> {
-        self.input(Input::Stop { package: package.into(), reason: StopReason::User })
+    fn stop(&mut self, package: &str) -> Vec<AppOutput> {
+        self.input(AppInput::Stop { package: package.into(), reason: AppStopReason::User })
     }
 
-    fn state(&self, package: &str) -> Option<State> {
+    fn state(&self, package: &str) -> Option<AppState> {
         self.lives.state(package)
     }
 }
 
-fn calls(outputs: &[Output]) -> usize {
-    outputs.iter().filter(|output| matches!(output, Output::Call { .. })).count()
+fn calls(outputs: &[AppOutput]) -> usize {
+    outputs.iter().filter(|output| matches!(output, AppOutput::Call { .. })).count()
 }
 
 #[test]
@@ -91,15 +97,18 @@ fn it_runs_once_its_socket_is_acknowledged_and_not_before() {
     assert_eq!(
         out,
         [
-            Output::Remember(a.clone()),
-            Output::Glasses(AppEventOf::Starting(a)),
-            Output::Call { package: "a".into(), session: "session-a".into(), call: 1, afresh: false, old: None },
+            AppOutput::Remember(a.clone()),
+            AppOutput::Glasses(starting(&a)),
+            AppOutput::Call { package: "a".into(), session: "session-a".into(), call: 1, afresh: false, old: None },
         ]
     );
-    assert_eq!(stage.state("a"), Some(State::Connecting));
+    assert_eq!(stage.state("a"), Some(AppState::Connecting));
     let out = stage.join("a", 1);
-    assert_eq!(out, [Output::Glasses(AppEventOf::Running("a".into())), Output::Started { package: "a".into() }]);
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(State::Running), Some(1)));
+    assert_eq!(
+        out,
+        [AppOutput::Glasses(AppEvent::Running { package: "a".into() }), AppOutput::Started { package: "a".into() }]
+    );
+    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(1)));
 }
 
 #[test]
@@ -108,7 +117,7 @@ fn rule_11_a_second_start_never_calls_the_webhook_of_a_live_app() {
     stage.start("a", AppKind::Foreground);
     assert_eq!(stage.start("a", AppKind::Foreground), []);
     stage.join("a", 1);
-    assert_eq!(stage.start("a", AppKind::Foreground), [Output::Started { package: "a".into() }]);
+    assert_eq!(stage.start("a", AppKind::Foreground), [AppOutput::Started { package: "a".into() }]);
     stage.lose("a", 1);
     assert_eq!(stage.start("a", AppKind::Foreground), []);
 }
@@ -119,9 +128,9 @@ fn a_socket_that_never_comes_fails_the_start() {
     stage.start("a", AppKind::Foreground);
     assert_eq!(stage.pass(START_MS_MAX * 1_000 - 1), []);
     let out = stage.pass(1);
-    assert!(matches!(out.last(), Some(Output::Failed { .. })), "{out:?}");
-    assert!(out.contains(&Output::Forget { package: "a".into() }));
-    assert!(out.contains(&Output::Glasses(AppEventOf::Stopped("a".into()))));
+    assert!(matches!(out.last(), Some(AppOutput::Failed { .. })), "{out:?}");
+    assert!(out.contains(&AppOutput::Forget { package: "a".into() }));
+    assert!(out.contains(&AppOutput::Glasses(AppEvent::Stopped { package: "a".into() })));
     assert_eq!(stage.state("a"), None);
 }
 
@@ -131,11 +140,11 @@ fn rule_10_a_webhook_that_fails_late_does_not_stop_what_runs() {
     stage.start("a", AppKind::Foreground);
     stage.join("a", 1);
     assert_eq!(stage.answer("a", Err("500")), []);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
     let out = stage.answer("a", Err("500"));
-    assert_eq!(out.last(), Some(&Output::Failed { package: "a".into(), why: "500".into(), again_ms: None }));
+    assert_eq!(out.last(), Some(&AppOutput::Failed { package: "a".into(), why: "500".into(), again_ms: None }));
     assert_eq!(stage.state("a"), None);
 }
 
@@ -144,24 +153,24 @@ fn an_answer_to_an_earlier_start_says_nothing_of_this_one() {
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
     let first = stage.lives.calls;
-    stage.input(Input::TurnedAway { package: "a".into(), why: "wrong key".into() });
+    stage.input(AppInput::TurnedAway { package: "a".into(), why: "wrong key".into() });
     stage.start("a", AppKind::Foreground);
-    let late = Input::Answered { package: "a".into(), call: first, outcome: Err("500".into()) };
+    let late = AppInput::Answered { package: "a".into(), call: first, outcome: Err("500".into()) };
     assert_eq!(stage.input(late), []);
-    assert_eq!(stage.state("a"), Some(State::Connecting));
+    assert_eq!(stage.state("a"), Some(AppState::Connecting));
 }
 
 #[test]
 fn a_socket_that_is_turned_away_ends_the_start_at_once() {
     let mut stage = Stage::new();
     stage.start("a", AppKind::Foreground);
-    let turned_away = Input::TurnedAway { package: "a".into(), why: "wrong key".into() };
+    let turned_away = AppInput::TurnedAway { package: "a".into(), why: "wrong key".into() };
     let out = stage.input(turned_away.clone());
-    assert_eq!(out.last(), Some(&Output::Failed { package: "a".into(), why: "wrong key".into(), again_ms: None }));
+    assert_eq!(out.last(), Some(&AppOutput::Failed { package: "a".into(), why: "wrong key".into(), again_ms: None }));
     // One that runs is not harmed by another one that says so.
     stage.run("a", 1);
     assert_eq!(stage.input(turned_away), []);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
 }
 
 #[test]
@@ -169,7 +178,7 @@ fn rule_15_a_lost_socket_that_resumes_is_only_a_reconnect() {
     let mut stage = Stage::new();
     stage.run("a", 1);
     assert_eq!(stage.lose("a", 1), []);
-    assert_eq!(stage.state("a"), Some(State::Grace));
+    assert_eq!(stage.state("a"), Some(AppState::Grace));
     assert_eq!(stage.pass(3 * S), []);
     let out = stage.resume("a", 2);
     assert_eq!(calls(&out), 0, "{out:?}");
@@ -186,14 +195,14 @@ fn a_lost_socket_that_comes_back_without_resuming_is_called_anew() {
     stage.pass(S);
     assert_eq!(
         stage.join("a", 2),
-        [Output::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true, old: Some(2) }]
+        [AppOutput::Call { package: "a".into(), session: "session-a".into(), call: 2, afresh: true, old: Some(2) }]
     );
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(State::Resurrecting), None));
+    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Resurrecting), None));
     // The SDK gives the session up that it is to take up again, and closes its socket.
-    assert_eq!(stage.input(Input::Released { package: "a".into(), connection: 2 }), []);
+    assert_eq!(stage.input(AppInput::Released { package: "a".into(), connection: 2 }), []);
     assert_eq!(stage.lose("a", 2), []);
     let out = stage.join("a", 3);
-    assert!(out.contains(&Output::Started { package: "a".into() }), "{out:?}");
+    assert!(out.contains(&AppOutput::Started { package: "a".into() }), "{out:?}");
     assert_eq!((stage.answer("a", Ok(())), stage.pass(100 * S)), (Vec::new(), Vec::new()));
     assert_eq!(stage.lives.connection("a"), Some(3));
 }
@@ -203,7 +212,7 @@ fn a_redial_whose_loss_was_not_noticed_is_called_anew_too() {
     let mut stage = Stage::new();
     stage.run("a", 1);
     let out = stage.join("a", 2);
-    assert_eq!((out.first(), calls(&out)), (Some(&Output::Close { connection: 1, heard: true }), 1));
+    assert_eq!((out.first(), calls(&out)), (Some(&AppOutput::Close { connection: 1, heard: true }), 1));
     assert_eq!(calls(&stage.join("a", 3)), 0, "the call's own socket");
     assert_eq!(stage.lives.connection("a"), Some(3));
 }
@@ -219,18 +228,18 @@ fn a_redial_that_meets_the_call_does_no_harm() {
     stage.lose("a", 2);
     assert_eq!(calls(&stage.join("a", 3)), 0);
     stage.answer("a", Ok(()));
-    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(State::Running), Some(3)));
+    assert_eq!((stage.state("a"), stage.lives.connection("a")), (Some(AppState::Running), Some(3)));
 }
 
 /// When each call of an app's webhook is made in so many seconds, if every one fails at once.
 fn tries(stage: &mut Stage, package: &str, seconds: u64) -> Vec<u64> {
     let (began_us, mut at) = (stage.now_us, Vec::new());
     while stage.now_us < began_us + seconds * S {
-        let due_us = stage.lives.poll_timeout().expect("it is tried again");
+        let (due_us, _) = stage.lives.poll_timeout().expect("it is tried again");
         if calls(&stage.pass(due_us - stage.now_us)) > 0 {
             at.push((stage.now_us - began_us) / S);
             let out = stage.answer(package, Err("its server does not answer"));
-            assert!(matches!(out.last(), Some(Output::Failed { again_ms: Some(_), .. })), "{out:?}");
+            assert!(matches!(out.last(), Some(AppOutput::Failed { again_ms: Some(_), .. })), "{out:?}");
         }
     }
     at
@@ -242,15 +251,15 @@ fn what_ran_and_cannot_be_called_is_tried_again_ever_less_often() {
     stage.run("a", 1);
     stage.lose("a", 1);
     assert_eq!(tries(&mut stage, "a", 240), [5, 6, 8, 12, 20, 36, 68, 128, 188, 248]);
-    assert_eq!(stage.state("a"), Some(State::Away));
+    assert_eq!(stage.state("a"), Some(AppState::Away));
     // Its server is there again.
     stage.pass(RETRY_MS_MAX * 1_000);
     let out = stage.join("a", 2);
     let a = card("a", AppKind::Foreground);
     let wanted = [
-        Output::Glasses(AppEventOf::Starting(a)),
-        Output::Glasses(AppEventOf::Running("a".into())),
-        Output::Started { package: "a".into() },
+        AppOutput::Glasses(starting(&a)),
+        AppOutput::Glasses(AppEvent::Running { package: "a".into() }),
+        AppOutput::Started { package: "a".into() },
     ];
     assert_eq!(out, wanted, "the glasses were told that it is gone");
     stage.answer("a", Ok(()));
@@ -265,8 +274,8 @@ fn what_is_tried_again_ends_when_somebody_stops_it() {
     stage.lose("a", 1);
     tries(&mut stage, "a", 20);
     let out = stage.stop("a");
-    assert!(out.contains(&Output::Forget { package: "a".into() }), "{out:?}");
-    assert!(!out.iter().any(|output| matches!(output, Output::CallStop { .. })), "nobody is there: {out:?}");
+    assert!(out.contains(&AppOutput::Forget { package: "a".into() }), "{out:?}");
+    assert!(!out.iter().any(|output| matches!(output, AppOutput::CallStop { .. })), "nobody is there: {out:?}");
     assert_eq!((stage.state("a"), stage.pass(1_000 * S)), (None, Vec::new()));
 }
 
@@ -278,9 +287,9 @@ fn a_start_of_what_is_tried_again_is_tried_at_once_and_answered() {
     tries(&mut stage, "a", 100);
     assert_eq!(calls(&stage.start("a", AppKind::Foreground)), 1);
     let out = stage.answer("a", Err("its server does not answer"));
-    assert!(matches!(out.last(), Some(Output::Failed { again_ms: Some(RETRY_MS_MIN), .. })), "{out:?}");
+    assert!(matches!(out.last(), Some(AppOutput::Failed { again_ms: Some(RETRY_MS_MIN), .. })), "{out:?}");
     assert_eq!(calls(&stage.start("a", AppKind::Foreground)), 1);
-    assert!(stage.join("a", 2).contains(&Output::Started { package: "a".into() }));
+    assert!(stage.join("a", 2).contains(&AppOutput::Started { package: "a".into() }));
 }
 
 #[test]
@@ -289,17 +298,17 @@ fn without_glasses_nothing_is_tried_again_until_they_come() {
     stage.run("a", 1);
     stage.lose("a", 1);
     tries(&mut stage, "a", 20);
-    stage.input(Input::Present(false));
+    stage.input(AppInput::Present(false));
     assert_eq!(calls(&stage.pass(1_000 * S)), 0);
-    assert_eq!(stage.state("a"), Some(State::Dormant));
-    assert_eq!(calls(&stage.input(Input::Present(true))), 1);
+    assert_eq!(stage.state("a"), Some(AppState::Dormant));
+    assert_eq!(calls(&stage.input(AppInput::Present(true))), 1);
 }
 
 #[test]
 fn a_socket_replaced_by_a_newer_one_is_dropped_and_its_loss_means_nothing() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    assert!(stage.resume("a", 2).contains(&Output::Drop { connection: 1 }));
+    assert!(stage.resume("a", 2).contains(&AppOutput::Drop { connection: 1 }));
     assert_eq!(stage.lose("a", 1), []);
     assert_eq!(stage.lives.connection("a"), Some(2));
 }
@@ -310,12 +319,12 @@ fn rule_13_stopping_calls_the_webhook_and_the_app_closes() {
     stage.run("a", 1);
     let out = stage.stop("a");
     let wanted =
-        Output::CallStop { package: "a".into(), session: "session-a".into(), call: 2, reason: StopReason::User };
+        AppOutput::CallStop { package: "a".into(), session: "session-a".into(), call: 2, reason: AppStopReason::User };
     assert!(out.contains(&wanted), "{out:?}");
-    assert!(out.contains(&Output::Glasses(AppEventOf::Stopped("a".into()))));
-    assert!(!out.iter().any(|output| matches!(output, Output::Close { .. })), "{out:?}");
+    assert!(out.contains(&AppOutput::Glasses(AppEvent::Stopped { package: "a".into() })));
+    assert!(!out.iter().any(|output| matches!(output, AppOutput::Close { .. })), "{out:?}");
     assert!(stage.lives.by_session("session-a").is_none());
-    assert_eq!(stage.lose("a", 1).last(), Some(&Output::Stopped { package: "a".into() }));
+    assert_eq!(stage.lose("a", 1).last(), Some(&AppOutput::Stopped { package: "a".into() }));
     assert_eq!(stage.state("a"), None);
     assert_eq!(stage.answer("a", Ok(())), [], "it is gone already");
 }
@@ -330,8 +339,8 @@ fn an_app_that_has_answered_its_stop_and_does_not_close_is_closed_soon() {
     assert_eq!(stage.answer("a", Ok(())), []);
     assert_eq!(stage.pass(CLOSE_MS * 1_000 - 1), []);
     let out = stage.pass(1);
-    assert_eq!(out.first(), Some(&Output::Close { connection: 1, heard: true }));
-    assert_eq!(out.last(), Some(&Output::Stopped { package: "a".into() }));
+    assert_eq!(out.first(), Some(&AppOutput::Close { connection: 1, heard: true }));
+    assert_eq!(out.last(), Some(&AppOutput::Stopped { package: "a".into() }));
 }
 
 #[test]
@@ -340,7 +349,7 @@ fn an_app_that_never_heard_of_its_stop_hears_of_it_by_the_closing() {
     stage.run("a", 1);
     stage.stop("a");
     stage.answer("a", Err("its server does not answer"));
-    assert_eq!(stage.pass(0).first(), Some(&Output::Close { connection: 1, heard: false }));
+    assert_eq!(stage.pass(0).first(), Some(&AppOutput::Close { connection: 1, heard: false }));
 }
 
 #[test]
@@ -350,14 +359,14 @@ fn an_app_that_does_not_answer_its_stop_is_closed_in_time() {
     stage.stop("a");
     assert_eq!(stage.pass(STOP_MS_MAX * 1_000 - 1), []);
     let out = stage.pass(1);
-    assert_eq!(out.first(), Some(&Output::Close { connection: 1, heard: true }));
-    assert_eq!(out.last(), Some(&Output::Stopped { package: "a".into() }));
+    assert_eq!(out.first(), Some(&AppOutput::Close { connection: 1, heard: true }));
+    assert_eq!(out.last(), Some(&AppOutput::Stopped { package: "a".into() }));
 }
 
 #[test]
 fn stopping_what_does_not_run_is_no_error() {
     let mut stage = Stage::new();
-    assert_eq!(stage.stop("a"), [Output::Stopped { package: "a".into() }]);
+    assert_eq!(stage.stop("a"), [AppOutput::Stopped { package: "a".into() }]);
 }
 
 #[test]
@@ -367,19 +376,23 @@ fn one_foreground_app_and_many_in_the_background() {
     stage.start("b", AppKind::Background);
     stage.join("b", 2);
     let out = stage.start("c", AppKind::Foreground);
-    let stopped: Vec<_> = out.iter().filter(|output| matches!(output, Output::CallStop { .. })).collect();
-    let wanted =
-        Output::CallStop { package: "a".into(), session: "session-a".into(), call: 3, reason: StopReason::System };
+    let stopped: Vec<_> = out.iter().filter(|output| matches!(output, AppOutput::CallStop { .. })).collect();
+    let wanted = AppOutput::CallStop {
+        package: "a".into(),
+        session: "session-a".into(),
+        call: 3,
+        reason: AppStopReason::System,
+    };
     assert_eq!(stopped, [&wanted]);
-    assert_eq!(stage.state("b"), Some(State::Running));
-    assert_eq!(stage.state("a"), Some(State::Stopping));
+    assert_eq!(stage.state("b"), Some(AppState::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Stopping));
 }
 
 #[test]
 fn an_app_that_released_its_session_is_not_called_back() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    stage.input(Input::Released { package: "a".into(), connection: 1 });
+    stage.input(AppInput::Released { package: "a".into(), connection: 1 });
     let out = stage.lose("a", 1);
     assert_eq!(calls(&out), 0);
     assert_eq!(stage.state("a"), None);
@@ -390,83 +403,83 @@ fn an_app_that_released_its_session_is_not_called_back() {
 fn without_glasses_apps_go_to_sleep_and_come_back_with_them() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    assert_eq!(stage.input(Input::Present(false)), []);
+    assert_eq!(stage.input(AppInput::Present(false)), []);
     assert_eq!(stage.pass(ABSENT_MS_MAX * 1_000 - 1), []);
     // In order, as for good: its own stop runs once.
     let out = stage.pass(1);
-    assert!(matches!(out.as_slice(), [Output::CallStop { reason: StopReason::System, .. }]), "{out:?}");
+    assert!(matches!(out.as_slice(), [AppOutput::CallStop { reason: AppStopReason::System, .. }]), "{out:?}");
     stage.answer("a", Ok(()));
-    let asleep = Output::Asleep { package: "a".into() };
-    assert_eq!(stage.pass(CLOSE_MS * 1_000), [Output::Close { connection: 1, heard: true }, asleep]);
-    assert_eq!(stage.state("a"), Some(State::Dormant));
+    let asleep = AppOutput::Asleep { package: "a".into() };
+    assert_eq!(stage.pass(CLOSE_MS * 1_000), [AppOutput::Close { connection: 1, heard: true }, asleep]);
+    assert_eq!(stage.state("a"), Some(AppState::Dormant));
     assert_eq!(stage.lose("a", 1), []);
-    assert_eq!(calls(&stage.input(Input::Present(true))), 1);
+    assert_eq!(calls(&stage.input(AppInput::Present(true))), 1);
     stage.join("a", 2);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
 }
 
 #[test]
 fn glasses_that_come_while_an_app_goes_to_sleep_wake_it_when_it_is_closed() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    stage.input(Input::Present(false));
+    stage.input(AppInput::Present(false));
     stage.pass(ABSENT_MS_MAX * 1_000);
-    assert_eq!(stage.input(Input::Present(true)), []);
+    assert_eq!(stage.input(AppInput::Present(true)), []);
     assert_eq!(calls(&stage.lose("a", 1)), 1);
     // One that is stopped while it goes to sleep does not wake.
     let mut stage = Stage::new();
     stage.run("a", 1);
-    stage.input(Input::Present(false));
+    stage.input(AppInput::Present(false));
     stage.pass(ABSENT_MS_MAX * 1_000);
-    assert!(stage.stop("a").contains(&Output::Forget { package: "a".into() }));
-    assert_eq!(stage.lose("a", 1).last(), Some(&Output::Stopped { package: "a".into() }));
-    assert_eq!(calls(&stage.input(Input::Present(true))), 0);
+    assert!(stage.stop("a").contains(&AppOutput::Forget { package: "a".into() }));
+    assert_eq!(stage.lose("a", 1).last(), Some(&AppOutput::Stopped { package: "a".into() }));
+    assert_eq!(calls(&stage.input(AppInput::Present(true))), 0);
 }
 
 #[test]
 fn glasses_that_come_back_in_time_disturb_nothing() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    stage.input(Input::Present(false));
+    stage.input(AppInput::Present(false));
     stage.pass(30 * S);
-    assert_eq!(stage.input(Input::Present(true)), []);
+    assert_eq!(stage.input(AppInput::Present(true)), []);
     assert_eq!(stage.pass(200 * S), []);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
 }
 
 #[test]
 fn a_lost_socket_without_glasses_is_not_called_back_until_they_come() {
     let mut stage = Stage::new();
     stage.run("a", 1);
-    stage.input(Input::Present(false));
+    stage.input(AppInput::Present(false));
     stage.lose("a", 1);
     assert_eq!(calls(&stage.pass(GRACE_MS * 1_000)), 0);
-    assert_eq!(stage.state("a"), Some(State::Dormant));
+    assert_eq!(stage.state("a"), Some(AppState::Dormant));
     // A socket that comes later all the same is welcome, and the app is called anew with the glasses.
     assert_eq!(calls(&stage.join("a", 2)), 0);
-    assert_eq!(stage.state("a"), Some(State::Running));
-    let out = stage.input(Input::Present(true));
-    assert!(matches!(out.as_slice(), [Output::Call { afresh: true, .. }]), "{out:?}");
+    assert_eq!(stage.state("a"), Some(AppState::Running));
+    let out = stage.input(AppInput::Present(true));
+    assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");
 }
 
 #[test]
 fn after_a_restart_sockets_are_awaited_and_their_apps_called_anew() {
     let mut stage = Stage::new();
-    let restored = stage.input(Input::Restore(card("a", AppKind::Foreground)));
+    let restored = stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
     assert_eq!(calls(&restored), 0);
     assert_eq!(stage.lives.by_session("session-a").map(|card| card.package.as_str()), Some("a"));
     assert_eq!(stage.pass(3 * S), []);
     let out = stage.join("a", 7);
-    assert!(matches!(out.as_slice(), [Output::Call { afresh: true, .. }]), "{out:?}");
+    assert!(matches!(out.as_slice(), [AppOutput::Call { afresh: true, .. }]), "{out:?}");
     assert_eq!(calls(&stage.join("a", 8)), 0);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
     // One that resumes goes on, one that does not come is called, and tried again while its server is away.
     let mut stage = Stage::new();
-    stage.input(Input::Restore(card("a", AppKind::Foreground)));
+    stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
     assert_eq!(calls(&stage.resume("a", 7)), 0);
-    assert_eq!(stage.state("a"), Some(State::Running));
+    assert_eq!(stage.state("a"), Some(AppState::Running));
     let mut stage = Stage::new();
-    stage.input(Input::Restore(card("a", AppKind::Foreground)));
+    stage.input(AppInput::Restore(card("a", AppKind::Foreground)));
     assert_eq!(tries(&mut stage, "a", 20), [4, 5, 7, 11, 19, 35]);
 }
 
@@ -477,10 +490,10 @@ fn a_start_while_stopping_closes_the_old_socket_first() {
     stage.stop("a");
     let out = stage.start("a", AppKind::Foreground);
     // Without a second stop of the app's own, and so that it does not dial again under the same name.
-    assert_eq!(out.first(), Some(&Output::Close { connection: 1, heard: true }));
+    assert_eq!(out.first(), Some(&AppOutput::Close { connection: 1, heard: true }));
     assert_eq!(calls(&out), 1);
     assert_eq!(stage.lose("a", 1), []);
-    assert_eq!(stage.state("a"), Some(State::Connecting));
+    assert_eq!(stage.state("a"), Some(AppState::Connecting));
 }
 
 #[test]
@@ -490,19 +503,19 @@ fn there_is_a_limit() {
         stage.start(&format!("b{index}"), AppKind::Background);
     }
     let out = stage.start("one too many", AppKind::Background);
-    assert!(matches!(out.as_slice(), [Output::Failed { .. }]), "{out:?}");
+    assert!(matches!(out.as_slice(), [AppOutput::Failed { .. }]), "{out:?}");
 }
 
 #[test]
 fn whatever_comes_in_whatever_order_leaves_nobody_waiting_for_ever() {
     // Every start is followed by Started or Failed once time has passed: a small exhaustive walk.
-    let steps: [fn(&mut Stage) -> Vec<Output>; 9] = [
+    let steps: [fn(&mut Stage) -> Vec<AppOutput>; 9] = [
         |stage| stage.start("a", AppKind::Foreground),
         |stage| stage.join("a", 1),
         |stage| stage.lose("a", 1),
         |stage| stage.stop("a"),
-        |stage| stage.input(Input::Present(false)),
-        |stage| stage.input(Input::Present(true)),
+        |stage| stage.input(AppInput::Present(false)),
+        |stage| stage.input(AppInput::Present(true)),
         |stage| stage.start("b", AppKind::Foreground),
         |stage| stage.answer("a", Ok(())),
         |stage| stage.answer("a", Err("away")),
@@ -517,15 +530,17 @@ fn whatever_comes_in_whatever_order_leaves_nobody_waiting_for_ever() {
         }
         out.extend(stage.pass(200 * S));
         // What ran is tried for ever.
-        if matches!(stage.state("a"), Some(State::Away | State::Resurrecting)) {
+        if matches!(stage.state("a"), Some(AppState::Away | AppState::Resurrecting)) {
             out.extend(stage.stop("a"));
             out.extend(stage.pass(200 * S));
         }
-        let last_call = out.iter().rposition(|output| matches!(output, Output::Call { package, .. } if package == "a"));
+        let last_call =
+            out.iter().rposition(|output| matches!(output, AppOutput::Call { package, .. } if package == "a"));
         if let Some(at) = last_call {
             let answered = out.iter().skip(at).any(|output| {
-                let (Output::Started { package } | Output::Failed { package, .. } | Output::Asleep { package }) =
-                    output
+                let (AppOutput::Started { package }
+                | AppOutput::Failed { package, .. }
+                | AppOutput::Asleep { package }) = output
                 else {
                     return false;
                 };
@@ -535,7 +550,7 @@ fn whatever_comes_in_whatever_order_leaves_nobody_waiting_for_ever() {
         }
         assert!(!matches!(
             stage.state("a"),
-            Some(State::Connecting | State::Grace | State::Resurrecting | State::Stopping)
+            Some(AppState::Connecting | AppState::Grace | AppState::Resurrecting | AppState::Stopping)
         ));
     }
 }

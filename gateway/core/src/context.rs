@@ -233,6 +233,11 @@ impl Context {
         self.briefing = blocks.iter().map(|block| block.chars().take(BRIEFING_CHARS_MAX).collect()).collect();
     }
 
+    /// Whether the shell has taken everything.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.out.is_empty()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Output> {
         self.out.pop_front()
     }

@@ -1,135 +1,67 @@
-//! Everything that can happen to a [`Conversation`](crate::conversation) or a [`User`](crate::user).
+//! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
+//! [`Lives`](crate::app_life).
 
 use alloc::{string::String, vec::Vec};
 
 use crate::vocab::{
-    AnsweredBy, AppEvent, Approval, ApprovalChoice, Clarity, Content, DeviceFacts, DeviceInfo, Means, Message,
-    ModelEvent, ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn, Usage, VoiceFact,
+    AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, Clarity, Content,
+    DeviceFacts, DeviceInfo, Means, Message, ModelEvent, ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn,
+    Usage, VoiceFact, WebhookCall,
 };
 
 /// What happens to one device's conversation.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The device has proven who it is; the session begins, or goes on when `resumed`.
-    Connected {
-        /// The device.
-        device: DeviceInfo,
-        /// Whether the session goes on where it was cut.
-        resumed: bool,
-    },
+    /// The device has proven who it is; the session begins, or goes on where it was cut when `resumed`.
+    Connected { device: DeviceInfo, resumed: bool },
     /// The link broke without a goodbye; the device may come back and resume.
     LinkLost,
-    /// Any frame arrived: the device is alive.
-    Alive,
+    /// When something last arrived, in microseconds on the monotonic clock: told before a timeout, not for each frame.
+    Alive { at_us: u64 },
     /// The listener noticed something.
     Voice(VoiceFact),
     /// A decode that was asked for by `Transcribe` is there.
     Transcript(Transcript),
-    /// A decode that was asked for failed or was not accepted.
-    TranscriptFailed {
-        /// The utterance.
-        utterance: u32,
-        /// The core's number of the request.
-        revision: u16,
-    },
-    /// The text of a `Consider` was weighed.
-    Considered {
-        /// The utterance.
-        utterance: u32,
-        /// The core's number of the question.
-        revision: u16,
-        /// How well it is understood as a command.
-        clarity: Clarity,
-    },
+    /// A decode that was asked for failed or was not accepted. `revision`: the core's number of the request.
+    TranscriptFailed { utterance: u32, revision: u16 },
+    /// How well the text of the `Consider` with this `revision` is understood as a command.
+    Considered { utterance: u32, revision: u16, clarity: Clarity },
     /// Whether an app follows what is said, word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
-    /// The user's machine gives this device the turn that it asked for.
-    Granted {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The conversation so far, oldest first, trimmed for the model.
-        history: Vec<Message>,
-        /// Which models it may ask.
-        means: Means,
-    },
+    /// The user's machine gives this device the turn that it asked for: `history` is the conversation so far, oldest first,
+    /// trimmed for the model; `means` are the models that it may ask.
+    Granted { turn: Turn, history: Vec<Message>, means: Means },
     /// The request that `AskModel` asked for is being answered on the box, in the model's place.
-    AnsweredOnBox {
-        /// The turn that it belongs to.
-        turn: Turn,
-    },
+    AnsweredOnBox { turn: Turn },
     /// The tools of this device have changed since the model was asked, and are to count at once.
     ApplyTools,
     /// The model streams.
-    Model {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// What the model said.
-        event: ModelEvent,
-    },
+    Model { turn: Turn, event: ModelEvent },
     /// A tool that `RunTool` named takes long, by its own word, and asks nothing before it runs.
-    SlowTool {
-        /// The turn that it belongs to.
-        turn: Turn,
-    },
+    SlowTool { turn: Turn },
     /// A tool call came to its one result.
-    Tool {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The call.
-        call_id: String,
-        /// What came of it.
-        result: ToolResult,
-    },
-    /// The first sound of a clause is on its way to the device; `duration_us` is the clause's length.
-    Spoken {
-        /// The speech.
-        speech: u32,
-        /// The clause, from 0 on.
-        clause: u16,
-        /// The clause's length in microseconds.
-        duration_us: u64,
-    },
+    Tool { turn: Turn, call_id: String, result: ToolResult },
+    /// The first sound of a clause is on its way to the device; `duration_us` is the clause's length. Clauses count from 0.
+    Spoken { speech: u32, clause: u16, duration_us: u64 },
     /// A clause could not be synthesised.
-    SpeechFailed {
-        /// The speech.
-        speech: u32,
-        /// The clause, from 0 on.
-        clause: u16,
-    },
+    SpeechFailed { speech: u32, clause: u16 },
     /// The device really played the speech up to here; `clauses_done` clauses are fully played and
-    /// `clause_part` (0 to 1) of the next one.
-    Played {
-        /// The speech.
-        speech: u32,
-        /// Clauses fully played; a clause that failed counts once playback is past it.
-        clauses_done: u16,
-        /// Part of the next clause that was played, 0 to 1.
-        clause_part: f32,
-        /// Whether the speech is over.
-        finished: bool,
-    },
+    /// `clause_part` (0 to 1) of the next one. A clause that failed counts as played once playback is past it. With `finished`,
+    /// the speech is over.
+    Played { speech: u32, clauses_done: u16, clause_part: f32, finished: bool },
     /// A button or touch gesture.
     Button(Button),
     /// The wearer or the device switched the microphone off or on.
     Mute(bool),
     /// The executor needs the wearer's consent.
     ApprovalAsked(Approval),
-    /// Answered by tap or by an operator; spoken answers arrive as transcripts.
-    ApprovalAnswered {
-        /// Number of the question.
-        id: u64,
-        /// The answer.
-        choice: ApprovalChoice,
-        /// By which of the two ways.
-        by: AnsweredBy,
-    },
+    /// Answered by tap or by an operator (`by`); spoken answers arrive as transcripts.
+    ApprovalAnswered { id: u64, choice: ApprovalChoice, by: AnsweredBy },
     /// Whoever wished for the call does not wait for it any more.
-    ApprovalWithdrawn {
-        /// Number of the question.
-        id: u64,
-    },
+    ApprovalWithdrawn { id: u64 },
     /// How the glasses are, as far as they have told.
     Status(DeviceFacts),
     /// Texts that the model is told with every request from now on, for example an index of skills.
@@ -137,19 +69,13 @@ pub enum Input {
     /// A mini-app of the wearer's does something with these glasses.
     App(AppEvent),
     /// The wearer raises the head, or lowers it again.
-    Look {
-        /// Whether the wearer looks up.
-        up: bool,
-    },
+    Look { up: bool },
     /// The wearer's timers that run.
     Timers(Vec<RunningTimer>),
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// What was to be announced is not wanted any more.
-    Withdraw {
-        /// Number of the announcement.
-        id: u64,
-    },
+    Withdraw { id: u64 },
     /// The gateway is stopping.
     Shutdown,
 }
@@ -190,6 +116,7 @@ pub struct RunningTimer {
 }
 
 /// What happens to the machine that outlives connections.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserInput {
     /// What the store held at start-up. Comes first, once.
@@ -208,94 +135,32 @@ pub enum UserInput {
         spending: Spending,
     },
     /// A device of this user connected.
-    DeviceJoined {
-        /// The device.
-        device: String,
-    },
+    DeviceJoined { device: String },
     /// It is gone.
-    DeviceLeft {
-        /// The device.
-        device: String,
-    },
+    DeviceLeft { device: String },
     /// A device wants a turn; turns of one user are serialised.
-    TurnRequested {
-        /// The device.
-        device: String,
-        /// The turn that it belongs to.
-        turn: Turn,
-    },
+    TurnRequested { device: String, turn: Turn },
     /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
-    /// there is, when the turn was cancelled or never granted.
-    TurnDone {
-        /// The device.
-        device: String,
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// In order, oldest first.
-        messages: Vec<Message>,
-    },
-    /// A tool wants an entry kept. Answered by `Scheduled` only after it is stored.
-    ScheduleAdd {
-        /// The caller's own number, given back with the answer.
-        request: u64,
-        /// When.
-        due: Due,
-        /// Kind.
-        kind: ScheduleKind,
-        /// The text.
-        text: String,
-    },
+    /// there is, when the turn was cancelled or never granted. Oldest first.
+    TurnDone { device: String, turn: Turn, messages: Vec<Message> },
+    /// A tool wants an entry kept; `request` is its own number, given back with the answer. Answered by `Scheduled` only after it is stored.
+    ScheduleAdd { request: u64, due: Due, kind: ScheduleKind, text: String },
     /// A tool wants an entry gone. Answered by `Unscheduled` only after that is stored.
-    ScheduleRemove {
-        /// The caller's own number, given back with the answer.
-        request: u64,
-        /// Number of the entry or the question.
-        id: u64,
-    },
+    ScheduleRemove { request: u64, id: u64 },
     /// The store has kept what `Persist` with this ticket asked for.
-    Persisted {
-        /// Number of the `Persist`.
-        ticket: u64,
-    },
-    /// It could not.
-    PersistFailed {
-        /// Number of the `Persist`.
-        ticket: u64,
-        /// Why, in words.
-        reason: String,
-    },
-    /// A device said or showed an announcement to its end, or could not.
-    Announced {
-        /// The device.
-        device: String,
-        /// Number of the entry or the question.
-        id: u64,
-        /// Whether the wearer got it.
-        heard: bool,
-    },
-    /// A model was asked and has answered or failed.
-    ModelUsed {
-        /// Its rank.
-        rank: u8,
-        /// What that took.
-        usage: Usage,
-        /// How it ended.
-        outcome: ModelOutcome,
-    },
-    /// A device has told the wearer of a shortage.
-    ShortageTold {
-        /// What is short.
-        shortage: Shortage,
-        /// What is left.
-        service: Service,
-    },
-    /// Old turns were summed up, or could not be (`None`).
+    Persisted { ticket: u64 },
+    /// It could not, for this reason in words.
+    PersistFailed { ticket: u64, reason: String },
+    /// A device said or showed an announcement to its end, and whether the wearer got it.
+    Announced { device: String, id: u64, heard: bool },
+    /// The model of this rank was asked and has answered or failed; `usage` is what that took.
+    ModelUsed { rank: u8, usage: Usage, outcome: ModelOutcome },
+    /// A device has told the wearer what is short, and what service is left.
+    ShortageTold { shortage: Shortage, service: Service },
+    /// Old turns were summed up by the model of this rank, or could not be (`None`). `request`: number of the `Summarise`.
     Summarised {
-        /// Number of the `Summarise`.
         request: u64,
-        /// The summary.
         text: Option<String>,
-        /// Rank of the model that was asked.
         rank: u8,
         /// What that took, also where it failed.
         usage: Usage,
@@ -308,23 +173,39 @@ pub enum UserInput {
     HistoryErased,
     /// A call from outside needs the wearer's consent.
     ApprovalAsked {
-        /// The question.
         approval: Approval,
         /// Whether an operator is there who can answer where no device is.
         watched: bool,
     },
     /// An operator answers a question that no device has.
-    ApprovalAnswered {
-        /// Number of the question.
-        id: u64,
-        /// The answer.
-        choice: ApprovalChoice,
-    },
+    ApprovalAnswered { id: u64, choice: ApprovalChoice },
     /// Whoever wished for the call does not wait for it any more.
-    ApprovalWithdrawn {
-        /// Number of the question.
-        id: u64,
-    },
+    ApprovalWithdrawn { id: u64 },
+}
+
+/// What happens to a user's mini-apps.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AppInput {
+    /// Somebody wants it to run.
+    Start(AppCard),
+    /// It ran when the gateway stopped.
+    Restore(AppCard),
+    /// What came of a call of its webhook. An error: the app has not heard of it, and why.
+    Answered { package: String, call: WebhookCall, outcome: Result<(), String> },
+    /// A socket that was to be its own was turned away: no other one will come.
+    TurnedAway { package: String, why: String },
+    /// Its socket said the right things and was acknowledged. `resumed`: it goes on where it was; any other one that
+    /// comes back belongs to an app that was told of the loss.
+    Joined { package: String, connection: AppConnection, resumed: bool },
+    /// Its socket is gone.
+    Lost { package: String, connection: AppConnection },
+    /// It hands its session over or shuts down: it will not come back by itself, and should not be called back.
+    Released { package: String, connection: AppConnection },
+    /// Somebody wants it to stop.
+    Stop { package: String, reason: AppStopReason },
+    /// The user has glasses on, or none any more.
+    Present(bool),
 }
 
 /// What a user's models took on one day.
@@ -341,18 +222,13 @@ pub struct Spending {
 }
 
 /// When an entry is due.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// After this much time has passed, whatever the wall clock does: a timer.
-    In {
-        /// Milliseconds.
-        duration_ms: u64,
-    },
-    /// When the wall clock shows this: a reminder.
-    At {
-        /// Milliseconds since the Unix epoch.
-        wall_ms: i64,
-    },
+    /// After these milliseconds have passed, whatever the wall clock does: a timer.
+    In { duration_ms: u64 },
+    /// When the wall clock shows these milliseconds since the Unix epoch: a reminder.
+    At { wall_ms: i64 },
 }
 
 /// What an entry is.

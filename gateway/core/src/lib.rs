@@ -3,7 +3,8 @@
 //! mini-apps. `no_std`, so the compiler proves
 //! that there is no clock, thread, socket, file or hash-ordered map in here.
 //!
-//! Read [`input`] and [`output`] first: two closed enums are the whole product.
+//! Read [`input`] and [`output`] first: closed enums, a pair for each machine, are the whole product. [`driver`] says how a
+//! machine is driven.
 #![no_std]
 extern crate alloc;
 
@@ -14,6 +15,7 @@ mod config;
 mod context;
 pub mod conversation;
 mod display;
+pub mod driver;
 mod floor;
 pub mod input;
 pub mod limits;

@@ -1,191 +1,74 @@
-//! Everything that a [`Conversation`](crate::conversation) or a [`User`](crate::user) can want.
+//! Everything that a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
+//! [`Lives`](crate::app_life), can want.
 
 use alloc::{string::String, vec::Vec};
 
 use crate::{
     input::{Announcement, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        Approval, DisplayCommand, ListeningState, Means, Meant, Message, ModelOutcome, Pending, Preference, Service,
-        Settlement, Shortage, ToolCall, TranscriptKind, Turn, Usage,
+        AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, ListeningState, Means, Meant,
+        Message, ModelOutcome, Pending, Preference, Service, Settlement, Shortage, ToolCall, TranscriptKind, Turn,
+        Usage, WebhookCall,
     },
 };
 
 /// What a conversation wants from the shell.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Decode the utterance as far as it goes. A partial may be dropped; the others must end in
-    /// `Input::Transcript` or `Input::TranscriptFailed`.
-    Transcribe {
-        /// The utterance.
-        utterance: u32,
-        /// The core's number of the request.
-        revision: u16,
-        /// Kind.
-        kind: TranscriptKind,
-        /// Whether it is meant for the assistant.
-        meant: Meant,
-    },
-    /// What was said in an utterance is not known and never will be: for the books. The wearer was told where that is due.
-    UtteranceLost {
-        /// Whether it was certainly meant for the assistant.
-        addressed: bool,
-    },
-    /// Say in `Input::Considered` how well this text is understood as a command. Changes nothing.
-    Consider {
-        /// The utterance.
-        utterance: u32,
-        /// The core's number of the question.
-        revision: u16,
-        /// What may be a command, without the wake phrase.
-        text: String,
-        /// What it may be the answer to, or go on with.
-        pending: Option<Pending>,
-    },
+    /// `Input::Transcript` or `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant.
+    Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant },
+    /// What was said in an utterance is not known and never will be: for the books. The wearer was told where that is
+    /// due. `addressed`: it was certainly meant for the assistant.
+    UtteranceLost { addressed: bool },
+    /// Say in `Input::Considered` how well this text, without its wake phrase, is understood as a command.
+    /// `pending`: what it may be the answer to, or go on with. Changes nothing.
+    Consider { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
     /// Cancel decodes of this utterance that are older than `revision`.
-    CancelTranscribe {
-        /// The utterance.
-        utterance: u32,
-        /// The core's number of the request.
-        revision: u16,
-    },
+    CancelTranscribe { utterance: u32, revision: u16 },
     /// The utterance has ended: the next voice opens a new one.
-    CloseUtterance {
-        /// The utterance.
-        utterance: u32,
-    },
+    CloseUtterance { utterance: u32 },
     /// Stop or start taking sound in.
     SetMuted(bool),
-    /// The listening sign of the glasses.
-    Listening {
-        /// The turn that is under way; 0: none.
-        turn: Turn,
-        /// The sign.
-        state: ListeningState,
-    },
-    /// What is understood, for the display's caption line and for debugging.
-    Caption {
-        /// The turn that it begins; 0: none, or not known yet.
-        turn: Turn,
-        /// The utterance.
-        utterance: u32,
-        /// Counts up by one within the utterance, from 1.
-        revision: u16,
-        /// Whether nothing follows.
-        last: bool,
-        /// Whether it was meant for the assistant.
-        addressed: bool,
-        /// The text.
-        text: String,
-    },
+    /// The listening sign of the glasses. `turn` is the one under way; 0: none.
+    Listening { turn: Turn, state: ListeningState },
+    /// What is understood, for the display's caption line and for debugging. `turn` is the one that it begins; 0: none, or not
+    /// known yet. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
+    Caption { turn: Turn, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// What is being said is meant for the assistant, so that a model will be asked soon.
     ExpectRequest,
     /// Ask the user's machine for the turn.
-    RequestTurn {
-        /// The turn that it belongs to.
-        turn: Turn,
-    },
-    /// Ask a model, with the tools of this moment.
-    AskModel {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// Which model.
-        rank: u8,
-        /// In order, oldest first.
-        messages: Vec<Message>,
-        /// What the wearer's words may be the answer to, or go on with.
-        pending: Option<Pending>,
-    },
+    RequestTurn { turn: Turn },
+    /// Ask the model of this rank, with the tools of this moment. Messages are in order, oldest first; `pending` is what the
+    /// wearer's words may be the answer to, or go on with.
+    AskModel { turn: Turn, rank: u8, messages: Vec<Message>, pending: Option<Pending> },
     /// Whatever the model still says in this turn is not wanted.
-    CancelModel {
-        /// The turn that it belongs to.
-        turn: Turn,
-    },
-    /// A request has come to its end: for the user's books.
-    ModelUsed {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// Which model.
-        rank: u8,
-        /// What it took.
-        usage: Usage,
-        /// How it ended.
-        outcome: ModelOutcome,
-    },
+    CancelModel { turn: Turn },
+    /// A request has come to its end: for the user's account.
+    ModelUsed { turn: Turn, rank: u8, usage: Usage, outcome: ModelOutcome },
     /// The wearer is being told that there is less than usual.
-    ShortageTold {
-        /// What is short.
-        shortage: Shortage,
-        /// What is left.
-        service: Service,
-    },
-    /// The display says what the wearer may say next.
-    FollowUpsOffered {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// How many sentences.
-        count: u8,
-    },
+    ShortageTold { shortage: Shortage, service: Service },
+    /// The display says what the wearer may say next: so many sentences.
+    FollowUpsOffered { turn: Turn, count: u8 },
     /// Run a tool. Ends in exactly one `Input::Tool`.
-    RunTool {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The call, with its arguments.
-        call: ToolCall,
-    },
+    RunTool { turn: Turn, call: ToolCall },
     /// The turn was interrupted: stop the call if that is safe. Its result still comes.
-    CancelTool {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The call.
-        call_id: String,
-    },
+    CancelTool { turn: Turn, call_id: String },
     /// The wearer has chosen between sides: to be kept, so that nobody asks again.
     Prefer(Preference),
-    /// Tell the glasses what is being done.
-    ToolActivity {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The call.
-        call_id: String,
-        /// Full name of the tool; the wearer reads what it is called in words.
-        tool: String,
-        /// How far it is.
-        state: ToolActivityState,
-    },
+    /// Tell the glasses what is being done. `tool` is its full name; the wearer reads what it is called in words.
+    ToolActivity { turn: Turn, call_id: String, tool: String, state: ToolActivityState },
     /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. The text
     /// is empty when only the end is told: nothing is synthesised for it, and the speech is
     /// `finished` once everything before it was played. `turn` is 0 for announcements, questions
     /// and repetitions.
-    Speak {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The speech.
-        speech: u32,
-        /// The clause, from 0 on.
-        clause: u16,
-        /// The text.
-        text: String,
-        /// Whether nothing follows.
-        last: bool,
-    },
-    /// Play a piece of a recorded sound as a clause of a speech.
-    Play {
-        /// The speech.
-        speech: u32,
-        /// The clause, from 0 on.
-        clause: u16,
-        /// Number of the announcement that brought the sound.
-        sound: u64,
-        /// Which piece of `SOUND_PIECE_MS`, from 0 on.
-        piece: u16,
-        /// Whether nothing follows.
-        last: bool,
-    },
+    Speak { turn: Turn, speech: u32, clause: u16, text: String, last: bool },
+    /// Play a piece of a recorded sound as a clause of a speech. `sound`: number of the announcement that brought it; `piece`:
+    /// which one of `SOUND_PIECE_MS`, from 0 on.
+    Play { speech: u32, clause: u16, sound: u64, piece: u16, last: bool },
     /// Stop the speech at once.
-    Hush {
-        /// The speech.
-        speech: u32,
-    },
+    Hush { speech: u32 },
     /// Draw.
     Display(DisplayCommand),
     /// A short sound.
@@ -195,37 +78,15 @@ pub enum Output {
     /// The question is settled; the executor goes on.
     ApprovalSettled(Settlement),
     /// The turn is over; `messages` hold what was said and what was heard.
-    TurnDone {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// In order, oldest first.
-        messages: Vec<Message>,
-        /// How it ended.
-        outcome: TurnOutcome,
-    },
-    /// A moment of the turn's latency record.
-    Mark {
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// Which moment.
-        stage: Stage,
-        /// When, in microseconds on the monotonic clock; capture time for `LastVoice`.
-        at_us: u64,
-    },
+    TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
+    /// A moment of the turn's latency record, in microseconds on the monotonic clock; capture time for `LastVoice`.
+    Mark { turn: Turn, stage: Stage, at_us: u64 },
     /// The announcement came to its end (`heard`), or could not be made.
-    Announced {
-        /// Number of the entry or the question.
-        id: u64,
-        /// Whether the wearer got it.
-        heard: bool,
-    },
+    Announced { id: u64, heard: bool },
     /// Ask the device whether it is alive.
     Heartbeat,
     /// End the session.
-    Close {
-        /// Why, in words.
-        reason: CloseReason,
-    },
+    Close { reason: CloseReason },
 }
 
 /// How a turn ended.
@@ -294,95 +155,73 @@ pub enum CloseReason {
 }
 
 /// What a user's machine wants from the shell.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserOutput {
-    /// The device may go on with its turn; `history` is trimmed for the model.
-    Grant {
-        /// The device.
-        device: String,
-        /// The turn that it belongs to.
-        turn: Turn,
-        /// The conversation so far, oldest first, trimmed for the model.
-        history: Vec<Message>,
-        /// Which models it may ask.
-        means: Means,
-    },
-    /// Have a model sum these up; ends in `Summarised` with the same number. The first may be the summary so far.
-    Summarise {
-        /// Its number.
-        request: u64,
-        /// The model's rank.
-        rank: u8,
-        /// In order, oldest first.
-        messages: Vec<Message>,
-    },
+    /// The device may go on with its turn; `history` is the conversation so far, oldest first, trimmed for the model;
+    /// `means` are the models that it may ask.
+    Grant { device: String, turn: Turn, history: Vec<Message>, means: Means },
+    /// Have the model of this rank sum these up, oldest first; ends in `Summarised` with the same number. The first may be the summary so far.
+    Summarise { request: u64, rank: u8, messages: Vec<Message> },
     /// Keep this; ends in `Persisted` or `PersistFailed` with the same ticket.
-    Persist {
-        /// Number of the `Persist`.
-        ticket: u64,
-        /// What to keep.
-        record: Record,
-    },
-    /// The entry is stored.
-    Scheduled {
-        /// The caller's own number, given back with the answer.
-        request: u64,
-        /// The entry.
-        entry: ScheduleEntry,
-    },
+    Persist { ticket: u64, record: Record },
+    /// The entry is stored. `request`: the caller's own number.
+    Scheduled { request: u64, entry: ScheduleEntry },
     /// The entry is gone; `None`: there was none.
-    Unscheduled {
-        /// The caller's own number, given back with the answer.
-        request: u64,
-        /// The entry.
-        entry: Option<ScheduleEntry>,
-    },
-    /// The request failed; nothing was stored.
-    ScheduleFailed {
-        /// The caller's own number, given back with the answer.
-        request: u64,
-        /// Why, in words.
-        reason: String,
-    },
+    Unscheduled { request: u64, entry: Option<ScheduleEntry> },
+    /// The request failed, for this reason in words; nothing was stored.
+    ScheduleFailed { request: u64, reason: String },
     /// These timers run.
-    Timers {
-        /// The device.
-        device: String,
-        /// All of them, in any order.
-        running: Vec<RunningTimer>,
-    },
+    Timers { device: String, running: Vec<RunningTimer> },
     /// Tell the wearer through this device.
-    Announce {
-        /// The device.
-        device: String,
-        /// What to tell.
-        announcement: Announcement,
-    },
+    Announce { device: String, announcement: Announcement },
     /// Put the question to the wearer on this device; `None`: to an operator, since no device is there.
-    Ask {
-        /// The device.
-        device: Option<String>,
-        /// The question.
-        approval: Approval,
-    },
+    Ask { device: Option<String>, approval: Approval },
     /// A question that no device has is settled.
     ApprovalSettled(Settlement),
 }
 
+/// What a user's mini-apps want from the shell.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[derive(Clone, Debug, PartialEq)]
+pub enum AppOutput {
+    /// Call the webhook with a session request. `afresh`: with a stop request before it, after which the socket `old` is
+    /// closed, as after any stop: its session gives way to one of the same name and must not dial again.
+    Call { package: String, session: String, call: WebhookCall, afresh: bool, old: Option<AppConnection> },
+    /// Call the webhook with a stop request.
+    CallStop { package: String, session: String, call: WebhookCall, reason: AppStopReason },
+    /// Tell the app that it is stopped, and close its socket. `heard`: it has taken its stop by webhook, and must not be
+    /// made to stop a second time.
+    Close { connection: AppConnection, heard: bool },
+    /// Drop the socket without a word.
+    Drop { connection: AppConnection },
+    /// Tell the glasses.
+    Glasses(AppEvent),
+    /// It runs. Answers whoever waits.
+    Started { package: String },
+    /// It did not start. Answers whoever waits. `again_ms`: when it is tried again by itself.
+    Failed { package: String, why: String, again_ms: Option<u64> },
+    /// It waits for glasses. Answers whoever waits.
+    Asleep { package: String },
+    /// It has stopped. Answers whoever waits.
+    Stopped { package: String },
+    /// Remember it beyond a restart.
+    Remember(AppCard),
+    /// Do not.
+    Forget { package: String },
+}
+
 /// What is kept of a user.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
     /// Append to the conversation.
     Messages(Vec<Message>),
     /// A new conversation: what is appended from now on belongs to it.
     ConversationBegan,
-    /// What the old messages of the conversation come to; replaces the summary before.
-    Summary {
-        /// The summary.
-        text: String,
-        /// The newest messages that it does not stand for.
-        behind: usize,
-    },
+    /// What the old messages of the conversation come to; replaces the summary before. It does not stand for the
+    /// newest `behind` messages.
+    Summary { text: String, behind: usize },
     /// Forget the conversation.
     HistoryCleared,
     /// What models took today; replaces what was kept before.
@@ -390,8 +229,5 @@ pub enum Record {
     /// Keep an entry; replaces the one with the same id.
     Entry(ScheduleEntry),
     /// Drop an entry.
-    EntryRemoved {
-        /// Number of the entry or the question.
-        id: u64,
-    },
+    EntryRemoved { id: u64 },
 }

@@ -2,6 +2,7 @@
 
 use gateway_core::{
     conversation::{Config, Conversation},
+    driver::Machine as _,
     input::{Button, Input},
     output::Output,
     vocab::{DeviceInfo, DisplaySize, Meant, Timestamp, Transcript, TranscriptKind, VoiceFact},
@@ -57,8 +58,9 @@ impl World {
     fn looked_at(&mut self, utterance: u32, text: &str) {
         self.now.mono_us += 3_000_000;
         self.conversation.handle_timeout(self.now);
-        let asked = std::iter::from_fn(|| self.conversation.poll_output()).find_map(|output| match output {
-            Output::Transcribe { revision, kind: TranscriptKind::Partial, .. } => Some(revision),
+        let outputs: Vec<Output> = std::iter::from_fn(|| self.conversation.poll_output()).collect();
+        let asked = outputs.iter().find_map(|output| match output {
+            Output::Transcribe { revision, kind: TranscriptKind::Partial, .. } => Some(*revision),
             _ => None,
         });
         let revision = asked.expect("a look");

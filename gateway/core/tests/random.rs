@@ -5,6 +5,7 @@ mod world;
 
 use gateway_core::{
     conversation::{Config, Conversation},
+    driver::Machine as _,
     input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
@@ -144,7 +145,7 @@ fn input() -> impl Strategy<Value = Input> {
     prop_oneof![
         1 => (device(), any::<bool>()).prop_map(|(device, resumed)| Input::Connected { device, resumed }),
         1 => Just(Input::LinkLost),
-        1 => Just(Input::Alive),
+        1 => any::<u64>().prop_map(|at_us| Input::Alive { at_us }),
         12 => fact().prop_map(Input::Voice),
         8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,
@@ -357,6 +358,7 @@ proptest! {
             now.mono_us += pause_us;
             now.wall_ms += i64::try_from(pause_us / 1_000).unwrap() + if jump_ms % 7 == 0 { jump_ms } else { 0 };
             user.handle_timeout(now);
+            while user.poll_output().is_some() {}
             user.handle_input(now, input);
             let mut count = 0;
             while user.poll_output().is_some() {

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use gateway_core::vocab::ErrorCode;
+use gateway_core::{
+    input::AppInput,
+    vocab::{AppCard, ErrorCode},
+};
 use hyper::HeaderMap;
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -16,7 +19,6 @@ use tools::apps::manifest::App;
 use super::{
     PATH_OLD,
     host::{Host, ToApp},
-    life::{Card, Input},
     refusals,
     relay::Relay,
     socket::{SdkVersion, Session, Ws, send},
@@ -169,7 +171,7 @@ fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, Stri
         match &session {
             Some((user, card)) => {
                 complain(user, &card.package, code, &why);
-                host.input(user, Input::TurnedAway { package: card.package.clone(), why: why.clone() });
+                host.input(user, AppInput::TurnedAway { package: card.package.clone(), why: why.clone() });
             }
             None => complain("", &claim.package, code, &why),
         }
@@ -199,9 +201,9 @@ fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, Stri
 
 impl Host {
     /// Whose session this is, and which app's.
-    pub(super) fn by_session(&self, session: &str) -> Option<(String, Card)> {
+    pub(super) fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
         let users = self.users();
-        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives.by_session(session)?)));
+        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives().by_session(session)?)));
         found.next().map(|(user, card)| (user.clone(), card.clone()))
     }
 }

@@ -1,14 +1,13 @@
 //! What apps are told of the glasses.
 
 use gateway_core::{
-    input::Input as DeviceInput,
-    vocab::{AppEvent, View},
+    input::{AppInput, Input},
+    vocab::{AppCard, AppConnection, AppEvent, AppState, View},
 };
 use serde_json::{Value, json};
 
 use super::{
     host::{Host, ToApp, User},
-    life::{Card, Connection, Input, State},
     wire,
 };
 use crate::{clock, mailbox::DeviceMessage};
@@ -115,14 +114,14 @@ impl Host {
     /// Tells all of a user's glasses.
     pub(super) fn show(&self, user: &str, event: &AppEvent) {
         for (_, present) in self.roster.all().into_iter().filter(|(_, present)| present.user == user) {
-            drop(present.mailbox.try_send(DeviceMessage::Input(DeviceInput::App(event.clone()))));
+            drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event.clone()))));
         }
     }
 
     /// Something that a running app wants on the glasses; from any other app it is dropped.
-    pub(super) fn draw(&self, user: &str, package: &str, connection: Connection, event: &AppEvent) {
+    pub(super) fn draw(&self, user: &str, package: &str, connection: AppConnection, event: &AppEvent) {
         let runs = self.with(user, |apps| {
-            let runs = apps.lives.connection(package) == Some(connection);
+            let runs = apps.lives().connection(package) == Some(connection);
             if runs {
                 keep(apps, package, event);
             }
@@ -134,9 +133,9 @@ impl Host {
     }
 
     /// A connected app is given what is said from now on, or not any more; from any other connection it is dropped.
-    pub(super) fn listens(&self, user: &str, package: &str, connection: Connection, listens: bool) {
+    pub(super) fn listens(&self, user: &str, package: &str, connection: AppConnection, listens: bool) {
         let changed = self.with(user, |apps| {
-            apps.lives.connection(package) == Some(connection)
+            apps.lives().connection(package) == Some(connection)
                 && if listens { apps.listening.insert(package.to_owned()) } else { apps.listening.remove(package) }
         });
         if changed {
@@ -154,18 +153,18 @@ impl Host {
             "modelName": glasses.model,
             "timestamp": told,
         });
-        let events = self.with(user, |apps| {
+        self.with(user, |apps| {
             apps.glasses.insert(device.to_owned(), glasses);
-            apps.lives.handle_input(clock::mono_us(), Input::Present(true));
+            apps.driver.push(AppInput::Present(true));
             for socket in apps.sockets.values() {
                 drop(socket.try_send(ToApp::Json(capabilities.clone())));
                 drop(socket.try_send(ToApp::Json(state_update(state.clone(), false, told.clone()))));
             }
-            catch_up(apps)
         });
+        let events = self.with(user, |apps| catch_up(apps));
         if let Some(present) = self.roster.get(device) {
             for event in events {
-                drop(present.mailbox.try_send(DeviceMessage::Input(DeviceInput::App(event))));
+                drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event))));
             }
         }
     }
@@ -176,7 +175,7 @@ impl Host {
         self.with(user, |apps| {
             apps.glasses.remove(device);
             if apps.glasses.is_empty() {
-                apps.lives.handle_input(clock::mono_us(), Input::Present(false));
+                apps.driver.push(AppInput::Present(false));
                 let state = state_update(json!({"connected": false}), false, told);
                 for socket in apps.sockets.values() {
                     drop(socket.try_send(ToApp::Json(state.clone())));
@@ -212,14 +211,16 @@ fn keep(apps: &mut User, package: &str, event: &AppEvent) {
 /// What glasses that come later have to know of the apps that run already.
 fn catch_up(user: &User) -> Vec<AppEvent> {
     let mut events = Vec::new();
-    for (card, state) in user.lives.all() {
-        let Card { package, name, kind, .. } = card.clone();
+    for (card, state) in user.lives().all() {
+        let AppCard { package, name, kind, .. } = card.clone();
         match state {
-            State::Running | State::Grace => events.push(AppEvent::Resumed { package: package.clone(), name, kind }),
-            State::Connecting | State::Resurrecting => {
+            AppState::Running | AppState::Grace => {
+                events.push(AppEvent::Resumed { package: package.clone(), name, kind })
+            }
+            AppState::Connecting | AppState::Resurrecting => {
                 events.push(AppEvent::Starting { package: package.clone(), name, kind });
             }
-            State::Stopping | State::Dormant | State::Away => continue,
+            AppState::Stopping | AppState::Dormant | AppState::Away => continue,
         }
         if let Some(drawn) = user.drawn.get(&package) {
             events.extend(drawn.line.iter().chain(&drawn.main).cloned());

@@ -9,7 +9,12 @@ use std::{
     time::Duration,
 };
 
-use gateway_core::vocab::AppEvent;
+use gateway_core::{
+    app_life::{self, Lives},
+    driver::Driver,
+    input::AppInput,
+    vocab::{AppCard, AppConnection, AppEvent, AppState, AppStopReason},
+};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -19,7 +24,6 @@ use super::{
     feed::Feeds,
     glasses::{self, Glasses},
     installed::Installed,
-    life::{self, Card, Connection, Input, Lives, State, StopReason},
     photo::Photos,
     sound::Sounds,
     speech::Speeches,
@@ -49,11 +53,10 @@ pub enum ToApp {
 pub(super) type Key = (String, String);
 
 /// One user's apps and what hangs on them.
-#[derive(Default)]
 pub(super) struct User {
-    pub(super) lives: Lives,
+    pub(super) driver: Driver<Lives>,
     pub(super) glasses: BTreeMap<String, Glasses>,
-    pub(super) sockets: BTreeMap<Connection, mpsc::Sender<ToApp>>,
+    pub(super) sockets: BTreeMap<AppConnection, mpsc::Sender<ToApp>>,
     /// What each app has drawn that still stands, for glasses that come later.
     pub(super) drawn: BTreeMap<String, Drawn>,
     /// The apps that are given what is said.
@@ -62,6 +65,27 @@ pub(super) struct User {
     pub(super) names: BTreeMap<String, String>,
     pub(super) starting: BTreeMap<String, Vec<oneshot::Sender<Result<(), String>>>>,
     pub(super) stopping: BTreeMap<String, Vec<oneshot::Sender<()>>>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        Self {
+            driver: Driver::new(Lives::default()),
+            glasses: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            drawn: BTreeMap::new(),
+            listening: BTreeSet::new(),
+            names: BTreeMap::new(),
+            starting: BTreeMap::new(),
+            stopping: BTreeMap::new(),
+        }
+    }
+}
+
+impl User {
+    pub(super) fn lives(&self) -> &Lives {
+        self.driver.machine()
+    }
 }
 
 /// What an app has drawn that stands until it draws something else.
@@ -149,7 +173,8 @@ impl Host {
     pub async fn run(self: Arc<Self>) {
         let mut changes = self.installed.changes();
         loop {
-            let due_us = self.users().values().filter_map(|user| user.lives.poll_timeout()).min();
+            let due_us =
+                self.users().values().filter_map(|user| user.driver.poll_timeout()).map(|(at_us, _)| at_us).min();
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = self.wake.notified() => {}
@@ -162,7 +187,7 @@ impl Host {
                 () = sleep_until(due_us.map(clock::instant_at)) => {
                     let names: Vec<String> = self.users().keys().cloned().collect();
                     for name in names {
-                        self.with(&name, |user| user.lives.handle_timeout(clock::mono_us()));
+                        self.with(&name, |user| user.driver.push_timeout());
                     }
                 }
             }
@@ -178,7 +203,8 @@ impl Host {
         let mut users = self.users();
         let entry = users.entry(user.to_owned()).or_default();
         let result = act(entry);
-        while let Some(output) = entry.lives.poll_output() {
+        let now = clock::now();
+        while let Some(output) = entry.driver.poll_output(now) {
             self.carry_out(user, entry, output);
         }
         drop(users);
@@ -186,8 +212,8 @@ impl Host {
         result
     }
 
-    pub(super) fn input(&self, user: &str, input: Input) {
-        self.with(user, |apps| apps.lives.handle_input(clock::mono_us(), input));
+    pub(super) fn input(&self, user: &str, input: AppInput) {
+        self.with(user, |apps| apps.driver.push(input));
     }
 
     pub(super) fn stops_lock(&self) -> MutexGuard<'_, BTreeMap<Key, CancellationToken>> {
@@ -198,11 +224,11 @@ impl Host {
         let running: Vec<Key> = self
             .users()
             .iter()
-            .flat_map(|(user, apps)| apps.lives.all().map(|(card, _)| (user.clone(), card.package.clone())))
+            .flat_map(|(user, apps)| apps.lives().all().map(|(card, _)| (user.clone(), card.package.clone())))
             .collect();
         for (user, package) in running {
             if self.installed.get(&package).is_none() {
-                self.input(&user, Input::Stop { package, reason: StopReason::System });
+                self.input(&user, AppInput::Stop { package, reason: AppStopReason::System });
             }
         }
     }
@@ -215,7 +241,7 @@ impl Host {
         let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
         let (answer, outcome) = oneshot::channel();
         let begun = self.with(user, |apps| {
-            if apps.lives.state(package) == Some(State::Running) {
+            if apps.lives().state(package) == Some(AppState::Running) {
                 return Ok(false);
             }
             let worn: Vec<&Glasses> = apps.glasses.values().collect();
@@ -224,8 +250,8 @@ impl Host {
             }
             let session = self.session_name(apps, user, package)?;
             apps.starting.entry(package.to_owned()).or_default().push(answer);
-            let card = Card { package: app.package.clone(), name: name_of(&app), kind: app.kind, session };
-            apps.lives.handle_input(clock::mono_us(), Input::Start(card));
+            let card = AppCard { package: app.package.clone(), name: name_of(&app), kind: app.kind, session };
+            apps.driver.push(AppInput::Start(card));
             Ok(true)
         })?;
         if !begun {
@@ -243,38 +269,38 @@ impl Host {
     }
 
     /// Stops an app and waits until it is gone; whether it ran.
-    pub async fn stop(&self, user: &str, package: &str, reason: StopReason) -> bool {
+    pub async fn stop(&self, user: &str, package: &str, reason: AppStopReason) -> bool {
         let (answer, gone) = oneshot::channel();
         let ran = self.with(user, |apps| {
-            if apps.lives.state(package).is_none() {
+            if apps.lives().state(package).is_none() {
                 return false;
             }
             apps.stopping.entry(package.to_owned()).or_default().push(answer);
-            apps.lives.handle_input(clock::mono_us(), Input::Stop { package: package.to_owned(), reason });
+            apps.driver.push(AppInput::Stop { package: package.to_owned(), reason });
             true
         });
         if ran {
             // A little more than the machine gives the app.
-            drop(tokio::time::timeout(Duration::from_millis(life::STOP_MS_MAX * 2), gone).await);
+            drop(tokio::time::timeout(Duration::from_millis(app_life::STOP_MS_MAX * 2), gone).await);
         }
         ran
     }
 
     /// For whom an app runs, or is to run.
-    pub fn running(&self, package: &str) -> Vec<(String, State)> {
+    pub fn running(&self, package: &str) -> Vec<(String, AppState)> {
         let users = self.users();
-        let running = users.iter().filter_map(|(user, apps)| Some((user.clone(), apps.lives.state(package)?)));
+        let running = users.iter().filter_map(|(user, apps)| Some((user.clone(), apps.lives().state(package)?)));
         running.collect()
     }
 
     /// What has not stopped, by package.
-    pub fn states(&self, user: &str) -> BTreeMap<String, State> {
+    pub fn states(&self, user: &str) -> BTreeMap<String, AppState> {
         let users = self.users();
-        let lives = users.get(user).into_iter().flat_map(|apps| apps.lives.all());
+        let lives = users.get(user).into_iter().flat_map(|apps| apps.lives().all());
         lives.map(|(card, state)| (card.package.clone(), state)).collect()
     }
 
-    pub(super) fn next_connection(&self) -> Connection {
+    pub(super) fn next_connection(&self) -> AppConnection {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 }

@@ -28,7 +28,5 @@ pub mod streams;
 mod webhook;
 pub mod wire;
 
-use gateway_core::app_life as life;
-
 /// Where apps of the SDK's version 1 connect.
 pub const PATH_OLD: &str = "/tpa-ws";

@@ -1,33 +1,41 @@
 //! Carries out what the life cycles want, and says what of it an app's author may want to know.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use gateway_core::vocab::{AppEvent, ErrorCode};
+use gateway_core::{
+    app_life,
+    input::AppInput,
+    output::AppOutput,
+    vocab::{AppConnection, AppEvent, AppStopReason, ErrorCode, WebhookCall},
+};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
+use tools::apps::manifest::App;
 
 use super::{
     host::{Host, ToApp, User},
-    life::{self, CallNumber, Connection, Input, Output, StopReason},
     webhook, wire,
 };
 use crate::{clock, runtime::spawn};
 
 impl Host {
-    pub(super) fn carry_out(&self, name: &str, user: &mut User, output: Output) {
+    pub(super) fn carry_out(&self, name: &str, user: &mut User, output: AppOutput) {
         match output {
-            Output::Call { package, session, call, afresh, old } => {
+            AppOutput::Call { package, session, call, afresh, old } => {
+                let (Some(app), Some(url)) = (self.installed.get(&package), self.url.get().cloned()) else {
+                    return not_installed(user, package, call);
+                };
                 let old = old.and_then(|connection| user.sockets.get(&connection).cloned());
-                self.call(name, package, session, call, afresh, old);
+                self.call(name, (app, url), session, call, afresh, old);
             }
-            Output::CallStop { package, session, call, reason } => {
+            AppOutput::CallStop { package, session, call, reason } => {
                 self.note(name, &package, "stop", format!("told to stop: {}", reason.as_str()));
-                self.call_stop(name, package, session, call, reason);
+                let Some(app) = self.installed.get(&package) else { return not_installed(user, package, call) };
+                self.call_stop(name, app, session, call, reason);
             }
-            Output::Close { connection, heard } => tell(user, connection, ToApp::Close { heard }),
-            Output::Drop { connection } => tell(user, connection, ToApp::Drop),
-            Output::Glasses(event) => {
-                let event = AppEvent::from(event);
+            AppOutput::Close { connection, heard } => tell(user, connection, ToApp::Close { heard }),
+            AppOutput::Drop { connection } => tell(user, connection, ToApp::Drop),
+            AppOutput::Glasses(event) => {
                 if let AppEvent::Stopped { package } = &event {
                     user.drawn.remove(package);
                     user.listening.remove(package);
@@ -35,17 +43,17 @@ impl Host {
                 }
                 self.show(name, &event);
             }
-            Output::Started { package } => {
+            AppOutput::Started { package } => {
                 tracing::info!(user = name, package, "a mini-app runs");
                 self.note(name, &package, "start", "it runs".to_owned());
                 for waiting in user.starting.remove(&package).unwrap_or_default() {
                     drop(waiting.send(Ok(())));
                 }
             }
-            Output::Failed { package, why, again_ms } => {
+            AppOutput::Failed { package, why, again_ms } => {
                 match again_ms {
                     // The first time says it; every minute again would say no more.
-                    Some(ms) if ms > life::RETRY_MS_MIN => {
+                    Some(ms) if ms > app_life::RETRY_MS_MIN => {
                         tracing::debug!(user = name, package, why, again_ms, "a mini-app still does not run");
                     }
                     again_ms => tracing::warn!(user = name, package, why, again_ms, "a mini-app does not run"),
@@ -56,22 +64,22 @@ impl Host {
                     drop(waiting.send(Err(format!("{why}{again}"))));
                 }
             }
-            Output::Asleep { package } => {
+            AppOutput::Asleep { package } => {
                 let why = "no glasses are connected";
                 self.note(name, &package, "stop", format!("it waits: {why}"));
                 for waiting in user.starting.remove(&package).unwrap_or_default() {
                     drop(waiting.send(Err(why.to_owned())));
                 }
             }
-            Output::Stopped { package } => {
+            AppOutput::Stopped { package } => {
                 tracing::info!(user = name, package, "a mini-app has stopped");
                 self.note(name, &package, "stop", "it has stopped".to_owned());
                 for waiting in user.stopping.remove(&package).unwrap_or_default() {
                     let _ = waiting.send(());
                 }
             }
-            Output::Remember(card) => self.remember(name, card),
-            Output::Forget { package } => self.forget(name, package),
+            AppOutput::Remember(card) => self.remember(name, card),
+            AppOutput::Forget { package } => self.forget(name, package),
         }
     }
 
@@ -79,26 +87,24 @@ impl Host {
     fn call(
         &self,
         user: &str,
-        package: String,
+        (app, url): (Arc<App>, String),
         session: String,
-        call: CallNumber,
+        call: WebhookCall,
         afresh: bool,
         old: Option<mpsc::Sender<ToApp>>,
     ) {
-        let (Some(host), user) = (self.me.upgrade(), user.to_owned()) else { return };
-        let (Some(app), Some(url)) = (self.installed.get(&package), self.url.get().cloned()) else {
-            return self.not_installed(user, package, call);
-        };
+        let Some(host) = self.me.upgrade() else { return };
+        let (user, package) = (user.to_owned(), app.package.clone());
         self.note(&user, &package, "start", if afresh { "called anew" } else { "called" }.to_owned());
         let underway = self.stops_lock().get(&(user.clone(), package.clone())).cloned();
         spawn("app-start", async move {
             if let Some(underway) = underway {
-                let limit = Duration::from_millis(life::STOP_MS_MAX);
+                let limit = Duration::from_millis(app_life::STOP_MS_MAX);
                 drop(timeout(limit, underway.cancelled()).await);
             }
             let http = host.installed.client().http();
             if afresh {
-                let body = wire::stop_request(&session, &user, StopReason::System.as_str(), clock::wall_ms());
+                let body = wire::stop_request(&session, &user, AppStopReason::System.as_str(), clock::wall_ms());
                 // Whatever comes of it: its server may be a new one, which knows of no session.
                 drop(webhook::stop(http, &app, &body).await);
                 if let Some(old) = old {
@@ -107,17 +113,14 @@ impl Host {
             }
             let body = wire::session_request(&session, &user, &url, clock::wall_ms());
             let outcome = webhook::start(http, &app, &body).await;
-            host.input(&user, Input::Answered { package, call, outcome });
+            host.input(&user, AppInput::Answered { package, call, outcome });
         });
     }
 
-    fn call_stop(&self, user: &str, package: String, session: String, call: CallNumber, reason: StopReason) {
+    fn call_stop(&self, user: &str, app: Arc<App>, session: String, call: WebhookCall, reason: AppStopReason) {
         let Some(host) = self.me.upgrade() else { return };
-        let Some(app) = self.installed.get(&package) else {
-            return self.not_installed(user.to_owned(), package, call);
-        };
         let done = CancellationToken::new();
-        let key = (user.to_owned(), package);
+        let key = (user.to_owned(), app.package.clone());
         self.stops_lock().insert(key.clone(), done.clone());
         spawn("app-stop", async move {
             let body = wire::stop_request(&session, &key.0, reason.as_str(), clock::wall_ms());
@@ -130,16 +133,8 @@ impl Host {
                 host.complain(&user, &package, "stop", code, why, request);
             }
             let outcome = if told.heard { Ok(()) } else { Err("it was not told".to_owned()) };
-            host.input(&user, Input::Answered { package, call, outcome });
+            host.input(&user, AppInput::Answered { package, call, outcome });
         });
-    }
-
-    /// Nobody is there to be called.
-    fn not_installed(&self, user: String, package: String, call: CallNumber) {
-        let Some(host) = self.me.upgrade() else { return };
-        let outcome = Err("it is not installed any more".to_owned());
-        // Not here: the user's apps are locked.
-        spawn("app-gone", async move { host.input(&user, Input::Answered { package, call, outcome }) });
     }
 
     /// An app did not start, unless the reason stands in its log already.
@@ -159,15 +154,21 @@ impl Host {
 /// Closes the socket of an app that has taken its stop, where it does not do so itself. The app hears of it before it is
 /// called again: what it does then is by the name of the session, and the next one has the same.
 async fn close(socket: &mpsc::Sender<ToApp>) {
-    let limit = Duration::from_millis(life::CLOSE_MS);
+    let limit = Duration::from_millis(app_life::CLOSE_MS);
     if timeout(limit, socket.closed()).await.is_err() && socket.try_send(ToApp::Close { heard: true }).is_ok() {
         drop(timeout(limit, socket.closed()).await);
     }
 }
 
-fn tell(user: &User, connection: Connection, what: ToApp) {
+fn tell(user: &User, connection: AppConnection, what: ToApp) {
     let Some(socket) = user.sockets.get(&connection) else { return };
     if socket.try_send(what).is_err() {
         tracing::debug!(connection, "an app's socket does not take what it is told");
     }
+}
+
+/// Nobody is there to be called.
+fn not_installed(user: &mut User, package: String, call: WebhookCall) {
+    let outcome = Err("it is not installed any more".to_owned());
+    user.driver.push(AppInput::Answered { package, call, outcome });
 }

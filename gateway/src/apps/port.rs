@@ -3,23 +3,20 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AppKind, AppLife, SceneApp};
+use gateway_core::vocab::{AppKind, AppLife, AppState, AppStopReason, SceneApp};
 use tools::{
     apps::manifest::App,
     ports::{AppEntry, AppHost, PortError},
 };
 
-use super::{
-    host::{Host, name_of},
-    life::{State, StopReason},
-};
+use super::host::{Host, name_of};
 
 impl Host {
     /// The apps that a user may speak of or to.
     pub fn scene(&self, user: &str) -> Vec<SceneApp> {
         let states = self.states(user);
         let life = |app: &App| match (states.get(&app.package), app.kind) {
-            (None | Some(State::Stopping | State::Dormant | State::Away), _) => AppLife::Idle,
+            (None | Some(AppState::Stopping | AppState::Dormant | AppState::Away), _) => AppLife::Idle,
             // One of its kind runs at a time.
             (Some(_), AppKind::Foreground) => AppLife::InFront,
             (Some(_), AppKind::Background | AppKind::Dashboard) => AppLife::Running,
@@ -36,13 +33,15 @@ impl AppHost for Host {
     }
 
     async fn stop(&self, user: &str, package: &str) -> Result<bool, PortError> {
-        Ok(Self::stop(self, user, package, StopReason::User).await)
+        Ok(Self::stop(self, user, package, AppStopReason::User).await)
     }
 
     async fn list(&self, user: &str) -> Result<Vec<AppEntry>, PortError> {
         let states = self.states(user);
         let entry = |app: std::sync::Arc<tools::apps::manifest::App>| AppEntry {
-            running: states.get(&app.package).is_some_and(|state| !matches!(state, State::Stopping | State::Away)),
+            running: states
+                .get(&app.package)
+                .is_some_and(|state| !matches!(state, AppState::Stopping | AppState::Away)),
             name: name_of(&app),
             package: app.package.clone(),
             description: app.description.clone(),

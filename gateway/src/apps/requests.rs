@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use gateway_core::vocab::{AppEvent, Content, ErrorCode};
+use gateway_core::{
+    input::AppInput,
+    vocab::{AppEvent, Content, ErrorCode},
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::apps::log::Latest;
@@ -10,7 +13,6 @@ use tools::apps::log::Latest;
 use super::{
     drawing::{self, Drawn},
     host::ToApp,
-    life::Input,
     photo::Wish,
     refusals,
     relay::{Relay, Whole},
@@ -129,7 +131,7 @@ impl Session {
             FromApp::OwnershipRelease { reason } => {
                 tracing::debug!(package = self.app.package, reason, "an app gives its session up");
                 let (package, connection) = (self.app.package.clone(), self.connection);
-                self.host.input(&self.user, Input::Released { package, connection });
+                self.host.input(&self.user, AppInput::Released { package, connection });
                 Vec::new()
             }
             // Only to whom asks: 2.x would take an unasked one for an error.

@@ -3,17 +3,20 @@
 //! A session has one name for each user and package, made once: published apps keep what they have by it. It cannot be
 //! guessed, since one of the SDK's REST calls shows nothing else. It goes with the user, or with the app.
 
-use gateway_core::app_life::StopReason;
+use gateway_core::{
+    app_life::RUNNING_MAX,
+    input::AppInput,
+    vocab::{AppCard, AppStopReason},
+};
 
 use super::{
     host::{Host, User},
     installed,
-    life::{self, Card, Input},
 };
 use crate::store::{Kind, Write};
 
 /// Restored apps per user are as many as may run.
-const RESTORED_MAX: usize = life::RUNNING_MAX;
+const RESTORED_MAX: usize = RUNNING_MAX;
 
 impl Host {
     /// What a session of this app is called; made, and kept, where it never had one.
@@ -41,7 +44,7 @@ impl Host {
     }
 
     /// Remembers beyond a restart that an app runs.
-    pub(super) fn remember(&self, user: &str, card: Card) {
+    pub(super) fn remember(&self, user: &str, card: AppCard) {
         match serde_json::to_vec(&card) {
             Ok(value) => self.keep(Write::PutRow {
                 kind: Kind::AppSessions,
@@ -86,9 +89,9 @@ impl Host {
         for user in users {
             let rows = self.store.disk().rows(Kind::AppSessions, &user, b"", RESTORED_MAX).unwrap_or_default();
             for (_, value) in rows {
-                let card = serde_json::from_slice::<Card>(&value).ok();
+                let card = serde_json::from_slice::<AppCard>(&value).ok();
                 if let Some(card) = card.filter(|card| self.installed.get(&card.package).is_some()) {
-                    self.input(&user, Input::Restore(card));
+                    self.input(&user, AppInput::Restore(card));
                 }
             }
         }
@@ -99,11 +102,11 @@ impl Host {
     /// # Errors
     /// It could not be removed.
     pub async fn remove(&self, package: &str) -> Result<bool, installed::Error> {
-        let running = |apps: &User| apps.lives.state(package).is_some();
+        let running = |apps: &User| apps.lives().state(package).is_some();
         let users: Vec<String> =
             self.users().iter().filter(|(_, apps)| running(apps)).map(|(user, _)| user.clone()).collect();
         // At once: each may take its time.
-        let stops = users.iter().map(|user| self.stop(user, package, StopReason::System));
+        let stops = users.iter().map(|user| self.stop(user, package, AppStopReason::System));
         futures_util::future::join_all(stops).await;
         let removed = self.installed.remove(package).await?;
         for user in self.store.disk().owners(Kind::AppSessionNames)? {

@@ -124,8 +124,8 @@ impl Host {
         let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
         let users = self.users();
         let running = users.get(user).and_then(|apps| {
-            let connection = apps.lives.connection(package)?;
-            let session = apps.lives.session(package)?;
+            let connection = apps.lives().connection(package)?;
+            let session = apps.lives().session(package)?;
             Some((apps.sockets.get(&connection)?, session))
         });
         if let Some((socket, session)) = running {

@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use gateway_core::vocab::ErrorCode;
+use gateway_core::{
+    input::AppInput,
+    vocab::{AppConnection, AppState, ErrorCode},
+};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -28,7 +31,6 @@ use super::{
     feed::{Event, Listener},
     glasses,
     host::{Host, ToApp, WAITING_MAX},
-    life::{Connection, Input, State},
     refusals,
     relay::Relay,
     settings,
@@ -73,7 +75,7 @@ pub(super) struct Session {
     pub(super) user: String,
     pub(super) app: Arc<App>,
     pub(super) name: String,
-    pub(super) connection: Connection,
+    pub(super) connection: AppConnection,
     /// It goes on where it was before its socket was lost.
     pub(super) resumed: bool,
     pub(super) subscriptions: Subscriptions,
@@ -168,18 +170,18 @@ impl Session {
         // In this order: the machine may want the socket closed at once.
         self.host.with(&self.user, |apps| {
             apps.sockets.insert(connection, out);
-            let joined = Input::Joined { package: package.clone(), connection, resumed };
-            apps.lives.handle_input(clock::mono_us(), joined);
+            let joined = AppInput::Joined { package: package.clone(), connection, resumed };
+            apps.driver.push(joined);
         });
         let end = self.serve(&mut ws, &mut messages).await;
         let host = self.host.clone();
         host.listens(&self.user, &package, connection, false);
-        let state = host.with(&self.user, |apps| {
+        host.with(&self.user, |apps| {
             apps.sockets.remove(&connection);
-            apps.lives.handle_input(clock::mono_us(), Input::Lost { package: package.clone(), connection });
-            apps.lives.state(&package)
+            apps.driver.push(AppInput::Lost { package: package.clone(), connection });
         });
-        if state == Some(State::Grace) {
+        let state = host.with(&self.user, |apps| apps.lives().state(&package));
+        if state == Some(AppState::Grace) {
             tracing::info!(user = self.user, package, "an app's socket was lost");
             host.note(&self.user, &package, "socket", "lost; it may come back".to_owned());
         } else {

@@ -4,10 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
-use gateway_core::{
-    app_life::State,
-    vocab::{AppKind, ErrorCode},
-};
+use gateway_core::vocab::{AppKind, AppState, ErrorCode};
 use tools::apps::{
     import::MANIFEST_BYTES_MAX,
     log::{Entry, Fault},
@@ -220,15 +217,15 @@ fn show_app(app: &Listed) {
     }
 }
 
-fn word(state: State) -> &'static str {
+fn word(state: AppState) -> &'static str {
     match state {
-        State::Connecting => "is being started",
-        State::Running => "runs",
-        State::Grace => "has lost its socket and may come back",
-        State::Resurrecting => "is being started again",
-        State::Away => "could not be called and is tried again",
-        State::Stopping => "is being stopped",
-        State::Dormant => "waits for glasses",
+        AppState::Connecting => "is being started",
+        AppState::Running => "runs",
+        AppState::Grace => "has lost its socket and may come back",
+        AppState::Resurrecting => "is being started again",
+        AppState::Away => "could not be called and is tried again",
+        AppState::Stopping => "is being stopped",
+        AppState::Dormant => "waits for glasses",
     }
 }
 

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use chat_models::intents::{Decision, Engine};
-use gateway_core::{
-    app_life::{State, StopReason},
-    vocab::{AppKind, ClientClass, Message, Phrases, Role, ToolCall, Turn},
-};
+use gateway_core::vocab::{AppKind, AppState, AppStopReason, ClientClass, Message, Phrases, Role, ToolCall, Turn};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -102,7 +99,7 @@ pub struct Listed {
     /// How it shares the glasses.
     pub kind: AppKind,
     /// For whom it runs, or is to run.
-    pub running: Vec<(String, State)>,
+    pub running: Vec<(String, AppState)>,
     /// Full names of its tools.
     pub tools: Vec<String>,
     /// What went wrong lately: how often.
@@ -174,11 +171,11 @@ pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String>
             false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
         },
         Wish::Restart { package, user } => {
-            gate.apps.stop(&user, &package, StopReason::User).await;
+            gate.apps.stop(&user, &package, AppStopReason::User).await;
             start(gate, &user, &package).await?;
             Ok(Answer::Done { message: format!("started {package} for {user} anew") })
         }
-        Wish::Stop { package, user } => match gate.apps.stop(&user, &package, StopReason::User).await {
+        Wish::Stop { package, user } => match gate.apps.stop(&user, &package, AppStopReason::User).await {
             true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
             false => Err(format!("{package} does not run for {user}")),
         },

@@ -268,10 +268,9 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the speech packets that are due; whether the core was told something.
-    pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<bool, LinkError> {
+    /// Sends the speech packets that are due.
+    pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
-        let mut told = false;
         while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
             let (speech, turn) = self.speech;
             let chunk = message::SpeechChunk {
@@ -295,10 +294,9 @@ impl Session {
             }
             if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
                 self.input(input);
-                told = true;
             }
         }
-        Ok(told)
+        Ok(())
     }
 
     fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {

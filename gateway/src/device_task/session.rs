@@ -6,11 +6,14 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use device_protocol::{DisplayKind, Down, GoodbyeReason, RejectCode, limits};
 use gateway_core::{
     conversation::{self, Conversation},
+    driver::Driver,
     input::{Input, UserInput},
-    vocab::{DeviceInfo, DisplaySize, ToolResult, Turn},
+    output::Output,
+    vocab::{DeviceInfo, DisplaySize, Timestamp, ToolResult, Turn},
 };
 use tokio::{sync::mpsc, time::timeout};
 use tools::{in_flight::Stay, ports::DeviceStatus};
@@ -33,7 +36,7 @@ use crate::{
     mailbox::{self, DeviceMessage, Mailbox},
     mouth::Mouth,
     roster::{Full, Present, Via},
-    runtime::sleep_until,
+    runtime::drive::{Shell, drive, settle},
     store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, ToolFailure, Transport},
@@ -56,7 +59,9 @@ pub(super) struct Session {
     /// Ends where everything of the user is erased.
     pub(super) stay: Stay,
     pub(super) transport: Transport,
-    pub(super) conversation: Conversation,
+    driver: Driver<Conversation>,
+    /// When something last arrived, unless the core was told.
+    pub(super) heard_us: Option<u64>,
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
     pub(super) formats: formats::Agreed,
@@ -187,11 +192,12 @@ impl Session {
         };
         gate.preparer.prepare(&record.user, &id, &language);
         let mut session = Self {
-            conversation: Conversation::new(conversation::Config {
+            driver: Driver::new(Conversation::new(conversation::Config {
                 heartbeat_ms,
                 silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
                 ..gate.config.conversation.clone()
-            }),
+            })),
+            heard_us: None,
             work: Work::new(
                 record.user.clone(),
                 id.clone(),
@@ -246,53 +252,14 @@ impl Session {
 
     /// Runs until the session ends.
     pub(super) async fn run(mut self, link: &mut Link) -> End {
-        let end = loop {
-            self.settle(&mut link.down);
-            if let Some(end) = self.end.take() {
-                break end;
-            }
-            let wake = self.next_wake_us().map(clock::instant_at);
-            tokio::select! {
-                biased;
-                message = self.messages.recv() => {
-                    if let Some(message) = message {
-                        self.handle_message(message, &mut link.down);
-                    }
-                }
-                // Whoever was too busy for the goodbye goes now.
-                () = self.stay.ended() => break Some((GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned())),
-                frame = link.up.recv() => match frame {
-                    Ok(Some(bytes)) => self.frame(&bytes, &mut link.down),
-                    Ok(None) => break None,
-                    Err(error) => break end_of(&error),
-                },
-                () = sleep_until(wake) => self.tick(),
-            }
-        };
+        let mut running = Running { session: &mut self, link };
+        let end = drive(&mut running).await;
         // No session is resumed yet: what is under way ends now, with what was heard of it.
-        self.input(Input::LinkLost);
-        self.input(Input::Shutdown);
-        self.settle(&mut link.down);
+        running.session.input(Input::LinkLost);
+        running.session.input(Input::Shutdown);
+        settle(&mut running);
         self.leave();
         end
-    }
-
-    fn next_wake_us(&self) -> Option<u64> {
-        let conversation = self.conversation.poll_timeout().map(|(at_us, _)| at_us);
-        let ear = self.ear.as_ref().and_then(Ear::next_wake_us);
-        let mouth = self.mouth.as_ref().and_then(Mouth::next_wake_us);
-        [conversation, ear, mouth].into_iter().flatten().min()
-    }
-
-    fn tick(&mut self) {
-        let now_us = clock::mono_us();
-        if let Some(ear) = &mut self.ear {
-            ear.tick(now_us);
-        }
-        self.take_facts();
-        if self.conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= now_us) {
-            self.conversation.handle_timeout(clock::now());
-        }
     }
 
     /// Hands what the ear noticed to the core.
@@ -309,27 +276,9 @@ impl Session {
         }
     }
 
+    /// Tells the core; it is handled when all that came before has been carried out.
     pub(super) fn input(&mut self, input: Input) {
-        self.conversation.handle_input(clock::now(), input);
-    }
-
-    /// Carries out all that the core wants and sends all speech that is due.
-    fn settle(&mut self, down: &mut Sender) {
-        loop {
-            while let Some(output) = self.conversation.poll_output() {
-                if let Err(error) = self.carry_out(output, down) {
-                    self.end.get_or_insert_with(|| end_of(&error));
-                }
-            }
-            match self.send_speech(down) {
-                Ok(false) => return,
-                Ok(true) => {}
-                Err(error) => {
-                    self.end.get_or_insert_with(|| end_of(&error));
-                    return;
-                }
-            }
-        }
+        self.driver.push(input);
     }
 
     /// Tells why a call failed, where somebody wants to know.
@@ -367,6 +316,90 @@ impl Session {
     /// Sends a message of the current turn.
     pub(super) fn send(&self, down: &mut Sender, turn: u32, message: Down<'_>) -> Result<u32, LinkError> {
         down.send(turn, clock::mono_us(), message)
+    }
+}
+
+/// A session with its link.
+struct Running<'a> {
+    session: &'a mut Session,
+    link: &'a mut Link,
+}
+
+/// What happens to a session from outside.
+#[allow(clippy::large_enum_variant, reason = "one at a time, taken apart where it is made")]
+enum Event {
+    Message(Option<DeviceMessage>),
+    Frame(Result<Option<Bytes>, LinkError>),
+    /// Everything of the user is being erased.
+    Erasing,
+}
+
+impl Shell for Running<'_> {
+    type Machine = Conversation;
+    type Event = Event;
+    type End = End;
+
+    fn driver(&mut self) -> &mut Driver<Conversation> {
+        &mut self.session.driver
+    }
+
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    async fn next_event(&mut self) -> Event {
+        tokio::select! {
+            biased;
+            message = self.session.messages.recv() => Event::Message(message),
+            // Whoever was too busy for the goodbye goes now.
+            () = self.session.stay.ended() => Event::Erasing,
+            frame = self.link.up.recv() => Event::Frame(frame),
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let (session, down) = (&mut *self.session, &mut self.link.down);
+        match event {
+            Event::Message(Some(message)) => session.handle_message(message, down),
+            Event::Message(None) => {}
+            Event::Erasing => session.end = Some(Some((GoodbyeReason::ShuttingDown, erasing::GOODBYE.to_owned()))),
+            Event::Frame(Ok(Some(bytes))) => session.frame(&bytes, down),
+            Event::Frame(Ok(None)) => session.end = Some(None),
+            Event::Frame(Err(error)) => session.end = Some(end_of(&error)),
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        if let Err(error) = self.session.carry_out(output, &mut self.link.down) {
+            self.session.end.get_or_insert_with(|| end_of(&error));
+        }
+    }
+
+    /// Sends the speech that is due.
+    fn settled(&mut self) {
+        if let Err(error) = self.session.send_speech(&mut self.link.down) {
+            self.session.end.get_or_insert_with(|| end_of(&error));
+        }
+    }
+
+    fn next_tick_us(&self) -> Option<u64> {
+        let ear = self.session.ear.as_ref().and_then(Ear::next_wake_us);
+        let mouth = self.session.mouth.as_ref().and_then(Mouth::next_wake_us);
+        ear.into_iter().chain(mouth).min()
+    }
+
+    fn tick(&mut self) {
+        if let Some(ear) = &mut self.session.ear {
+            ear.tick(clock::mono_us());
+        }
+        self.session.take_facts();
+        if let Some(at_us) = self.session.heard_us.take() {
+            self.session.input(Input::Alive { at_us });
+        }
+    }
+
+    fn end(&mut self) -> Option<End> {
+        self.session.end.take()
     }
 }
 

@@ -70,7 +70,7 @@ impl Session {
 
     fn message(&mut self, stamp: Stamp, message: Up<'_>, now_us: u64, down: &mut Sender) {
         // Everything that arrives says that the device is alive.
-        self.input(Input::Alive);
+        self.heard_us = Some(now_us);
         match message {
             Up::Audio(packet) => self.audio(stamp, &packet, now_us, down),
             Up::AudioEnd(end) => {

@@ -1,6 +1,7 @@
 //! Tasks and threads: the only place that spawns.
 
 pub mod compute;
+pub mod drive;
 
 use std::future::Future;
 

@@ -9,11 +9,12 @@ use std::{
 };
 
 use gateway_core::{
+    driver::Driver,
     input::{Due, Input, ScheduleEntry, ScheduleKind, UserInput},
     limits::HISTORY_MESSAGES_MAX,
     output::{Record, UserOutput},
     user::{self, User},
-    vocab::{Message, Role},
+    vocab::{Message, Role, Timestamp},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,7 +25,10 @@ use crate::{
     questions::Questions,
     ranks::Ranks,
     roster::Roster,
-    runtime::{sleep_until, spawn},
+    runtime::{
+        drive::{Shell, drive},
+        spawn,
+    },
     spending,
     store::{self, EntryRecord, MessageRecord, Store, Write},
 };
@@ -204,9 +208,9 @@ impl Users {
         }
         let restored = restore(&self.store, user)?;
         let (mailbox, messages) = mpsc::channel(WAITING_MAX);
-        let task = Task {
+        let mut task = Task {
             name: user.to_owned(),
-            machine: User::new(self.config.clone()),
+            driver: Driver::new(User::new(self.config.clone())),
             store: self.store.clone(),
             roster: self.roster.clone(),
             questions: self.questions.clone(),
@@ -215,8 +219,11 @@ impl Users {
             added: BTreeMap::new(),
             removed: BTreeMap::new(),
             next_request: 1,
+            messages,
+            ended: false,
         };
-        spawn("user", task.run(messages, restored));
+        task.driver.push(restored);
+        spawn("user", async move { drive(&mut task).await });
         tasks.running.insert(user.to_owned(), mailbox.clone());
         Ok(mailbox)
     }
@@ -256,7 +263,7 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
 
 struct Task {
     name: String,
-    machine: User,
+    driver: Driver<User>,
     store: Store,
     roster: Arc<Roster>,
     questions: Arc<Questions>,
@@ -265,55 +272,45 @@ struct Task {
     added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
     removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
     next_request: u64,
+    messages: mpsc::Receiver<UserMessage>,
+    ended: bool,
 }
 
-impl Task {
-    async fn run(mut self, mut messages: mpsc::Receiver<UserMessage>, restored: UserInput) {
-        self.input(restored);
-        loop {
-            let wake = self.machine.poll_timeout().map(|(at_us, _)| clock::instant_at(at_us));
-            tokio::select! {
-                message = messages.recv() => match message {
-                    Some(UserMessage::End) | None => return,
-                    Some(message) => self.open(message),
-                },
-                () = sleep_until(wake) => {
-                    self.machine.handle_timeout(clock::now());
-                    self.drain();
-                }
-            }
-        }
+impl Shell for Task {
+    type Machine = User;
+    type Event = Option<UserMessage>;
+    type End = ();
+
+    fn driver(&mut self) -> &mut Driver<User> {
+        &mut self.driver
     }
 
-    fn open(&mut self, message: UserMessage) {
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    async fn next_event(&mut self) -> Option<UserMessage> {
+        self.messages.recv().await
+    }
+
+    fn handle_event(&mut self, message: Option<UserMessage>) {
         let request = self.next_request;
         match message {
-            UserMessage::Input(input) => self.input(input),
-            UserMessage::End => {}
-            UserMessage::Add { due, kind, text, reply } => {
+            Some(UserMessage::Input(input)) => self.driver.push(input),
+            Some(UserMessage::End) | None => self.ended = true,
+            Some(UserMessage::Add { due, kind, text, reply }) => {
                 self.next_request += 1;
                 self.added.insert(request, reply);
-                self.input(UserInput::ScheduleAdd { request, due, kind, text });
+                self.driver.push(UserInput::ScheduleAdd { request, due, kind, text });
             }
-            UserMessage::Remove { id, reply } => {
+            Some(UserMessage::Remove { id, reply }) => {
                 self.next_request += 1;
                 self.removed.insert(request, reply);
-                self.input(UserInput::ScheduleRemove { request, id });
+                self.driver.push(UserInput::ScheduleRemove { request, id });
             }
-            UserMessage::List { reply } => {
-                drop(reply.send(self.machine.entries(clock::now())));
+            Some(UserMessage::List { reply }) => {
+                drop(reply.send(self.driver.machine().entries(clock::now())));
             }
-        }
-    }
-
-    fn input(&mut self, input: UserInput) {
-        self.machine.handle_input(clock::now(), input);
-        self.drain();
-    }
-
-    fn drain(&mut self) {
-        while let Some(output) = self.machine.poll_output() {
-            self.carry_out(output);
         }
     }
 
@@ -348,6 +345,12 @@ impl Task {
         }
     }
 
+    fn end(&mut self) -> Option<()> {
+        self.ended.then_some(())
+    }
+}
+
+impl Task {
     fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
         let Summariser { models, language } = self.summariser.clone();
         let mailbox = self.mailbox.clone();

@@ -1,7 +1,7 @@
 //! Starting, stopping, losing and finding again.
 
 use device_protocol::{ButtonAction, ButtonId};
-use gateway_core::app_life::State;
+use gateway_core::vocab::AppState;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tools::ports::AppHost as _;
@@ -114,7 +114,7 @@ async fn an_app_whose_server_was_away_is_tried_again_until_it_is_back() {
     drop(socket);
     let apps = stage.world.gateway().gate().apps.clone();
     let away = async {
-        while apps.states(USER).get(PACKAGE) != Some(&State::Away) {
+        while apps.states(USER).get(PACKAGE) != Some(&AppState::Away) {
             tokio::task::yield_now().await;
         }
     };

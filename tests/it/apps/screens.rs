@@ -7,7 +7,7 @@ use gateway::{
     apps::feed::Event as Heard,
     control::{Answer, Request, client},
 };
-use gateway_core::app_life::StopReason;
+use gateway_core::vocab::AppStopReason;
 use serde_json::json;
 use tools::apps::log::Entry;
 
@@ -91,7 +91,7 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
     );
     assert!(seen.iter().any(|entry| is(entry, "start")), "{seen:#?}");
     let apps = stage.world.gateway().gate().apps.clone();
-    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, StopReason::User).await });
+    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", 0).await;
     socket.close().await;
     assert!(stopping.await.unwrap());
@@ -129,7 +129,7 @@ async fn who_follows_sees_cause_before_effect() {
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
     socket.settled().await;
     let apps = stage.world.gateway().gate().apps.clone();
-    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, StopReason::User).await });
+    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", 0).await;
     socket.close().await;
     assert!(stopping.await.unwrap());

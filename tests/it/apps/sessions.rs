@@ -1,7 +1,7 @@
 //! What the sessions of an app are called: published apps keep what they have by it.
 
 use gateway::control::{Answer, Request, apps::Wish, memory};
-use gateway_core::app_life::StopReason;
+use gateway_core::vocab::AppStopReason;
 use serde_json::json;
 
 use super::fake::{PACKAGE, Reply, Socket, Stage};
@@ -21,7 +21,7 @@ async fn session(stage: &Stage) -> String {
 async fn stop(stage: &Stage, socket: Socket) {
     let before = stage.app.count("stop_request");
     let apps = stage.world.gateway().gate().apps.clone();
-    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, StopReason::User).await });
+    let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", before).await;
     socket.close().await;
     assert!(stopping.await.unwrap());

@@ -17,6 +17,7 @@ use crate::{
     agent::Agent,
     approval::Approvals,
     context::Context,
+    driver::Machine,
     floor::{Floor, wake::Phrases},
     input::Input,
     link::Link,
@@ -30,9 +31,7 @@ use crate::{
 /// backstop against a clock that leaps.
 const TIMERS_PER_WAKE_MAX: usize = 64;
 
-/// The machine of one device. Feed it with [`handle_input`](Self::handle_input), drain
-/// [`poll_output`](Self::poll_output) to `None` before the next input, and wake it with
-/// [`handle_timeout`](Self::handle_timeout) when [`poll_timeout`](Self::poll_timeout) says so.
+/// The machine of one device, to be driven by a [`Driver`](crate::driver::Driver).
 /// It lives as long as the device's session, lost links and resumptions included.
 #[derive(Debug)]
 pub struct Conversation {
@@ -74,8 +73,60 @@ impl Conversation {
         }
     }
 
-    /// Something happened. Cannot fail: what makes no sense is ignored.
-    pub fn handle_input(&mut self, now: Timestamp, input: Input) {
+    fn fire(&mut self, timer: Timer) {
+        match timer {
+            Timer::Heartbeat => self.link.handle_heartbeat(&mut self.cx),
+            Timer::DeviceSilent => self.device_silent(),
+            Timer::ResumeExpired => self.resume_expired(),
+            Timer::PartialDue => self.partial_due(),
+            Timer::EndOfTurn => self.end_of_turn(),
+            Timer::UtteranceStalled => self.utterance_stalled(),
+            Timer::TranscriptMissing => self.transcript_missing(),
+            Timer::VoiceConfirmed => self.voice_confirmed(),
+            // The moment itself closes it; the listening sign follows in `settle`.
+            Timer::EarCloses => {}
+            Timer::GrantMissing => {
+                let events = self.agent.handle_grant_missing(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::ModelSilent => {
+                let events = self.agent.handle_model_silent(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::TurnBudget => {
+                let events = self.agent.handle_turn_budget(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::ToolMissing => {
+                let events = self.agent.handle_tool_missing(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::PreambleDue => {
+                let events = self.agent.handle_preamble_due(&mut self.cx);
+                self.answer(events);
+            }
+            Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
+            Timer::SpeechStalled => self.speech_stalled(),
+            Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
+            Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
+            Timer::ApprovalExpired => {
+                let settled = self.approvals.handle_expired(&mut self.cx);
+                self.approval_settled(settled);
+            }
+            Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
+            Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
+            Timer::NoticeDue => self.notices.handle_due(),
+        }
+    }
+}
+
+impl Machine for Conversation {
+    type Input = Input;
+    type Output = Output;
+    type Timer = Timer;
+
+    fn handle_input(&mut self, now: Timestamp, input: Input) {
+        debug_assert!(self.cx.is_drained(), "an input came before all outputs were taken");
         self.cx.now = now;
         self.cx.note_muted(self.muted);
         if self.link == Link::Closed && !matches!(input, Input::Connected { .. }) {
@@ -85,7 +136,7 @@ impl Conversation {
         match input {
             Input::Connected { device, resumed } => self.connected(&device, resumed),
             Input::LinkLost => self.link_lost(),
-            Input::Alive => self.link.handle_alive(&mut self.cx),
+            Input::Alive { at_us } => self.link.handle_alive(&mut self.cx, at_us),
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
@@ -146,19 +197,16 @@ impl Conversation {
         self.settle();
     }
 
-    /// What the shell is to do next; `None` when there is nothing more.
-    pub fn poll_output(&mut self) -> Option<Output> {
+    fn poll_output(&mut self) -> Option<Output> {
         self.cx.pop()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
-    /// clock, and why.
-    pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
+    fn poll_timeout(&self) -> Option<(u64, Timer)> {
         self.cx.next_timer()
     }
 
-    /// Time has passed. Fires what is due, if anything is.
-    pub fn handle_timeout(&mut self, now: Timestamp) {
+    fn handle_timeout(&mut self, now: Timestamp) {
+        debug_assert!(self.cx.is_drained(), "a timeout came before all outputs were taken");
         self.cx.now = now;
         for _ in 0..TIMERS_PER_WAKE_MAX {
             let Some(timer) = self.cx.take_due() else {
@@ -166,52 +214,6 @@ impl Conversation {
             };
             self.fire(timer);
             self.settle();
-        }
-    }
-
-    fn fire(&mut self, timer: Timer) {
-        match timer {
-            Timer::Heartbeat => self.link.handle_heartbeat(&mut self.cx),
-            Timer::DeviceSilent => self.device_silent(),
-            Timer::ResumeExpired => self.resume_expired(),
-            Timer::PartialDue => self.partial_due(),
-            Timer::EndOfTurn => self.end_of_turn(),
-            Timer::UtteranceStalled => self.utterance_stalled(),
-            Timer::TranscriptMissing => self.transcript_missing(),
-            Timer::VoiceConfirmed => self.voice_confirmed(),
-            // The moment itself closes it; the listening sign follows in `settle`.
-            Timer::EarCloses => {}
-            Timer::GrantMissing => {
-                let events = self.agent.handle_grant_missing(&mut self.cx);
-                self.answer(events);
-            }
-            Timer::ModelSilent => {
-                let events = self.agent.handle_model_silent(&mut self.cx);
-                self.answer(events);
-            }
-            Timer::TurnBudget => {
-                let events = self.agent.handle_turn_budget(&mut self.cx);
-                self.answer(events);
-            }
-            Timer::ToolMissing => {
-                let events = self.agent.handle_tool_missing(&mut self.cx);
-                self.answer(events);
-            }
-            Timer::PreambleDue => {
-                let events = self.agent.handle_preamble_due(&mut self.cx);
-                self.answer(events);
-            }
-            Timer::SettleExpired => self.agent.handle_settle_expired(&mut self.cx),
-            Timer::SpeechStalled => self.speech_stalled(),
-            Timer::DisplayDue => self.reply.board.handle_display_due(&mut self.cx),
-            Timer::PageDue => self.reply.board.handle_page_due(&mut self.cx),
-            Timer::ApprovalExpired => {
-                let settled = self.approvals.handle_expired(&mut self.cx);
-                self.approval_settled(settled);
-            }
-            Timer::QuestionPageDue => self.approvals.handle_page_due(&mut self.cx),
-            Timer::ScreenDue => self.cx.screen(|screen, now| screen.handle_timeout(now)),
-            Timer::NoticeDue => self.notices.handle_due(),
         }
     }
 }

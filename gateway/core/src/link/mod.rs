@@ -31,9 +31,11 @@ impl Link {
         cx.arm(Timer::DeviceSilent, cx.config.silent_ms_max);
     }
 
-    pub(crate) fn handle_alive(self, cx: &mut Context) {
+    pub(crate) fn handle_alive(self, cx: &mut Context, at_us: u64) {
         if self.is_up() {
-            cx.arm(Timer::DeviceSilent, cx.config.silent_ms_max);
+            // Nothing arrives in the future.
+            let silent_us = u64::from(cx.config.silent_ms_max) * 1_000;
+            cx.arm_at(Timer::DeviceSilent, at_us.min(cx.now_us()).saturating_add(silent_us));
         }
     }
 

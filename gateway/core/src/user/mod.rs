@@ -28,6 +28,7 @@ use self::{
     turns::Turns,
 };
 use crate::{
+    driver::Machine,
     input::{Due, RunningTimer, ScheduleEntry, ScheduleKind, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
@@ -78,8 +79,7 @@ pub enum Timer {
     ApprovalExpired,
 }
 
-/// The machine of one user. The contract is that of
-/// [`Conversation`](crate::conversation::Conversation).
+/// The machine of one user, to be driven by a [`Driver`](crate::driver::Driver).
 #[derive(Debug)]
 pub struct User {
     config: Config,
@@ -119,8 +119,40 @@ impl User {
         }
     }
 
-    /// Something happened. Cannot fail: what makes no sense is ignored.
-    pub fn handle_input(&mut self, now: Timestamp, input: UserInput) {
+    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has
+    /// left.
+    pub fn entries(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
+        self.schedule.open(now)
+    }
+
+    /// What follows from the moment and the state of things, after every input.
+    fn go_on(&mut self) {
+        for entry in self.schedule.corrected(self.now) {
+            self.persist(Record::Entry(entry));
+        }
+        self.turns.expire(self.now.mono_us);
+        let expired = self.questions.expire(self.now.mono_us);
+        self.out.extend(expired.into_iter().map(UserOutput::ApprovalSettled));
+        let until_us = self.after(self.config.turn_ms_max);
+        if let Some((device, turn)) = self.turns.grant(until_us) {
+            self.history.pause(self.now.wall_ms, self.config.pause_ms);
+            let (history, means) = (self.history.for_model(&self.config.compaction), self.models.means(self.now));
+            self.out.push_back(UserOutput::Grant { device, turn, history, means });
+        }
+        self.schedule.ring(self.now);
+        self.tell_timers();
+        self.offer();
+        self.drop_heard();
+    }
+}
+
+impl Machine for User {
+    type Input = UserInput;
+    type Output = UserOutput;
+    type Timer = Timer;
+
+    fn handle_input(&mut self, now: Timestamp, input: UserInput) {
+        debug_assert!(self.out.is_empty(), "an input came before all outputs were taken");
         self.now = now;
         match input {
             UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending } if !self.restored => {
@@ -177,50 +209,21 @@ impl User {
         self.go_on();
     }
 
-    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has
-    /// left.
-    pub fn entries(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
-        self.schedule.open(now)
-    }
-
-    /// What the shell is to do next; `None` when there is nothing more.
-    pub fn poll_output(&mut self) -> Option<UserOutput> {
+    fn poll_output(&mut self) -> Option<UserOutput> {
         self.out.pop_front()
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout), in microseconds on the monotonic
-    /// clock, and why.
-    pub fn poll_timeout(&self) -> Option<(u64, Timer)> {
+    fn poll_timeout(&self) -> Option<(u64, Timer)> {
         let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, Timer::Schedule));
         let turn = self.turns.deadline().map(|at_us| (at_us, Timer::TurnHeld));
         let question = self.questions.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
         [schedule, turn, question].into_iter().flatten().min_by_key(|(at_us, _)| *at_us)
     }
 
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now: Timestamp) {
+    fn handle_timeout(&mut self, now: Timestamp) {
+        debug_assert!(self.out.is_empty(), "a timeout came before all outputs were taken");
         self.now = now;
         self.go_on();
-    }
-
-    /// What follows from the moment and the state of things, after every input.
-    fn go_on(&mut self) {
-        for entry in self.schedule.corrected(self.now) {
-            self.persist(Record::Entry(entry));
-        }
-        self.turns.expire(self.now.mono_us);
-        let expired = self.questions.expire(self.now.mono_us);
-        self.out.extend(expired.into_iter().map(UserOutput::ApprovalSettled));
-        let until_us = self.after(self.config.turn_ms_max);
-        if let Some((device, turn)) = self.turns.grant(until_us) {
-            self.history.pause(self.now.wall_ms, self.config.pause_ms);
-            let (history, means) = (self.history.for_model(&self.config.compaction), self.models.means(self.now));
-            self.out.push_back(UserOutput::Grant { device, turn, history, means });
-        }
-        self.schedule.ring(self.now);
-        self.tell_timers();
-        self.offer();
-        self.drop_heard();
     }
 }
 

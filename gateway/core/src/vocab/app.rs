@@ -1,4 +1,4 @@
-//! Mini-apps, as far as the display is concerned.
+//! Mini-apps: what they do with the glasses, and where they are in their lives.
 
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
@@ -76,4 +76,64 @@ pub enum AppEvent {
         /// The line; empty: none.
         text: String,
     },
+}
+
+/// Number of a connection, unique in the process.
+pub type AppConnection = u64;
+/// Number of a call of a webhook, unique among a user's.
+pub type WebhookCall = u64;
+
+/// What is known of an app when it is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppCard {
+    /// Package.
+    pub package: String,
+    /// Name for people.
+    pub name: String,
+    /// How it shares the glasses.
+    pub kind: AppKind,
+    /// What its session is called; the app gives it back when it dials.
+    pub session: String,
+}
+
+/// Where an app is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppState {
+    /// The webhook was called; its socket is awaited.
+    Connecting,
+    /// Its socket is acknowledged.
+    Running,
+    /// The socket is lost and may come back.
+    Grace,
+    /// It ran before and is called again.
+    Resurrecting,
+    /// It ran before and could not be called; it is tried again.
+    Away,
+    /// It was told to stop and still has its socket.
+    Stopping,
+    /// It would run, but no glasses are there.
+    Dormant,
+}
+
+/// Why an app is stopped, in the webhook's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppStopReason {
+    /// The wearer or an operator wants it.
+    User,
+    /// Another app takes its place, or nobody wears the glasses.
+    System,
+    /// It failed.
+    Error,
+}
+
+impl AppStopReason {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user_disabled",
+            Self::System => "system_stop",
+            Self::Error => "error",
+        }
+    }
 }

@@ -18,7 +18,7 @@ mod tool;
 mod turn;
 mod voice;
 
-pub use app::{AppEvent, AppKind};
+pub use app::{AppCard, AppConnection, AppEvent, AppKind, AppState, AppStopReason, WebhookCall};
 pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Question, Settlement};
 pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};

@@ -2,7 +2,7 @@
 
 use gateway_core::{
     conversation::BargeIn,
-    user::{self, Price, User},
+    user::{self, Price},
     vocab::DisplaySize,
 };
 
@@ -20,14 +20,8 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
                 rows: (rows.unwrap_or(4_000) / 1_000) as u16,
             };
             let display = (!words.has("blind")).then_some(size);
-            let config = run.config.clone();
-            let user = run.user.clone();
-            let world = run.world.get_or_insert_with(|| {
-                let mut world = World::new(config.clone());
-                world.user = User::new(user.clone());
-                world.user_config = user;
-                world
-            });
+            let (config, user, start) = (run.config.clone(), run.user.clone(), run.start);
+            let world = run.world.get_or_insert_with(|| World::with(config.clone(), user, start));
             world.config = config;
             let device = world.add_device(&name, display, !words.has("deaf"), !words.has("echo"));
             world.devices[device].info.captions = words.has("captions");

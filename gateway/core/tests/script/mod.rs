@@ -4,7 +4,7 @@
 mod actions;
 mod given;
 
-use crate::world::{Ms, World};
+use crate::world::{Line, Ms, Start, World, machines::InPlace};
 
 /// A scenario: its title and its numbered lines.
 pub struct Scenario {
@@ -31,6 +31,7 @@ pub fn scenarios(text: &str) -> Vec<Scenario> {
 
 /// What a run keeps beside the world.
 pub(crate) struct Run {
+    pub(crate) start: Start,
     pub(crate) world: Option<World>,
     pub(crate) config: gateway_core::conversation::Config,
     pub(crate) user: gateway_core::user::Config,
@@ -42,12 +43,18 @@ pub(crate) struct Run {
 
 /// Runs a scenario; the error is a report with the log.
 pub fn run(scenario: &Scenario) -> Result<(), String> {
-    let mut run =
-        Run { world: None, config: Default::default(), user: Default::default(), cursor: 0, counts: Vec::new() };
+    run_where(scenario, |user| Box::new(InPlace::new(user))).map(drop)
+}
+
+/// The same with machines that run where `start` has them; returns the log.
+pub fn run_where(scenario: &Scenario, start: Start) -> Result<Vec<Line>, String> {
+    let (config, user) = Default::default();
+    let mut run = Run { start, world: None, config, user, cursor: 0, counts: Vec::new() };
     for (number, line) in &scenario.lines {
         run.line(line).map_err(|reason| report(scenario, &run, *number, line, &reason))?;
     }
-    run.finish().map_err(|reason| report(scenario, &run, 0, "(at the end)", &reason))
+    run.finish().map_err(|reason| report(scenario, &run, 0, "(at the end)", &reason))?;
+    Ok(run.world.map_or_else(Vec::new, |world| world.log))
 }
 
 fn report(scenario: &Scenario, run: &Run, number: usize, line: &str, reason: &str) -> String {

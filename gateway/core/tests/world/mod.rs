@@ -3,19 +3,25 @@
 #![allow(dead_code)]
 
 mod log;
+pub mod machines;
 mod shell;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gateway_core::{
-    conversation::{self, Conversation},
+    conversation,
     input::{Input, ScheduleEntry, Spending, UserInput},
-    user::{self, User},
+    user,
     vocab::{
         Clarity, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
         VoiceFact,
     },
 };
+
+use machines::{InPlace, Machines, Which};
+
+/// Starts a user's machine, with these settings.
+pub type Start = fn(user::Config) -> Box<dyn Machines>;
 
 /// Milliseconds since the beginning of the scenario.
 pub type Ms = u64;
@@ -37,6 +43,23 @@ pub enum Event {
     Tool(usize, Turn, String, ToolResult),
     /// The speaker's position moves on.
     Play(usize, u64),
+}
+
+impl Event {
+    /// Which part of a shell brings it, where that may be late; the device's own reports are not.
+    fn source(&self) -> Option<(&'static str, usize)> {
+        match self {
+            Self::Decoded(device, _) => Some(("recogniser", *device)),
+            Self::Model(device, ..) => Some(("model", *device)),
+            Self::Tool(device, ..) => Some(("tool", *device)),
+            Self::ToUser(_) => Some(("user", 0)),
+            Self::To(device, Input::Considered { .. }) => Some(("grammar", *device)),
+            Self::To(device, Input::Granted { .. } | Input::Timers(_) | Input::Announce(_)) => {
+                Some(("user's", *device))
+            }
+            Self::To(..) | Self::Voice(..) | Self::Silence(..) | Self::Play(..) => None,
+        }
+    }
 }
 
 /// How the fake recogniser behaves.
@@ -112,7 +135,6 @@ pub struct ToolScript {
 /// One pair of glasses and the wearer before it.
 pub struct Device {
     pub name: String,
-    pub conversation: Conversation,
     pub info: DeviceInfo,
     pub connected: bool,
     pub answers_heartbeat: bool,
@@ -156,7 +178,10 @@ pub struct World {
     pub wall_ms: i64,
     events: BTreeMap<(Ms, u64), Event>,
     sequence: u64,
-    pub user: User,
+    /// Milliseconds by which answers are late, one after the other; empty: none is.
+    pub lags: Vec<Ms>,
+    latest: BTreeMap<(&'static str, usize), Ms>,
+    machines: Box<dyn Machines>,
     pub devices: Vec<Device>,
     pub log: Vec<Line>,
     pub models: VecDeque<ModelScript>,
@@ -206,13 +231,21 @@ pub struct Line {
 }
 
 impl World {
+    /// A world whose machines run in it.
     pub fn new(config: conversation::Config) -> Self {
+        Self::with(config, user::Config::default(), |user| Box::new(InPlace::new(user)))
+    }
+
+    /// A world whose machines run where `start` has them.
+    pub fn with(config: conversation::Config, user_config: user::Config, start: Start) -> Self {
         Self {
             now_ms: 0,
             wall_ms: 1_800_000_000_000,
             events: BTreeMap::new(),
             sequence: 0,
-            user: User::new(user::Config::default()),
+            lags: Vec::new(),
+            latest: BTreeMap::new(),
+            machines: start(user_config.clone()),
             devices: Vec::new(),
             log: Vec::new(),
             models: VecDeque::new(),
@@ -234,7 +267,7 @@ impl World {
             model_generation: 0,
             stale_models: false,
             config,
-            user_config: user::Config::default(),
+            user_config,
             stored_spending: Spending::default(),
             stored: BTreeMap::new(),
             stored_messages: Vec::new(),
@@ -261,9 +294,9 @@ impl World {
         speaker: bool,
         echo_cancelled: bool,
     ) -> usize {
+        self.machines.add_device(self.config.clone());
         self.devices.push(Device {
             name: name.into(),
-            conversation: Conversation::new(self.config.clone()),
             info: DeviceInfo {
                 id: name.into(),
                 user: "wearer".into(),
@@ -290,7 +323,16 @@ impl World {
 
     pub fn after(&mut self, delay: Ms, event: Event) {
         self.sequence += 1;
-        self.events.insert((self.now_ms + delay, self.sequence), event);
+        let mut at = self.now_ms + delay;
+        if let Some(lag) = self.lags.get(self.sequence as usize % self.lags.len().max(1))
+            && let Some(source) = event.source()
+        {
+            // Late, but in order: what comes from one source comes through one queue.
+            let last = self.latest.entry(source).or_default();
+            at = (at + lag).max(*last);
+            *last = at;
+        }
+        self.events.insert((at, self.sequence), event);
     }
 
     /// The wearer speaks: parts of an utterance, each with its length and the pause before it.
@@ -340,10 +382,8 @@ impl World {
         let event = self.events.keys().next().map(|key| key.0);
         let mono_offset = 1_000_000;
         let timer = self
-            .devices
-            .iter()
-            .filter_map(|device| device.conversation.poll_timeout().map(|(at_us, _)| at_us))
-            .chain(self.user.poll_timeout().map(|(at_us, _)| at_us))
+            .all()
+            .filter_map(|which| self.machines.timeout_us(which))
             .min()
             .map(|at_us| at_us.div_ceil(1_000).saturating_sub(mono_offset));
         let next = match (event, timer) {
@@ -360,29 +400,29 @@ impl World {
             let (_, event) = self.events.pop_first().unwrap();
             self.happen(event);
         } else {
-            for index in 0..self.devices.len() {
-                if self.devices[index].conversation.poll_timeout().is_some_and(|(at_us, _)| at_us <= now.mono_us) {
-                    self.devices[index].conversation.handle_timeout(now);
+            for which in self.all() {
+                if self.machines.timeout_us(which).is_some_and(|at_us| at_us <= now.mono_us) {
+                    self.machines.wake(which, now);
                     self.drain();
                 }
-            }
-            if self.user.poll_timeout().is_some_and(|(at_us, _)| at_us <= now.mono_us) {
-                self.user.handle_timeout(now);
             }
         }
         self.drain();
         true
     }
 
+    /// All machines, the user's last.
+    fn all(&self) -> impl Iterator<Item = Which> + use<> {
+        (0..self.devices.len()).map(Which::Device).chain([Which::User])
+    }
+
     pub fn input(&mut self, device: usize, input: Input) {
-        let now = self.now();
-        self.devices[device].conversation.handle_input(now, input);
+        self.machines.tell_device(device, input);
         self.drain();
     }
 
     pub fn user_input(&mut self, input: UserInput) {
-        let now = self.now();
-        self.user.handle_input(now, input);
+        self.machines.tell_user(input);
         self.drain();
     }
 
@@ -408,7 +448,7 @@ impl World {
     pub fn restart(&mut self, down: Ms) {
         self.events.clear();
         self.now_ms += down;
-        self.user = User::new(self.user_config.clone());
+        self.machines.restart(&self.config, &self.user_config);
         let spending = self.stored_spending;
         let schedule = self.stored.values().cloned().collect();
         let next_id = self.stored.keys().next_back().map_or(1, |id| id + 1);
@@ -416,7 +456,6 @@ impl World {
         let (history, last_wall_ms) = (self.stored_messages[covers.unwrap_or(0)..].to_vec(), None);
         self.user_input(UserInput::Restored { summary, history, last_wall_ms, schedule, next_id, spending });
         for device in 0..self.devices.len() {
-            self.devices[device].conversation = Conversation::new(self.config.clone());
             self.devices[device].turns_open.clear();
             self.devices[device].turns_done.clear();
             self.devices[device].revisions.clear();

@@ -9,7 +9,7 @@ use gateway_core::{
     },
 };
 
-use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, World, log};
+use super::{Event, Line, ModelEnd, Ms, Recogniser, Speech, ToolScript, World, log, machines::Wanted};
 
 /// Speaking time of a character, for the fake voice.
 const MS_PER_CHAR: u64 = 60;
@@ -83,22 +83,16 @@ impl World {
 
     /// Takes everything out of the machines, until they have nothing more to say.
     pub(super) fn drain(&mut self) {
-        loop {
-            let mut any = false;
-            for device in 0..self.devices.len() {
-                while let Some(output) = self.devices[device].conversation.poll_output() {
-                    any = true;
+        while let Some(wanted) = self.machines.next(self.now()) {
+            match wanted {
+                Wanted::OfDevice(device, output) => {
                     self.note(log::output(&self.devices[device].name, &output));
                     self.act(device, output);
                 }
-            }
-            while let Some(output) = self.user.poll_output() {
-                any = true;
-                self.note(log::user_output(&output));
-                self.act_for_user(output);
-            }
-            if !any {
-                return;
+                Wanted::OfUser(output) => {
+                    self.note(log::user_output(&output));
+                    self.act_for_user(output);
+                }
             }
         }
     }
@@ -182,7 +176,8 @@ impl World {
                 self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));
             }
             Output::Heartbeat if self.devices[device].answers_heartbeat => {
-                self.after(20, Event::To(device, Input::Alive));
+                let at_us = self.now().mono_us + 20_000;
+                self.after(20, Event::To(device, Input::Alive { at_us }));
             }
             Output::Close { reason } => {
                 self.devices[device].connected = false;
