@@ -11,6 +11,7 @@ pub mod listener;
 pub mod models;
 pub mod preroll;
 pub mod resample;
+pub mod scheduling;
 pub mod sound_file;
 pub mod speaker;
 #[cfg(feature = "vad")]

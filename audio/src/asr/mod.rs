@@ -5,7 +5,6 @@
 //! the computation takes; it reads the clock only to report how long that was.
 
 mod abort;
-mod background;
 mod context;
 mod decoder;
 mod engine;

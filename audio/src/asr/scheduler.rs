@@ -13,7 +13,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use super::{Decoder, Engine, Error, Options, Transcription, background};
+use super::{Decoder, Engine, Error, Options, Transcription};
+use crate::scheduling::Scheduling;
 
 /// What a job is for, in ascending order of importance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -339,7 +340,7 @@ impl Waiting {
 }
 
 fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T, Error>) {
-    background::enter();
+    Scheduling::Background.apply();
     let mut decoder = Some(decoder);
     while let Some(waiting) = shared.next() {
         let queue_us = elapsed_us(waiting.since);

@@ -11,6 +11,8 @@ use rten::{NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, NdTensorView};
 
+use crate::scheduling::Scheduling;
+
 /// New samples in one window: 32 ms at 16 kHz.
 pub const WINDOW_SAMPLES: usize = 512;
 
@@ -92,7 +94,14 @@ impl Model {
         let input = other(&inputs, state).ok_or_else(|| missing("single sound input"))?;
         let probability = other(&outputs, next_state).ok_or_else(|| missing("single probability output"))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-        let pools = (0..threads).map(|_| Arc::new(ThreadPool::with_num_threads(1))).collect();
+        let pools = (0..threads)
+            .map(|_| {
+                let pool = ThreadPool::with_num_threads(1);
+                // A packet waits for it.
+                pool.run(|| Scheduling::Responsive.apply());
+                Arc::new(pool)
+            })
+            .collect();
         let model =
             Arc::new(Self { model, input, state, probability, next_state, pools, streams: AtomicUsize::new(0) });
         // A model that loads but computes something else is found now, not in mid-sentence.

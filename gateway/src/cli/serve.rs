@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{clock, config::Checked, serve, telemetry};
+use crate::{clock, config::Checked, runtime, serve, telemetry};
 
 /// Run the gateway.
 #[derive(clap::Args)]
@@ -95,11 +95,7 @@ pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     let began_us = clock::mono_us();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
+    let runtime = runtime::build().context("starting the runtime")?;
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;

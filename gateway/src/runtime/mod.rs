@@ -3,10 +3,26 @@
 pub mod compute;
 pub mod drive;
 
-use std::future::Future;
+use std::{future::Future, io};
 
-use tokio::task::JoinHandle;
+use audio::scheduling::Scheduling;
+use tokio::{runtime::Runtime, task::JoinHandle};
 use tracing::Instrument as _;
+
+/// Threads that carry the tasks. What takes long runs beside them: in [`compute`] and on recognition threads.
+const THREADS: usize = 2;
+
+/// The runtime that a gateway runs on.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn build() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .on_thread_start(|| Scheduling::Responsive.apply())
+        .enable_all()
+        .build()
+}
 
 /// Starts a task that carries the caller's span.
 #[allow(clippy::disallowed_methods)] // the one place

@@ -106,7 +106,7 @@ fn plain(fingerprint: &str) -> String {
 
 /// A runtime as the gateway's own.
 pub fn runtime() -> Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
+    Ok(gateway::runtime::build()?)
 }
 
 /// Loads the recogniser that the gateway uses by default.
