@@ -16,7 +16,7 @@ use gateway_core::{
 };
 use tokio::{
     runtime::Runtime,
-    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    sync::mpsc::{Receiver, Sender, channel},
     task::yield_now,
     time::advance,
 };
@@ -26,6 +26,8 @@ use crate::world::machines::{Machines, Wanted, Which};
 /// Rounds of the runtime after which tasks that have anything to do have done it: each handles all that it has in one.
 const ROUNDS: usize = 4;
 
+/// More than any dialogue has under way at one moment.
+const WAITING_MAX: usize = 4_096;
 /// The least step of the runtime's clock.
 const TICK_US: u64 = 1_000;
 /// Steps by which a task may be late.
@@ -42,8 +44,8 @@ struct Clock {
 /// The shell of a machine whose wants the world carries out.
 struct Relay<M: Machine> {
     driver: Driver<M>,
-    inbox: UnboundedReceiver<M::Input>,
-    wanted: UnboundedSender<Wanted>,
+    inbox: Receiver<M::Input>,
+    wanted: Sender<Wanted>,
     name: fn(usize, M::Output) -> Wanted,
     index: usize,
     clock: Arc<Mutex<Clock>>,
@@ -85,7 +87,7 @@ where
     }
 
     fn carry_out(&mut self, output: M::Output) {
-        drop(self.wanted.send((self.name)(self.index, output)));
+        self.wanted.try_send((self.name)(self.index, output)).unwrap();
     }
 
     fn settled(&mut self) {
@@ -100,7 +102,7 @@ where
 
 /// A task with a machine.
 struct Task<I> {
-    inbox: UnboundedSender<I>,
+    inbox: Sender<I>,
     timeout_us: Arc<Mutex<Option<u64>>>,
 }
 
@@ -108,9 +110,9 @@ struct Task<I> {
 pub struct InTasks {
     runtime: Runtime,
     clock: Arc<Mutex<Clock>>,
-    wanted: UnboundedReceiver<Wanted>,
+    wanted: Receiver<Wanted>,
     /// For tasks that are yet to begin.
-    wants: UnboundedSender<Wanted>,
+    wants: Sender<Wanted>,
     ready: VecDeque<Wanted>,
     /// How far the runtime's clock has come, in microseconds of the world's.
     at_us: u64,
@@ -121,7 +123,7 @@ pub struct InTasks {
 impl InTasks {
     pub fn new(config: user::Config) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let (wants, wanted) = unbounded_channel();
+        let (wants, wanted) = channel(WAITING_MAX);
         let clock = Arc::default();
         let user = start(&runtime, User::new(config), &wants, &clock, 0, |_, output| Wanted::OfUser(output));
         Self { runtime, clock, wanted, wants, ready: VecDeque::new(), at_us: 0, user, devices: Vec::new() }
@@ -163,7 +165,7 @@ impl InTasks {
 fn start<M>(
     runtime: &Runtime,
     machine: M,
-    wanted: &UnboundedSender<Wanted>,
+    wanted: &Sender<Wanted>,
     clock: &Arc<Mutex<Clock>>,
     index: usize,
     name: fn(usize, M::Output) -> Wanted,
@@ -173,7 +175,7 @@ where
     M::Input: Send,
     M::Output: Send,
 {
-    let (inbox, messages) = unbounded_channel();
+    let (inbox, messages) = channel(WAITING_MAX);
     let timeout_us = Arc::<Mutex<Option<u64>>>::default();
     let mut relay = Relay {
         driver: Driver::new(machine),
@@ -207,11 +209,11 @@ impl Machines for InTasks {
     }
 
     fn tell_device(&mut self, device: usize, input: Input) {
-        self.devices[device].inbox.send(input).unwrap();
+        self.devices[device].inbox.try_send(input).unwrap();
     }
 
     fn tell_user(&mut self, input: UserInput) {
-        self.user.inbox.send(input).unwrap();
+        self.user.inbox.try_send(input).unwrap();
     }
 
     fn next(&mut self, now: Timestamp) -> Option<Wanted> {
