@@ -13,12 +13,18 @@ use anyhow::{Context as _, Result};
 use device_protocol::GoodbyeReason;
 use gateway_core::vocab::AppStopReason;
 use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
+use tools::{executor::Executor, memory::Memory};
 
 use crate::{
-    gate::Gate,
+    apps::host::Host,
+    effects::{books::StoredSwitches, context::Remembered, preferences::Preferences},
     photos,
+    roster::Roster,
     store::{Scope, Store},
+    telemetry::Turns,
+    users::Users,
 };
 
 /// What glasses are told that connect again in a moment.
@@ -117,88 +123,132 @@ async fn on_disk(data_dir: &Path, store: &Store, erasure: &Erasure) -> Result<()
     store.erase(scope).await.context("erasing from the store")
 }
 
-/// Ends the user's sessions, apps and questions, erases everything, and lets the user in again.
-///
-/// # Errors
-/// Not everything was erased. It is recorded, and nothing new is taken in of the user until it is finished: what comes
-/// after an erasure was asked for must not be erased with it.
-pub async fn everything(gate: &Gate, erasure: &Erasure) -> Result<()> {
-    let _one_at_a_time = gate.erasing.lock().await;
-    let erasure = begin(&gate.config.data_dir, erasure).context("nothing was erased, as it cannot be recorded")?;
-    finish(gate, &erasure).await.context(
-        "not everything was erased; it is tried again every minute and at the next start, and until it is done the \
-         user's glasses are turned away and nothing of the user is kept",
-    )
+/// Erases users while the gateway runs.
+pub struct Eraser {
+    data_dir: PathBuf,
+    store: Store,
+    users: Arc<Users>,
+    roster: Arc<Roster>,
+    executor: Executor,
+    apps: Arc<Host>,
+    turns: Arc<Turns>,
+    forgets: Forgets,
+    running: Mutex<()>,
 }
 
-/// Tries again what failed, until the gateway stops.
-pub async fn keep_trying(gate: Arc<Gate>, stop: CancellationToken) {
-    while stop.run_until_cancelled(tokio::time::sleep(TRY_EVERY)).await.is_some() {
-        carry_on(&gate).await;
+/// What is in memory of users, besides what the others hold.
+pub struct Forgets {
+    /// What users have switched off.
+    pub switches: Arc<StoredSwitches>,
+    /// What users have chosen between tools.
+    pub preferences: Arc<Preferences>,
+    /// What the words of a conversation refer to.
+    pub memory: Memory,
+    /// What models are told of wearers.
+    pub remembered: Arc<Remembered>,
+}
+
+impl Eraser {
+    /// Of everything that these hold.
+    pub fn new(
+        data_dir: PathBuf,
+        store: Store,
+        (users, roster): (Arc<Users>, Arc<Roster>),
+        (executor, apps): (Executor, Arc<Host>),
+        turns: Arc<Turns>,
+        forgets: Forgets,
+    ) -> Arc<Self> {
+        Arc::new(Self { data_dir, store, users, roster, executor, apps, turns, forgets, running: Mutex::default() })
     }
-}
 
-/// Tries once more what is recorded.
-pub async fn carry_on(gate: &Gate) {
-    let _one_at_a_time = gate.erasing.lock().await;
-    let erasures = recorded(&gate.config.data_dir).unwrap_or_else(|error| {
-        tracing::error!("{error:#}");
-        Vec::new()
-    });
-    for erasure in erasures {
-        if let Err(error) = finish(gate, &erasure).await {
-            tracing::error!("an erasure is still not finished: {error:#}");
+    /// Waits until no other erasure runs, and keeps others from running.
+    pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
+        self.running.lock().await
+    }
+
+    /// Ends the user's sessions, apps and questions, erases everything, and lets the user in again.
+    ///
+    /// # Errors
+    /// Not everything was erased. It is recorded, and nothing new is taken in of the user until it is finished: what comes
+    /// after an erasure was asked for must not be erased with it.
+    pub async fn everything(&self, erasure: &Erasure) -> Result<()> {
+        let _one_at_a_time = self.one_at_a_time().await;
+        let erasure = begin(&self.data_dir, erasure).context("nothing was erased, as it cannot be recorded")?;
+        self.finish(&erasure).await.context(
+            "not everything was erased; it is tried again every minute and at the next start, and until it is done the \
+             user's glasses are turned away and nothing of the user is kept",
+        )
+    }
+
+    /// Tries again what failed, until the gateway stops.
+    pub async fn keep_trying(self: Arc<Self>, stop: CancellationToken) {
+        while stop.run_until_cancelled(tokio::time::sleep(TRY_EVERY)).await.is_some() {
+            self.carry_on().await;
         }
     }
-}
 
-/// From the bar to the end of the record.
-async fn finish(gate: &Gate, erasure: &Erasure) -> Result<()> {
-    let Erasure { user, devices } = erasure;
-    // Nothing new comes in, nothing more is written.
-    gate.users.bar(user);
-    gate.store.bar(user, true);
-    let paired = gate.store.disk().devices()?;
-    let own = || paired.iter().filter(|(_, device)| device.user == *user).map(|(id, _)| id);
-    let present = || gate.roster.all().into_iter().filter(|(_, present)| present.user == *user);
-    let (reason, message) = match devices {
-        true => (GoodbyeReason::Revoked, "everything of this user was erased, the pairing too"),
-        false => (GoodbyeReason::ShuttingDown, GOODBYE),
-    };
-    for (id, _) in present() {
-        gate.roster.dismiss(&id, reason, message);
-    }
-    // Calls and photos that are under way are dropped where they stand, and sessions end.
-    let ended = tokio::time::timeout(GOODBYE_WAIT, gate.executor.in_flight().end(user)).await;
-    let gone = async {
-        while present().next().is_some() {
-            tokio::time::sleep(LOOK_EVERY).await;
+    /// Tries once more what is recorded.
+    pub async fn carry_on(&self) {
+        let _one_at_a_time = self.one_at_a_time().await;
+        let erasures = recorded(&self.data_dir).unwrap_or_else(|error| {
+            tracing::error!("{error:#}");
+            Vec::new()
+        });
+        for erasure in erasures {
+            if let Err(error) = self.finish(&erasure).await {
+                tracing::error!("an erasure is still not finished: {error:#}");
+            }
         }
-    };
-    if tokio::time::timeout(GOODBYE_WAIT, gone).await.is_err() {
-        tracing::warn!("a device did not take its goodbye; it begins nothing any more");
     }
-    for package in gate.apps.states(user).into_keys() {
-        gate.apps.stop(user, &package, AppStopReason::User).await;
+
+    /// From the bar to the end of the record.
+    async fn finish(&self, erasure: &Erasure) -> Result<()> {
+        let Erasure { user, devices } = erasure;
+        // Nothing new comes in, nothing more is written.
+        self.users.bar(user);
+        self.store.bar(user, true);
+        let paired = self.store.disk().devices()?;
+        let own = || paired.iter().filter(|(_, device)| device.user == *user).map(|(id, _)| id);
+        let present = || self.roster.all().into_iter().filter(|(_, present)| present.user == *user);
+        let (reason, message) = match devices {
+            true => (GoodbyeReason::Revoked, "everything of this user was erased, the pairing too"),
+            false => (GoodbyeReason::ShuttingDown, GOODBYE),
+        };
+        for (id, _) in present() {
+            self.roster.dismiss(&id, reason, message);
+        }
+        // Calls and photos that are under way are dropped where they stand, and sessions end.
+        let ended = tokio::time::timeout(GOODBYE_WAIT, self.executor.in_flight().end(user)).await;
+        let gone = async {
+            while present().next().is_some() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        if tokio::time::timeout(GOODBYE_WAIT, gone).await.is_err() {
+            tracing::warn!("a device did not take its goodbye; it begins nothing any more");
+        }
+        for package in self.apps.states(user).into_keys() {
+            self.apps.stop(user, &package, AppStopReason::User).await;
+        }
+        on_disk(&self.data_dir, &self.store, erasure).await?;
+        // What is in memory.
+        self.forgets.switches.erase(user);
+        self.forgets.preferences.erase(user);
+        self.apps.erase(user);
+        self.forgets.memory.that.erase(user);
+        self.forgets.remembered.erase(user);
+        for id in own() {
+            self.turns.erase(id);
+        }
+        // What cannot be dropped might still write: nothing is, as long as the user is barred.
+        ended.context("a call of the user does not end")?;
+        end(&self.data_dir, user)?;
+        self.store.bar(user, false);
+        self.executor.in_flight().admit(user);
+        self.users.admit(user);
+        tracing::info!("everything of a user was erased");
+        Ok(())
     }
-    on_disk(&gate.config.data_dir, &gate.store, erasure).await?;
-    // What is in memory.
-    gate.switches.erase(user);
-    gate.preferences.erase(user);
-    gate.apps.erase(user);
-    gate.memory.that.erase(user);
-    gate.remembered.erase(user);
-    for id in own() {
-        gate.turns.erase(id);
-    }
-    // What cannot be dropped might still write: nothing is, as long as the user is barred.
-    ended.context("a call of the user does not end")?;
-    end(&gate.config.data_dir, user)?;
-    gate.store.bar(user, false);
-    gate.executor.in_flight().admit(user);
-    gate.users.admit(user);
-    tracing::info!("everything of a user was erased");
-    Ok(())
 }
 
 #[cfg(test)]

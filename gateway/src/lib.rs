@@ -10,7 +10,6 @@ mod device_task;
 mod ear;
 pub mod effects;
 pub mod erasing;
-pub mod gate;
 pub mod health;
 pub mod identity;
 mod mailbox;

@@ -29,9 +29,8 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     apps, clock,
     config::APP_SOCKET_PATH,
-    device_task,
-    gate::Gate,
-    pages,
+    device_task::{self, services::Services},
+    pages::{self, Pages},
     reply::{Reply, plain},
     runtime::spawn,
     transport::{
@@ -56,6 +55,15 @@ pub struct Listen {
     pub quic: Option<SocketAddr>,
     /// Accept `ws://` from other machines too.
     pub plain_everywhere: bool,
+}
+
+/// What is behind the ports.
+#[derive(Clone)]
+pub struct Doors {
+    /// For glasses.
+    pub services: Arc<Services>,
+    /// For everybody else.
+    pub pages: Arc<Pages>,
 }
 
 /// Bound sockets, ready to serve.
@@ -92,10 +100,11 @@ impl Bound {
     }
 
     /// Accepts until `stop`.
-    pub async fn serve(self, gate: Arc<Gate>, stop: CancellationToken) {
-        let places = Arc::new(Places::new(gate.limits().connections_max));
+    pub async fn serve(self, doors: Doors, stop: CancellationToken) {
+        let places = Arc::new(Places::new(doors.services.config.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
-            let accepting = serve_quic(endpoint, self.tls.fingerprint, places.clone(), gate.clone(), stop.clone());
+            let services = doors.services.clone();
+            let accepting = serve_quic(endpoint, self.tls.fingerprint, places.clone(), services, stop.clone());
             spawn("quic-accept", accepting);
         }
         let acceptor = tokio_rustls::TlsAcceptor::from(self.tls.web.clone());
@@ -114,14 +123,14 @@ impl Bound {
             };
             let Some(place) = places.take(&peer) else { continue };
             let is_welcome_plain = self.plain_everywhere || peer.ip().is_loopback();
-            let (gate, acceptor, places) = (gate.clone(), acceptor.clone(), places.clone());
+            let (doors, acceptor, places) = (doors.clone(), acceptor.clone(), places.clone());
             let certificate = self.tls.fingerprint;
             spawn("connection", async move {
                 let ended = match first_byte(&stream).await {
-                    Ok(TLS_HANDSHAKE) => serve_tls(stream, peer, (acceptor, certificate), gate, place).await,
+                    Ok(TLS_HANDSHAKE) => serve_tls(stream, peer, (acceptor, certificate), doors, place).await,
                     Ok(_) if is_welcome_plain => {
                         let peer =
-                            Peer { address: peer, bindings: Bindings::NONE, transport: Transport::WS, gate, place };
+                            Peer { address: peer, bindings: Bindings::NONE, transport: Transport::WS, doors, place };
                         serve_http(stream, move |request| answer(request, peer.clone())).await
                     }
                     Ok(_) => {
@@ -170,7 +179,7 @@ async fn serve_quic(
     endpoint: quinn::Endpoint,
     certificate: [u8; 32],
     places: Arc<Places>,
-    gate: Arc<Gate>,
+    services: Arc<Services>,
     stop: CancellationToken,
 ) {
     loop {
@@ -182,7 +191,9 @@ async fn serve_quic(
             },
         };
         // An address that has not shown that it can receive gets a retry first: no amplification.
-        if !incoming.remote_address_validated() && endpoint.open_connections() > gate.limits().connections_max / 2 {
+        if !incoming.remote_address_validated()
+            && endpoint.open_connections() > services.config.limits.connections_max / 2
+        {
             drop(incoming.retry());
             continue;
         }
@@ -190,12 +201,12 @@ async fn serve_quic(
             incoming.refuse();
             continue;
         };
-        let gate = gate.clone();
+        let services = services.clone();
         spawn("quic-connection", async move {
             let _place = place;
             let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
             match opened.await {
-                Ok(link) => device_task::serve(&gate, link).await,
+                Ok(link) => device_task::serve(&services, link).await,
                 Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
             }
         });
@@ -215,14 +226,14 @@ async fn serve_tls(
     stream: TcpStream,
     address: SocketAddr,
     (acceptor, certificate): (tokio_rustls::TlsAcceptor, [u8; 32]),
-    gate: Arc<Gate>,
+    doors: Doors,
     place: Place,
 ) -> Result<()> {
     let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
     let stream = timeout(wait, acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
     let exporter =
         stream.get_ref().1.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).context("TLS exporter")?;
-    let peer = Peer { address, bindings: Bindings { exporter, certificate }, transport: Transport::WSS, gate, place };
+    let peer = Peer { address, bindings: Bindings { exporter, certificate }, transport: Transport::WSS, doors, place };
     serve_http(stream, move |request| answer(request, peer.clone())).await
 }
 
@@ -242,7 +253,7 @@ struct Peer {
     address: SocketAddr,
     bindings: Bindings,
     transport: Transport,
-    gate: Arc<Gate>,
+    doors: Doors,
     /// Goes with the connection: what it is upgraded to keeps it until its end.
     #[expect(dead_code, reason = "it is held, not looked at")]
     place: Place,
@@ -268,13 +279,13 @@ where
 }
 
 async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
-    if request.uri().path() == PATH && peer.gate.config.websocket {
+    if request.uri().path() == PATH && peer.doors.services.config.websocket {
         return upgrade(request, peer);
     }
     if matches!(request.uri().path(), APP_SOCKET_PATH | apps::PATH_OLD) {
         return upgrade_app(request, peer);
     }
-    pages::answer(request, peer.address, &peer.gate).await
+    pages::answer(request, peer.address, &peer.doors.pages).await
 }
 
 fn header_of(request: &Request<Incoming>, name: HeaderName) -> Option<&str> {
@@ -351,7 +362,7 @@ fn upgrade(mut request: Request<Incoming>, peer: Peer) -> Reply {
                     down,
                     failures: None,
                 };
-                device_task::serve(&peer.gate, link).await;
+                device_task::serve(&peer.doors.services, link).await;
             }
             _ => tracing::debug!(peer = %peer.address, "a WebSocket upgrade came to nothing"),
         }
@@ -371,8 +382,8 @@ fn upgrade_app(mut request: Request<Incoming>, peer: Peer) -> Reply {
         match timeout(Duration::from_millis(HANDSHAKE_MS_MAX), upgraded).await {
             Ok(Ok(upgraded)) => {
                 // Whoever stops the gateway waits for this: apps are told to dial again.
-                let _open = peer.gate.open.token();
-                apps::socket::serve(peer.gate.apps.clone(), upgraded, headers).await;
+                let _open = peer.doors.services.admission.open.token();
+                apps::socket::serve(peer.doors.pages.apps.clone(), upgraded, headers).await;
             }
             _ => tracing::debug!(peer = %peer.address, "an app's upgrade came to nothing"),
         }

@@ -57,7 +57,7 @@ async fn run() -> Result<()> {
     tokio::spawn(bound.serve());
     let given = import::Given { public_url: Some(url.clone()), api_key_sha256: "0".repeat(64), ..Default::default() };
     let (app, _) = import::read(&manifest, &given).map_err(|problems| anyhow!("{problems:?}"))?;
-    house.running.gate().installed.add(app).await?;
+    house.running.admin().installed.add(app).await?;
 
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build()?;
     let body = json!({"toolId": "look", "toolParameters": {"words": "hello"}, "userId": USER,
@@ -119,7 +119,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         stay: None,
     };
     let call = ToolCall { id: format!("{tool}-{round}"), name: tool.to_owned(), arguments: json!({"words": "hello"}) };
-    let result = house.running.gate().executor.call(context, call).await;
+    let result = house.running.admin().executor.call(context, call).await;
     ensure!(result.say.as_deref() == Some("hello"), "{result:?}");
     Ok(())
 }

@@ -58,7 +58,7 @@ fn doors(world: &World) {
         tool("stairs.climb", "climb the stairs", false),
         tool("ladder.climb", "climb the ladder", false),
     ];
-    let registry = &world.gateway().gate().registry;
+    let registry = &world.gateway().admin().registry;
     registry.register(Source::App("doors".into()), Scope::Global, specs, Arc::new(Doors)).expect("registered");
 }
 
@@ -100,12 +100,12 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     assert!(turns.iter().all(|turn| turn["transport"] == "text"), "{turns:?}");
     // It is a device only while it asks, and no device that anybody sees; it goes, and the history is written, after the
     // answer was told.
-    let gate = world.gateway().gate().clone();
+    let admin = world.gateway().admin().clone();
     let kept = tokio::time::timeout(WAIT, async {
         loop {
-            gate.store.settled().await.expect("the store");
-            let stored = gate.store.disk().messages(USER, 100).expect("the history");
-            if gate.roster.all().is_empty() && stored.iter().any(|message| message.json.contains("buy milk")) {
+            admin.store.settled().await.expect("the store");
+            let stored = admin.store.disk().messages(USER, 100).expect("the history");
+            if admin.roster.all().is_empty() && stored.iter().any(|message| message.json.contains("buy milk")) {
                 return;
             }
         }
@@ -234,10 +234,10 @@ async fn who_goes_away_cancels_the_turn() {
     let id = child.id().expect("it runs").to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().await.expect("kill").success());
     assert!(!child.wait().await.expect("it ends").success());
-    let gate = world.gateway().gate().clone();
+    let admin = world.gateway().admin().clone();
     let outcome = tokio::time::timeout(WAIT, async {
         loop {
-            if let Some(turn) = gate.turns.last(1).pop() {
+            if let Some(turn) = admin.turns.last(1).pop() {
                 return serde_json::to_value(turn).expect("a record")["outcome"].clone();
             }
             tokio::task::yield_now().await;

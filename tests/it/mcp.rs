@@ -29,7 +29,7 @@ pub async fn up(world: &World, server: &str) {
 async fn state(world: &World, server: &str, wanted: impl Fn(&State) -> bool) {
     let looked = async {
         loop {
-            let states = world.gateway().gate().mcp.servers();
+            let states = world.gateway().admin().mcp.servers();
             if states.iter().any(|(name, state)| name == server && wanted(state)) {
                 return;
             }
@@ -37,7 +37,7 @@ async fn state(world: &World, server: &str, wanted: impl Fn(&State) -> bool) {
         }
     };
     let seen = tokio::time::timeout(WAIT, looked).await;
-    assert!(seen.is_ok(), "{server}: {:?}", world.gateway().gate().mcp.servers());
+    assert!(seen.is_ok(), "{server}: {:?}", world.gateway().admin().mcp.servers());
 }
 
 /// Calls a tool as the wearer's assistant does, or for a client.
@@ -64,5 +64,5 @@ async fn cancellable(
         stay: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
-    world.gateway().gate().executor.call(context, call).await
+    world.gateway().admin().executor.call(context, call).await
 }

@@ -122,7 +122,7 @@ impl World {
 
     /// The texts of the wearer's notes, newest first.
     pub fn notes(&self) -> Vec<String> {
-        let notes = self.gateway().gate().store.disk().notes(USER, 100, |_| true);
+        let notes = self.gateway().admin().store.disk().notes(USER, 100, |_| true);
         notes.expect("the notes").into_iter().map(|(_, note)| note.text).collect()
     }
 }

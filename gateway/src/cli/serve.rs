@@ -51,7 +51,7 @@ impl Arguments {
 
 /// Where people and programs find what: an address for each.
 fn places(running: &serve::Running) -> Vec<(&'static str, String)> {
-    let config = &running.gate().config;
+    let config = &running.admin().config;
     let web = running.web;
     // From this machine, where it listens there.
     let local = match web.ip() {

@@ -26,7 +26,7 @@ use tools::{
 };
 
 use super::{Answer, commands::check_name, server::say, sides};
-use crate::{clock, gate::Gate};
+use crate::{clock, control::admin::Admin};
 
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;
@@ -153,45 +153,45 @@ pub(super) fn name(wish: &Wish) -> &'static str {
     }
 }
 
-pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String> {
+pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, String> {
     match wish {
-        Wish::Add(given) => add(gate, given).await,
-        Wish::List => Ok(Answer::Apps { apps: gate.installed.list().iter().map(|app| listed(gate, app)).collect() }),
-        Wish::Remove { package } => match gate.apps.remove(&package).await {
+        Wish::Add(given) => add(admin, given).await,
+        Wish::List => Ok(Answer::Apps { apps: admin.installed.list().iter().map(|app| listed(admin, app)).collect() }),
+        Wish::Remove { package } => match admin.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
             Ok(false) => Err(not_installed(&package)),
             Err(error) => Err(error.to_string()),
         },
-        Wish::Logs { package } => match gate.installed.get(&package) {
-            Some(_) => Ok(Answer::AppLog { entries: gate.installed.client().log().of(&package) }),
+        Wish::Logs { package } => match admin.installed.get(&package) {
+            Some(_) => Ok(Answer::AppLog { entries: admin.installed.client().log().of(&package) }),
             None => Err(not_installed(&package)),
         },
-        Wish::Start { package, user } => match start(gate, &user, &package).await? {
+        Wish::Start { package, user } => match start(admin, &user, &package).await? {
             true => Ok(Answer::Done { message: format!("started {package} for {user}") }),
             false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
         },
         Wish::Restart { package, user } => {
-            gate.apps.stop(&user, &package, AppStopReason::User).await;
-            start(gate, &user, &package).await?;
+            admin.apps.stop(&user, &package, AppStopReason::User).await;
+            start(admin, &user, &package).await?;
             Ok(Answer::Done { message: format!("started {package} for {user} anew") })
         }
-        Wish::Stop { package, user } => match gate.apps.stop(&user, &package, AppStopReason::User).await {
+        Wish::Stop { package, user } => match admin.apps.stop(&user, &package, AppStopReason::User).await {
             true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
             false => Err(format!("{package} does not run for {user}")),
         },
         Wish::Set { package, user, key, value } => {
-            gate.apps.set(&user, &package, &key, value).await?;
+            admin.apps.set(&user, &package, &key, value).await?;
             Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
         }
-        Wish::Preferences { user } => sides::list(gate, &user),
-        Wish::Prefer { user, side, over } => sides::prefer(gate, &user, &side, &over),
-        Wish::ForgetPreferences { user, about } => sides::forget(gate, &user, about.as_deref()),
-        Wish::Try { text, user, device, run } => attempt(gate, &text, &user, device.as_deref(), run).await,
+        Wish::Preferences { user } => sides::list(admin, &user),
+        Wish::Prefer { user, side, over } => sides::prefer(admin, &user, &side, &over),
+        Wish::ForgetPreferences { user, about } => sides::forget(admin, &user, about.as_deref()),
+        Wish::Try { text, user, device, run } => attempt(admin, &text, &user, device.as_deref(), run).await,
     }
 }
 
-async fn start(gate: &Gate, user: &str, package: &str) -> Result<bool, String> {
-    let started = gate.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await;
+async fn start(admin: &Admin, user: &str, package: &str) -> Result<bool, String> {
+    let started = admin.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await;
     started.map_err(|why| format!("{package} did not start: {why}; `lorgnette apps logs {package}` shows more"))
 }
 
@@ -199,11 +199,11 @@ fn not_installed(package: &str) -> String {
     format!("no app `{package}` is installed; `lorgnette apps list` shows them")
 }
 
-fn listed(gate: &Gate, app: &App) -> Listed {
-    let faults = gate.installed.client().log().faults(&app.package);
+fn listed(admin: &Admin, app: &App) -> Listed {
+    let faults = admin.installed.client().log().faults(&app.package);
     Listed {
         kind: app.kind,
-        running: gate.apps.running(&app.package),
+        running: admin.apps.running(&app.package),
         package: app.package.clone(),
         name: app.name.clone(),
         public_url: app.public_url.clone(),
@@ -213,7 +213,7 @@ fn listed(gate: &Gate, app: &App) -> Listed {
     }
 }
 
-async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
+async fn add(admin: &Admin, given: Given) -> Result<Answer, String> {
     let manifest = if given.manifest.trim().is_empty() { "{}" } else { &given.manifest };
     let said = import::Given {
         package: given.package,
@@ -224,7 +224,7 @@ async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
         api_key_sha256: String::new(),
     };
     let (mut app, notes) = import::read(manifest, &said).map_err(|problems| lines(&problems))?;
-    let before = gate.installed.get(&app.package);
+    let before = admin.installed.get(&app.package);
     let (hash, told) = match (given.api_key, before) {
         (Some(key), _) => (hash_of(&key)?, "its key is the one that was given".to_owned()),
         (None, Some(before)) => (before.api_key_sha256.clone(), "its key is the same as before".to_owned()),
@@ -234,7 +234,7 @@ async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
         }
     };
     app.api_key_sha256 = hash;
-    let app = gate.installed.add(app).await.map_err(|error| error.to_string())?;
+    let app = admin.installed.add(app).await.map_err(|error| error.to_string())?;
     let mut message = format!("installed {} ({}) at {}\n{told}", app.name, app.package, app.public_url);
     for tool in &app.tools {
         message.push_str(&format!("\ntool {}", tool.spec.name));
@@ -242,8 +242,8 @@ async fn add(gate: &Gate, given: Given) -> Result<Answer, String> {
     for note in notes {
         message.push_str(&format!("\nnote: {note}"));
     }
-    message.push_str(&sides::collisions(gate, &app));
-    if let Err(wrong) = gate.installed.client().probe(&app).await {
+    message.push_str(&sides::collisions(admin, &app));
+    if let Err(wrong) = admin.installed.client().probe(&app).await {
         message.push_str(&format!("\nwarning: {wrong}"));
     }
     Ok(Answer::Done { message })
@@ -272,66 +272,66 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// As if the sentence had been said, to the offline engine.
-async fn attempt(gate: &Gate, text: &str, user: &str, device: Option<&str>, run: bool) -> Result<Answer, String> {
+async fn attempt(admin: &Admin, text: &str, user: &str, device: Option<&str>, run: bool) -> Result<Answer, String> {
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
     // Glasses of this user's that are there can be drawn on, and asked.
-    let device = device.map_or_else(|| super::tools::device_of(gate, user), str::to_owned);
-    let request = request(gate, text, user, &device);
+    let device = device.map_or_else(|| super::tools::device_of(admin, user), str::to_owned);
+    let request = request(admin, text, user, &device);
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
-            let all = gate.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+            let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
             let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
                 Decision::Say(_) | Decision::Ask(..) => Vec::new(),
                 Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
             };
-            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(gate, user, text), off } });
+            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(admin, user, text), off } });
         }
         Decision::Calls(calls) => calls,
     };
     let mut tried = Vec::new();
     for call in calls {
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        let result = if run { Some(execute(gate, user, &device, call).await) } else { None };
+        let result = if run { Some(execute(admin, user, &device, call).await) } else { None };
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
 }
 
 /// A sentence of a user's as the engine gets it.
-fn request(gate: &Gate, text: &str, user: &str, device: &str) -> chat_models::Request {
+fn request(admin: &Admin, text: &str, user: &str, device: &str) -> chat_models::Request {
     chat_models::Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],
-        tools: gate.executor.offered(user, device, ClientClass::Internal).1,
+        tools: admin.executor.offered(user, device, ClientClass::Internal).1,
         now: clock::now(),
-        language: gate.config.language.clone(),
+        language: admin.config.language.clone(),
         max_tokens: None,
-        scene: Arc::new(gate.scene(user)),
+        scene: Arc::new(admin.scenes.of(user)),
         watch: chat_models::Watch::default(),
         pending: None,
     }
 }
 
 /// What the offline engine makes of a sentence of a user's, and why.
-pub(super) fn explain(gate: &Gate, text: &str, user: &str) -> Result<Answer, String> {
+pub(super) fn explain(admin: &Admin, text: &str, user: &str) -> Result<Answer, String> {
     check_name(user)?;
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    let device = super::tools::device_of(gate, user);
-    let all = gate.registry.snapshot(user, &device).for_client(ClientClass::Internal);
-    let explanation = Engine::new().explain(&request(gate, text, user, &device), &all);
+    let device = super::tools::device_of(admin, user);
+    let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+    let explanation = Engine::new().explain(&request(admin, text, user, &device), &all);
     Ok(Answer::Explained { explanation: Box::new(explanation) })
 }
 
 /// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is
 /// like it, nothing else.
-fn phrases(gate: &Gate, user: &str, text: &str) -> Vec<(String, String)> {
+fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
     let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
-    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&gate.config.language);
-    let (apps, denied) = (gate.installed.list(), gate.switches.denied(user));
+    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.config.language);
+    let (apps, denied) = (admin.installed.list(), admin.switches.denied(user));
     let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
     let mut all: Vec<(usize, String, String)> = tools
         .flat_map(|tool| {
@@ -356,11 +356,11 @@ fn words_of(template: &str) -> String {
 pub(super) async fn follow(
     mut read: impl AsyncRead + Unpin,
     mut write: OwnedWriteHalf,
-    gate: &Gate,
+    admin: &Admin,
     package: &str,
 ) -> anyhow::Result<()> {
-    let log = gate.installed.client().log();
-    if gate.installed.get(package).is_none() {
+    let log = admin.installed.client().log();
+    if admin.installed.get(package).is_none() {
         return say(&mut write, &Answer::Error { message: not_installed(package) }).await;
     }
     let Some(mut coming) = log.follow() else {
@@ -387,7 +387,7 @@ pub(super) async fn follow(
             _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
             // The client says nothing more: whatever comes is its end.
             _ = read.read_u8() => return Ok(()),
-            () = gate.stop.cancelled() => return Ok(()),
+            () = admin.stop.cancelled() => return Ok(()),
         };
         if !entries.is_empty() {
             say(&mut write, &Answer::AppLog { entries }).await?;
@@ -404,7 +404,7 @@ fn unseen(log: &Log, package: &str, told: &mut Option<u64>, end: u64) -> Vec<Ent
     latest.into_iter().map(|(_, event)| Entry::Event(event)).collect()
 }
 
-async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {
+async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {
     let context = CallContext {
         session: String::new(),
         user: user.to_owned(),
@@ -416,5 +416,5 @@ async fn execute(gate: &Gate, user: &str, device: &str, call: ToolCall) -> gatew
         caller: None,
         stay: None,
     };
-    gate.executor.call(context, call).await
+    admin.executor.call(context, call).await
 }

@@ -2,11 +2,7 @@
 //! the same conversation, history, tools and questions; only that nobody has to pair them, since whoever may open the
 //! control socket may speak for any user.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Result, bail};
 use device_protocol::{
@@ -22,7 +18,7 @@ use tokio::{
 };
 
 use super::{Answer, commands::check_name, server::say};
-use crate::{clock, device_task, gate::Gate, identity::Admitted, store::DeviceRecord, transport::memory};
+use crate::{clock, control::admin::Admin, device_task, identity::Admitted, store::DeviceRecord, transport::memory};
 
 /// Size of the display in characters: with it an answer of the longest that a frame carries is one page, and only
 /// the answer's own line breaks break lines.
@@ -101,7 +97,7 @@ pub struct Reply {
 pub(super) async fn serve(
     read: impl AsyncBufRead + Unpin,
     mut write: OwnedWriteHalf,
-    gate: &Arc<Gate>,
+    admin: &Arc<Admin>,
     user: String,
     text: &str,
 ) -> Result<()> {
@@ -109,16 +105,16 @@ pub(super) async fn serve(
         return say(&mut write, &Answer::Error { message }).await;
     }
     let (mut link, ends) = memory::link();
-    let number = gate.sessions.fetch_add(1, Ordering::Relaxed);
+    let number = admin.sessions.admission.next_session();
     let session = async {
         // Whoever stops the gateway waits for this.
-        let _open = gate.open.token();
-        device_task::run(gate.clone(), &mut link, admitted(user, number), number).await;
+        let _open = admin.sessions.admission.open.token();
+        device_task::run(admin.sessions.clone(), &mut link, admitted(user, number), number).await;
         drop(link);
     };
-    let heartbeat = Duration::from_millis(gate.config.conversation.heartbeat_ms.into());
+    let heartbeat = Duration::from_millis(admin.config.conversation.heartbeat_ms.into());
     let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };
-    let (_, told) = tokio::join!(session, glasses.run(gate, read, write, text));
+    let (_, told) = tokio::join!(session, glasses.run(admin, read, write, text));
     told
 }
 
@@ -192,7 +188,7 @@ impl Glasses {
     /// Until the answer is complete, the client gone or the session over.
     async fn run(
         mut self,
-        gate: &Arc<Gate>,
+        admin: &Arc<Admin>,
         read: impl AsyncBufRead + Unpin,
         mut write: OwnedWriteHalf,
         text: &str,
@@ -238,7 +234,7 @@ impl Glasses {
                         let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                         // Whoever may open the control socket answers as an operator does. A question that is settled
                         // already says so by its own event.
-                        drop(gate.questions.answer(reply.question.into(), choice).await);
+                        drop(admin.questions.answer(reply.question.into(), choice).await);
                     }
                 }
             }

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     clock,
+    control::admin::Admin,
     effects::memory::{search, spoken},
-    erasing::{self, Erasure},
-    gate::Gate,
+    erasing::Erasure,
     photos, spending,
     store::{Conversation, KINDS, Kind, Scope, Store},
 };
@@ -80,46 +80,46 @@ pub(super) fn about(wish: &Wish) -> Option<&str> {
     }
 }
 
-pub(super) async fn carry_out(gate: &Gate, wish: Wish) -> Result<Answer, String> {
-    gate.store.settled().await.map_err(words)?;
+pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, String> {
+    admin.store.settled().await.map_err(words)?;
     let records = match wish {
-        Wish::Users => users(gate)?,
-        Wish::EraseUser { user, devices } => return erase_user(gate, user, devices).await,
+        Wish::Users => users(admin)?,
+        Wish::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
         Wish::Conversations { user } => {
             check_name(&user)?;
-            gate.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
+            admin.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
         }
-        Wish::Conversation { user, id } => vec![conversation(&gate.store, &user, id)?],
+        Wish::Conversation { user, id } => vec![conversation(&admin.store, &user, id)?],
         Wish::Search { user, query } => {
             check_name(&user)?;
-            let found = search(&gate.store, &user, &query, FOUND_MAX).map_err(words)?;
+            let found = search(&admin.store, &user, &query, FOUND_MAX).map_err(words)?;
             let place = |said: tools::memory::Said| {
                 let by = if said.by_wearer { Role::User } else { Role::Assistant };
                 json!({"conversation": said.conversation, "title": said.title, "by": by, "text": said.text, "wall_ms": said.wall_ms})
             };
             found.into_iter().map(place).collect()
         }
-        Wish::EraseConversations { user, id } => return erase_conversations(gate, user, id).await,
+        Wish::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
         Wish::Skills => {
-            gate.skills.refresh();
-            let (_, specs) = gate.executor.offered("", "", Default::default());
-            let usable = gate.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
+            admin.skills.refresh();
+            let (_, specs) = admin.executor.offered("", "", Default::default());
+            let usable = admin.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
-            usable.chain(gate.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
+            usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
-        Wish::Spending { user, days } => spent(gate, user.as_deref(), days)?,
+        Wish::Spending { user, days } => spent(admin, user.as_deref(), days)?,
     };
     Ok(Answer::Records { records })
 }
 
 /// One record for each user and day. `money` is in the unit of the models' prices, and so is `budget`.
-fn spent(gate: &Gate, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
+fn spent(admin: &Admin, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
     user.map_or(Ok(()), check_name)?;
     let now = clock::now();
     let today = now.wall_ms.saturating_add(i64::from(now.offset_s) * 1_000).div_euclid(DAY_MS);
-    let budget = gate.config.ranks.nano_per_day.map(whole);
+    let budget = admin.config.ranks.nano_per_day.map(whole);
     let mut records = Vec::new();
-    for (user, days) in spending::of(&gate.store, user, today, days).map_err(words)? {
+    for (user, days) in spending::of(&admin.store, user, today, days).map_err(words)? {
         for Spending { day, nano, input, output } in days {
             let moment = jiff::Timestamp::from_millisecond(day.saturating_mul(DAY_MS)).map_err(words)?;
             let date = moment.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
@@ -169,12 +169,12 @@ fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {
     Ok(described)
 }
 
-async fn erase_conversations(gate: &Gate, user: String, id: Option<u64>) -> Result<Answer, String> {
+async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Result<Answer, String> {
     check_name(&user)?;
-    let all = gate.store.disk().conversations(&user).map_err(words)?;
+    let all = admin.store.disk().conversations(&user).map_err(words)?;
     let (conversations, messages, is_last) = match id {
         Some(id) => {
-            let found = find(&gate.store, &user, id)?;
+            let found = find(&admin.store, &user, id)?;
             let run = (found.first_message, found.first_message.saturating_add(found.messages));
             (vec![id], vec![run], all.last().is_some_and(|last| last.id == id))
         }
@@ -182,19 +182,19 @@ async fn erase_conversations(gate: &Gate, user: String, id: Option<u64>) -> Resu
         None => (all.iter().map(|one| one.id).collect(), vec![(0, u64::MAX)], true),
     };
     let count = conversations.len();
-    let _one_at_a_time = gate.erasing.lock().await;
-    gate.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
+    let _one_at_a_time = admin.eraser.one_at_a_time().await;
+    admin.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
     if is_last {
-        gate.users.tell(&user, UserInput::HistoryErased);
+        admin.users.tell(&user, UserInput::HistoryErased);
     }
     Ok(done(format!("erased {count} conversation(s) of {user}")))
 }
 
-async fn erase_user(gate: &Gate, user: String, devices: bool) -> Result<Answer, String> {
+async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer, String> {
     check_name(&user)?;
-    let is_known = users(gate)?.iter().any(|known| known["user"] == user.as_str());
+    let is_known = users(admin)?.iter().any(|known| known["user"] == user.as_str());
     let erasure = Erasure { user, devices };
-    erasing::everything(gate, &erasure).await.map_err(|error| format!("{error:#}"))?;
+    admin.eraser.everything(&erasure).await.map_err(|error| format!("{error:#}"))?;
     if !is_known {
         return Ok(done(format!("nothing was kept of {}; `lorgnette users list` shows everybody", erasure.user)));
     }
@@ -202,14 +202,14 @@ async fn erase_user(gate: &Gate, user: String, devices: bool) -> Result<Answer, 
     Ok(done(format!("everything of {} is erased{paired}", erasure.user)))
 }
 
-fn users(gate: &Gate) -> Result<Vec<Value>, String> {
+fn users(admin: &Admin) -> Result<Vec<Value>, String> {
     let mut users = std::collections::BTreeMap::<String, usize>::new();
-    for (_, device) in gate.store.disk().devices().map_err(words)? {
+    for (_, device) in admin.store.disk().devices().map_err(words)? {
         *users.entry(device.user).or_default() += 1;
     }
     let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| kind.is_of_user());
     for kind in kinds {
-        for user in gate.store.disk().owners(kind).map_err(words)? {
+        for user in admin.store.disk().owners(kind).map_err(words)? {
             users.entry(user).or_default();
         }
     }
@@ -218,7 +218,7 @@ fn users(gate: &Gate) -> Result<Vec<Value>, String> {
 
 /// Everything that is kept of a user, piece by piece; each piece is one line of the answer. `None` at the end.
 pub(super) struct Export<'a> {
-    gate: &'a Gate,
+    admin: &'a Admin,
     user: String,
     next: Part,
 }
@@ -231,14 +231,14 @@ enum Part {
 }
 
 impl<'a> Export<'a> {
-    pub(super) fn new(gate: &'a Gate, user: String) -> Result<Self, String> {
+    pub(super) fn new(admin: &'a Admin, user: String) -> Result<Self, String> {
         check_name(&user)?;
-        Ok(Self { gate, user, next: Part::Head })
+        Ok(Self { admin, user, next: Part::Head })
     }
 
     /// The next records.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Value>>, String> {
-        let disk = self.gate.store.disk();
+        let disk = self.admin.store.disk();
         let user = &self.user;
         Ok(match self.next {
             Part::Head => {
@@ -268,7 +268,7 @@ impl<'a> Export<'a> {
                 }
             },
             Part::Photo { at } => {
-                let photos = photos::of(&self.gate.config.data_dir, user).map_err(|error| format!("{error:#}"))?;
+                let photos = photos::of(&self.admin.config.data_dir, user).map_err(|error| format!("{error:#}"))?;
                 let Some(path) = photos.get(at) else { return Ok(None) };
                 self.next = Part::Photo { at: at + 1 };
                 let bytes = std::fs::read(path).map_err(words)?;
@@ -279,7 +279,7 @@ impl<'a> Export<'a> {
     }
 
     fn head(&self) -> Result<Vec<Value>, String> {
-        let disk = self.gate.store.disk();
+        let disk = self.admin.store.disk();
         let user = &self.user;
         let mut out = vec![json!({"kind": "user", "name": user, "version": 1, "exported_wall_ms": clock::wall_ms()})];
         for (id, device) in disk.devices().map_err(words)?.into_iter().filter(|(_, device)| device.user == *user) {
@@ -299,7 +299,7 @@ impl<'a> Export<'a> {
     }
 
     fn rows(&self, kind: Kind, name: &str) -> Result<Vec<Value>, String> {
-        let rows = self.gate.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
+        let rows = self.admin.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
         let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
             Ok(text) => Value::String(text),
             Err(error) => json!({"base64": STANDARD.encode(error.as_bytes())}),

@@ -1,6 +1,7 @@
 //! The control socket: how every other command touches the running gateway. One JSON object a
 //! line each way; a client asks once and reads one answer.
 
+pub mod admin;
 pub mod apps;
 pub mod ask;
 pub mod client;

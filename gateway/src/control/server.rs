@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::Who;
 
 use super::{Answer, LINE_BYTES_MAX, Request, apps, ask, commands, memory, socket_path};
-use crate::{gate::Gate, questions::WATCHERS_MAX, runtime::spawn};
+use crate::{control::admin::Admin, questions::WATCHERS_MAX, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;
@@ -44,7 +44,7 @@ pub fn bind(data_dir: &Path) -> Result<UnixListener> {
 }
 
 /// Answers until `stop`, then removes the socket.
-pub async fn serve(listener: UnixListener, gate: Arc<Gate>, stop: CancellationToken) {
+pub async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: CancellationToken) {
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
         let stream = tokio::select! {
@@ -60,18 +60,18 @@ pub async fn serve(listener: UnixListener, gate: Arc<Gate>, stop: CancellationTo
         let Ok(permit) = clients.clone().try_acquire_owned() else {
             continue;
         };
-        let gate = gate.clone();
+        let admin = admin.clone();
         spawn("control", async move {
-            if let Err(error) = converse(stream, &gate).await {
+            if let Err(error) = converse(stream, &admin).await {
                 tracing::debug!(%error, "a control client went away");
             }
             drop(permit);
         });
     }
-    drop(fs::remove_file(socket_path(&gate.config.data_dir)));
+    drop(fs::remove_file(socket_path(&admin.config.data_dir)));
 }
 
-async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
+async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     let peer = stream.peer_cred().context("the peer's credentials")?;
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
@@ -79,15 +79,15 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
     timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
     let request = serde_json::from_slice::<Request>(&line);
     if matches!(request, Ok(Request::WatchApprovals)) {
-        return watch_approvals(reader.into_inner(), write, gate).await;
+        return watch_approvals(reader.into_inner(), write, admin).await;
     }
     if let Ok(Request::FollowApp { package }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "apps logs", "control");
-        return apps::follow(reader.into_inner(), write, gate, &package).await;
+        return apps::follow(reader.into_inner(), write, admin, &package).await;
     }
     if let Ok(Request::Ask { user, text }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
-        return ask::serve(reader.into_inner(), write, gate, user, &text).await;
+        return ask::serve(reader.into_inner(), write, admin, user, &text).await;
     }
     let mut mcp = None;
     let mut export = None;
@@ -101,26 +101,26 @@ async fn converse(stream: UnixStream, gate: &Arc<Gate>) -> Result<()> {
             }
             let (command, about) = (commands::name(&request), commands::about(&request));
             tracing::info!(uid = peer.uid(), pid = peer.pid(), command, about, "control");
-            commands::run(gate, request).await
+            commands::run(admin, request).await
         }
         Err(error) => Answer::Error { message: format!("the request was not understood: {error}") },
     };
     say(&mut write, &answer).await?;
     if let Some(user) = export.filter(|_| !matches!(answer, Answer::Error { .. })) {
-        return write_export(write, gate, user).await;
+        return write_export(write, admin, user).await;
     }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
         // The client says nothing before it has read the answer: nothing is left in the buffer.
         let read = reader.into_inner().into_inner();
-        gate.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
+        admin.mcp.serve_stream(who, tokio::io::join(read, write)).await?;
     }
     Ok(())
 }
 
 /// Everything of a user, piece by piece; `Done` says that it is whole.
-async fn write_export(mut write: OwnedWriteHalf, gate: &Gate, user: String) -> Result<()> {
-    gate.store.settled().await?;
-    let mut export = memory::Export::new(gate, user).map_err(anyhow::Error::msg)?;
+async fn write_export(mut write: OwnedWriteHalf, admin: &Admin, user: String) -> Result<()> {
+    admin.store.settled().await?;
+    let mut export = memory::Export::new(admin, user).map_err(anyhow::Error::msg)?;
     loop {
         let answer = match export.next() {
             Ok(Some(records)) if records.is_empty() => continue,
@@ -133,24 +133,24 @@ async fn write_export(mut write: OwnedWriteHalf, gate: &Gate, user: String) -> R
 }
 
 /// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.
-async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWriteHalf, gate: &Gate) -> Result<()> {
-    let Some(mut events) = gate.questions.watch() else {
+async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWriteHalf, admin: &Admin) -> Result<()> {
+    let Some(mut events) = admin.questions.watch() else {
         let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    say(&mut write, &Answer::Approvals { approvals: gate.questions.list() }).await?;
+    say(&mut write, &Answer::Approvals { approvals: admin.questions.list() }).await?;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             // The client says nothing more: whatever comes is its end.
             _ = read.read_u8() => return Ok(()),
-            () = gate.stop.cancelled() => return Ok(()),
+            () = admin.stop.cancelled() => return Ok(()),
         };
         match event {
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
             // What was missed is told by what is open now.
             Err(RecvError::Lagged(_)) => {
-                say(&mut write, &Answer::Approvals { approvals: gate.questions.list() }).await?;
+                say(&mut write, &Answer::Approvals { approvals: admin.questions.list() }).await?;
             }
             Err(RecvError::Closed) => return Ok(()),
         }

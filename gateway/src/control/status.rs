@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Answer, McpServer, SessionOf, commands::session, mcp};
 use crate::{
     clock,
-    gate::Gate,
+    control::admin::Admin,
     health::{self, Problem},
 };
 
@@ -88,39 +88,39 @@ pub struct LeftOut {
     pub addressed: u64,
 }
 
-pub(super) async fn of(gate: &Gate) -> Result<Answer, String> {
-    let config = &gate.config;
-    let problems = gate.health.problems(&config.data_dir, &gate.store).await;
-    let all = gate.roster.all();
+pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
+    let config = &admin.config;
+    let problems = admin.health.problems(&config.data_dir, &admin.store).await;
+    let all = admin.roster.all();
     let users: BTreeSet<&str> = all.iter().map(|(_, present)| present.user.as_str()).collect();
-    let apps_running = users.iter().map(|user| gate.apps.states(user).len()).sum();
+    let apps_running = users.iter().map(|user| admin.apps.states(user).len()).sum();
     let sessions = all.iter().map(|(_, present)| {
         let name = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).name.clone();
         (present.user.clone(), name, session(present))
     });
-    let (waiting, running) = gate.asr.load();
+    let (waiting, running) = admin.engines.asr.load();
     let model = config.asr_model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let audio::asr::Shed { partial, again, overheard, unsure, addressed } = gate.asr.shed();
+    let audio::asr::Shed { partial, again, overheard, unsure, addressed } = admin.engines.asr.shed();
     let left_out = LeftOut { partial, again, overheard, unsure, addressed };
-    let lost = gate.losses.get();
+    let lost = admin.losses.get();
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        up_s: clock::mono_us().saturating_sub(gate.started_us) / 1_000_000,
-        web: gate.web.to_string(),
-        quic: gate.quic.map(|address| address.to_string()),
+        up_s: clock::mono_us().saturating_sub(admin.started_us) / 1_000_000,
+        web: admin.web.to_string(),
+        quic: admin.quic.map(|address| address.to_string()),
         problems,
         sessions: sessions.collect(),
         sessions_max: config.limits.sessions_max,
-        waiting: gate.pairings.waiting(clock::mono_us()).len(),
-        users: gate.users.count(),
+        waiting: admin.pairings.waiting(clock::mono_us()).len(),
+        users: admin.users.count(),
         users_max: config.limits.users_max,
-        questions: gate.questions.list().len(),
+        questions: admin.questions.list().len(),
         models: config.ranks.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: config.asr_workers, running, waiting, left_out, lost },
-        mcp: mcp::servers(gate),
-        apps: gate.installed.list().len(),
+        mcp: mcp::servers(admin),
+        apps: admin.installed.list().len(),
         apps_running,
-        store: gate.store.used().ok(),
+        store: admin.store.used().ok(),
         disk: health::space(&config.data_dir),
     };
     Ok(Answer::Status { status: Box::new(status) })

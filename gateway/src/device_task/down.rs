@@ -40,9 +40,9 @@ impl Session {
                     self.input(Input::TranscriptFailed { utterance, revision });
                 }
             }
-            Output::UtteranceLost { addressed } => self.gate.losses.count(addressed),
+            Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::Consider { utterance, revision, text, pending } => {
-                let scene = self.gate.scene(&self.user_name);
+                let scene = self.services.scenes.of(&self.user_name);
                 match self.work.consider((utterance, revision), &text, pending, scene) {
                     Consideration::Now(considered) => self.considered(Considered { utterance, revision, considered }),
                     Consideration::Later => {}
@@ -86,7 +86,7 @@ impl Session {
             }
             Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = turn.id;
-                let scene = self.gate.scene(&self.user_name);
+                let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
                 if let Some(answer) = asked.answer {
@@ -112,7 +112,7 @@ impl Session {
                     self.input(Input::SlowTool { turn });
                 }
             }
-            Output::Prefer(preference) => self.gate.preferences.keep(&self.user_name, preference),
+            Output::Prefer(preference) => self.services.preferences.keep(&self.user_name, preference),
             Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
                 let label = self.work.title(&tool);
@@ -151,7 +151,7 @@ impl Session {
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
-                self.gate.questions.settle(&self.id, settled);
+                self.services.questions.settle(&self.id, settled);
                 let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
@@ -170,7 +170,7 @@ impl Session {
                 self.tell_user(UserInput::TurnDone { device, turn, messages });
                 let mut record = self.records.remove(&turn.id).unwrap_or_default();
                 record.finish(outcome);
-                self.gate.turns.push(record);
+                self.services.turns.push(record);
             }
             Output::Mark { turn, stage, at_us } => {
                 let at_us = match (stage, &mut self.ear) {
@@ -192,7 +192,7 @@ impl Session {
                 };
                 self.record(turn.id).mark(stage, at_us);
             }
-            Output::Announced { id, heard } if self.gate.apps.spoken(id, heard) => {}
+            Output::Announced { id, heard } if self.services.apps.spoken(id, heard) => {}
             Output::Announced { id, heard } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::Announced { device, id, heard });
@@ -253,7 +253,7 @@ impl Session {
         last: bool,
         down: &mut Sender,
     ) -> Result<(), LinkError> {
-        let (Some(mouth), Some(sound)) = (&mut self.mouth, self.gate.apps.sound(sound)) else {
+        let (Some(mouth), Some(sound)) = (&mut self.mouth, self.services.apps.sound(sound)) else {
             self.input(Input::SpeechFailed { speech, clause });
             return Ok(());
         };

@@ -3,9 +3,9 @@
 use audio::codec::{Codec, RATES_HZ};
 use device_protocol::{Codecs, Down, ListeningState, down as message, limits, up::Capabilities};
 
+use super::services::Services;
 use crate::{
     clock,
-    gate::Gate,
     transport::{LinkError, Sender},
 };
 
@@ -64,7 +64,7 @@ pub(super) fn heartbeat_ms(capabilities: &Capabilities, often_ms: u32) -> u32 {
 /// Opens the session on the device's side.
 pub(super) fn welcome(
     down: &mut Sender,
-    gate: &Gate,
+    services: &Services,
     user: &str,
     session: u32,
     agreed: &Agreed,
@@ -76,7 +76,7 @@ pub(super) fn welcome(
         resume_token: &[],
         resume_ms: 0,
         resumed: None,
-        gateway_name: &gate.config.name,
+        gateway_name: &services.config.name,
         user_name: user,
         heartbeat_ms,
         audio_up: format(agreed.up),

@@ -5,33 +5,34 @@ mod formats;
 mod meter;
 mod photos;
 mod room;
+pub mod services;
 mod session;
 mod tap;
 mod up;
 mod window;
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use device_protocol::{Down, GoodbyeReason, RejectCode, down as message, limits};
 
 use crate::{
     clock,
-    gate::Gate,
     identity::{self, Admitted, retry_ms},
     text::crop,
     transport::Link,
 };
 
+use services::Services;
 use session::Session;
 
 /// Admits a connection and runs its session to the end.
-pub async fn serve(gate: &Arc<Gate>, mut link: Link) {
+pub async fn serve(services: &Arc<Services>, mut link: Link) {
     // Whoever stops the gateway waits for this.
-    let _open = gate.open.token();
-    let admitted = match gate.joining.try_acquire() {
+    let _open = services.admission.open.token();
+    let admitted = match services.admission.joining.try_acquire() {
         Ok(_joining) => tokio::select! {
-            admitted = identity::admit(&mut link, &gate.key, &gate.store, &gate.pairings) => admitted,
-            () = gate.stop.cancelled() => Err(identity::turn_away(
+            admitted = identity::admit(&mut link, &services.admission.key, &services.admission.store, &services.admission.pairings) => admitted,
+            () = services.admission.stop.cancelled() => Err(identity::turn_away(
                 &mut link,
                 RejectCode::ShuttingDown,
                 "the gateway is stopping",
@@ -43,14 +44,14 @@ pub async fn serve(gate: &Arc<Gate>, mut link: Link) {
     };
     match admitted {
         Ok(admitted) => {
-            let session = gate.sessions.fetch_add(1, Ordering::Relaxed);
-            run(gate.clone(), &mut link, admitted, session).await;
+            let session = services.admission.next_session();
+            run(services.clone(), &mut link, admitted, session).await;
         }
         Err(refusal) if refusal.code == RejectCode::Unspecified => {
             tracing::debug!(peer = %link.peer, %refusal, "a connection ended before its session");
         }
         Err(refusal) => {
-            if let Some(left_out) = gate.turned_away.line() {
+            if let Some(left_out) = services.admission.turned_away.line() {
                 let (device, code) = (refusal.device.as_deref(), refusal.code);
                 tracing::info!(peer = %link.peer, device, ?code, %refusal, left_out, "turned away");
             }
@@ -60,9 +61,9 @@ pub async fn serve(gate: &Arc<Gate>, mut link: Link) {
 }
 
 /// Runs an admitted device's session to its end.
-pub async fn run(gate: Arc<Gate>, link: &mut Link, admitted: Admitted, number: u32) {
+pub async fn run(services: Arc<Services>, link: &mut Link, admitted: Admitted, number: u32) {
     let id = admitted.id.clone();
-    match Session::open(gate, link, admitted, number).await {
+    match Session::open(services, link, admitted, number).await {
         Ok(session) => {
             tracing::info!(device = id, session = number, transport = link.transport.label, peer = %link.peer, "session opened");
             let end = session.run(link).await;

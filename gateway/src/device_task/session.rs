@@ -23,6 +23,7 @@ use super::{
     meter::Meter,
     photos::{Called, Photos},
     room::Room,
+    services::Services,
     tap::{self, Tap},
     window::Window,
 };
@@ -31,7 +32,6 @@ use crate::{
     ear::{self, Ear},
     effects::work::Work,
     erasing,
-    gate::Gate,
     identity::Admitted,
     mailbox::{self, DeviceMessage, Mailbox},
     mouth::Mouth,
@@ -51,7 +51,7 @@ pub(super) type End = Option<(GoodbyeReason, String)>;
 
 /// Everything of one device's session.
 pub(super) struct Session {
-    pub(super) gate: Arc<Gate>,
+    pub(super) services: Arc<Services>,
     pub(super) id: String,
     number: u32,
     pub(super) user: mpsc::Sender<UserMessage>,
@@ -104,7 +104,7 @@ pub(super) struct Session {
 impl Session {
     /// Agrees on formats, enters the device, welcomes it.
     pub(super) async fn open(
-        gate: Arc<Gate>,
+        services: Arc<Services>,
         link: &mut Link,
         admitted: Admitted,
         number: u32,
@@ -114,10 +114,10 @@ impl Session {
         let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         let organs = ear::Organs {
-            silero: gate.silero.clone(),
-            scheduler: gate.asr.clone(),
-            wake_phrases: gate.config.conversation.wake_phrases.clone().into(),
-            judge: gate.judge.clone(),
+            silero: services.engines.silero.clone(),
+            scheduler: services.engines.asr.clone(),
+            wake_phrases: services.config.conversation.wake_phrases.clone().into(),
+            judge: services.engines.judge.clone(),
         };
         let ear = formats
             .up
@@ -126,7 +126,15 @@ impl Session {
             .map_err(|error| internal(error.to_string()))?;
         let mouth = formats
             .down
-            .map(|(codec, rate)| Mouth::new(codec, rate, gate.voice.clone(), gate.compute.clone(), gate.config.speed))
+            .map(|(codec, rate)| {
+                Mouth::new(
+                    codec,
+                    rate,
+                    services.engines.voice.clone(),
+                    services.engines.compute.clone(),
+                    services.config.speed,
+                )
+            })
             .transpose()
             .map_err(|error| internal(error.to_string()))?;
         let screen = &hello.capabilities.display;
@@ -140,7 +148,7 @@ impl Session {
             display,
             ..DeviceStatus::default()
         }));
-        let feed = gate.apps.feeds.of(&record.user);
+        let feed = services.apps.feeds.of(&record.user);
         let refused = |error: users::Error| match error {
             // In a moment it may.
             users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => {
@@ -148,9 +156,11 @@ impl Session {
             }
             error => internal(error.to_string()),
         };
-        let user = gate.users.mailbox(&record.user).map_err(refused)?;
-        let stay = gate.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
-        let language = if hello.language.is_empty() { gate.config.language.clone() } else { hello.language.clone() };
+        let user = services.users.mailbox(&record.user).map_err(refused)?;
+        let stay =
+            services.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
+        let language =
+            if hello.language.is_empty() { services.config.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -159,9 +169,9 @@ impl Session {
             status: status.clone(),
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
-        let replaced = gate
+        let replaced = services
             .roster
-            .enter(&id, present, gate.limits().sessions_max)
+            .enter(&id, present, services.config.limits.sessions_max)
             .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
         // Apps run on glasses only.
         let worn = link.transport.is_glasses;
@@ -169,16 +179,16 @@ impl Session {
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
-            part(&gate, (&id, number), &record.user, worn);
+            part(&services, (&id, number), &record.user, worn);
             return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
         }
         // Before the welcome: who knows of the glasses may start apps on them.
         if worn {
-            gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
+            services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
         }
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, gate.config.conversation.heartbeat_ms);
-        formats::welcome(&mut link.down, &gate, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
-            part(&gate, (&id, number), &record.user, worn);
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
+        formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
+            part(&services, (&id, number), &record.user, worn);
             internal(error.to_string())
         })?;
         let info = DeviceInfo {
@@ -190,12 +200,12 @@ impl Session {
             echo_cancelled: hello.capabilities.echo_cancelled,
             captions: screen.captions,
         };
-        gate.preparer.prepare(&record.user, &id, &language);
+        services.preparer.prepare(&record.user, &id, &language);
         let mut session = Self {
             driver: Driver::new(Conversation::new(conversation::Config {
                 heartbeat_ms,
                 silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
-                ..gate.config.conversation.clone()
+                ..services.config.conversation.clone()
             })),
             heard_us: None,
             work: Work::new(
@@ -204,16 +214,16 @@ impl Session {
                 // Numbers of sessions begin anew with the process.
                 format!("{:x}.{number}", clock::wall_ms()),
                 language,
-                (gate.models.clone(), gate.preparer.clone()),
-                gate.executor.clone(),
+                (services.models.clone(), services.preparer.clone()),
+                services.executor.clone(),
                 stay.clone(),
-                gate.remembered.clone(),
+                services.remembered.clone(),
                 mailbox.clone(),
             ),
-            meter: Meter::new(gate.limits(), clock::mono_us()),
+            meter: Meter::new(&services.config.limits, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
-            gate,
+            services,
             id,
             number,
             user,
@@ -303,9 +313,9 @@ impl Session {
         if let Some(ear) = &self.ear {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
-        tools::device::unregister(&self.gate.registry, &self.id);
+        tools::device::unregister(&self.services.registry, &self.id);
         let worn = self.transport.is_glasses;
-        if part(&self.gate, (&self.id, self.number), &self.user_name, worn) {
+        if part(&self.services, (&self.id, self.number), &self.user_name, worn) {
             if worn {
                 self.tap.connected(false);
             }
@@ -404,10 +414,10 @@ impl Shell for Running<'_> {
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.
-fn part(gate: &Gate, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
-    let ours = gate.roster.leave(id, number);
+fn part(services: &Services, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+    let ours = services.roster.leave(id, number);
     if ours && worn {
-        gate.apps.glasses_went(user, id);
+        services.apps.glasses_went(user, id);
     }
     ours
 }

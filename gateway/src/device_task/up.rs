@@ -116,7 +116,7 @@ impl Session {
                 self.tell_status();
                 if battery.percent <= 100 {
                     self.tap.battery(battery.percent, battery.charging);
-                    self.gate.apps.battery(&self.user_name, battery.percent, battery.charging);
+                    self.services.apps.battery(&self.user_name, battery.percent, battery.charging);
                 }
             }
             Up::Connection(connection) => {
@@ -234,7 +234,7 @@ impl Session {
                 timeout_ms: 0,
             })
             .collect();
-        match tools::device::register(&self.gate.registry, &self.id, offers) {
+        match tools::device::register(&self.services.registry, &self.id, offers) {
             Ok((revision, remarks)) => {
                 tracing::info!(device = self.id, revision, "device tools registered");
                 for Remark { tool, left_out, reason } in remarks {
@@ -276,20 +276,20 @@ impl Session {
     fn photo(&mut self, photo: Photo) {
         tracing::info!(device = self.id, bytes = photo.bytes.len(), "photo received");
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
-        let wanted_by_app = self.gate.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
+        let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // Nothing of a user who is being erased is written.
         let Some(lease) = self.stay.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
-        let gate = self.gate.clone();
+        let services = self.services.clone();
         let user = self.user_name.clone();
         let job = move || {
             if lease.is_ended() {
                 return;
             }
-            if let Err(error) = crate::photos::keep(&gate.config.data_dir, &user, &photo.mime, &photo.bytes) {
+            if let Err(error) = crate::photos::keep(&services.config.data_dir, &user, &photo.mime, &photo.bytes) {
                 tracing::warn!(%error, "a photo could not be kept");
             }
         };
-        if self.gate.compute.submit(Urgency::Soon, job).is_err() {
+        if self.services.engines.compute.submit(Urgency::Soon, job).is_err() {
             tracing::warn!(device = self.id, "a photo was dropped: too much work is waiting");
         }
     }

@@ -7,4 +7,5 @@ pub mod memory;
 pub mod ports;
 pub mod preferences;
 pub mod prepare;
+pub mod scene;
 pub mod work;

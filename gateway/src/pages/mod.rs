@@ -2,7 +2,7 @@
 
 mod try_page;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -10,10 +10,30 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header, http::uri::A
 use serde_json::json;
 
 use crate::{
-    apps,
-    gate::Gate,
+    apps::{self, host::Host},
+    config::Checked,
+    health::Health,
+    identity::Pairings,
+    mcp::Mcp,
     reply::{Reply, plain},
+    store::Store,
 };
+
+/// What requests are answered from. One per process.
+pub struct Pages {
+    /// The checked configuration.
+    pub config: Arc<Checked>,
+    /// Mini-apps that run.
+    pub apps: Arc<Host>,
+    /// MCP in both directions.
+    pub mcp: Arc<Mcp>,
+    /// Whether the gateway can keep what it is told.
+    pub health: Arc<Health>,
+    /// What outlives the process.
+    pub store: Store,
+    /// Pairings under way.
+    pub pairings: Arc<Pairings>,
+}
 
 /// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.
 /// A page of another site that its visitor's browser carries here is told by its Origin.
@@ -43,29 +63,29 @@ fn host(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// Answers a request that is no WebSocket.
-pub async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
+pub async fn answer(request: Request<Incoming>, peer: SocketAddr, pages: &Pages) -> Reply {
     let path = request.uri().path();
     if path == "/healthz" {
-        return health(gate).await;
+        return health(pages).await;
     }
     if apps::rest::owns(path) {
-        return apps::rest::answer(request, &gate.apps).await;
+        return apps::rest::answer(request, &pages.apps).await;
     }
-    if path == "/" && try_page::is_for(peer, gate) {
+    if path == "/" && try_page::is_for(peer, pages) {
         return try_page::lead();
     }
     if path == try_page::PATH || path.starts_with(try_page::FOLDER) {
-        return try_page::answer(request, peer, gate).await;
+        return try_page::answer(request, peer, pages).await;
     }
     if let Some(class) = crate::mcp::class_of(path) {
-        return gate.mcp.answer(class, request, peer).await;
+        return pages.mcp.answer(class, request, peer).await;
     }
     plain(StatusCode::NOT_FOUND, "nothing here; people open /try on this machine, glasses connect to /glasses\n")
 }
 
 /// `ok` in one line, or what does not work: whoever supervises the gateway looks at the status alone.
-async fn health(gate: &Gate) -> Reply {
-    let problems = gate.health.problems(&gate.config.data_dir, &gate.store).await;
+async fn health(pages: &Pages) -> Reply {
+    let problems = pages.health.problems(&pages.config.data_dir, &pages.store).await;
     if problems.is_empty() {
         return plain(StatusCode::OK, "ok\n");
     }

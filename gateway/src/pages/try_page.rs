@@ -16,11 +16,11 @@ use hyper::{
 use serde_json::json;
 use tokio::time::timeout;
 
+use super::Pages;
 use super::{host, host_is_loopback};
 use crate::{
     clock,
     config::{Checked, Model},
-    gate::Gate,
     identity::{fingerprint, pairing::Grant},
     reply::{Reply, plain},
 };
@@ -96,8 +96,8 @@ static HEADERS: [(HeaderName, &str); 8] = [
 ];
 
 /// Whether the page exists for who asks from there.
-pub(super) fn is_for(peer: SocketAddr, gate: &Gate) -> bool {
-    gate.config.try_page && peer.ip().is_loopback()
+pub(super) fn is_for(peer: SocketAddr, pages: &Pages) -> bool {
+    pages.config.try_page && peer.ip().is_loopback()
 }
 
 /// From the root to the page: who opens the bare address looks for it.
@@ -108,15 +108,15 @@ pub(super) fn lead() -> Reply {
 }
 
 /// Answers for the page; to other machines, and where it is switched off, it does not exist.
-pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, gate: &Gate) -> Reply {
-    let mut reply = if !is_for(peer, gate) {
+pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, pages: &Pages) -> Reply {
+    let mut reply = if !is_for(peer, pages) {
         plain(StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n")
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
         plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
     } else if request.uri().path() == PAIR {
-        pair(request, gate).await
+        pair(request, pages).await
     } else if request.uri().path() == ABOUT {
-        about(&request, &gate.config)
+        about(&request, &pages.config)
     } else {
         file(&request)
     };
@@ -182,7 +182,7 @@ fn only(method: Method) -> Reply {
 /// a proxy on this machine, which would lend its address to strangers, fails by the headers it adds.
 /// The window admits one device that proves this key, once. Who shares the machine with people who
 /// must not talk to the gateway sets `listen.try_page = false`.
-async fn pair(request: Request<Incoming>, gate: &Gate) -> Reply {
+async fn pair(request: Request<Incoming>, pages: &Pages) -> Reply {
     if request.method() != Method::POST {
         return only(Method::POST);
     }
@@ -198,7 +198,7 @@ async fn pair(request: Request<Incoming>, gate: &Gate) -> Reply {
     };
     let fingerprint = fingerprint(&key);
     let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
-    gate.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    pages.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
     tracing::info!(device = fingerprint, "the page on this machine asks to be paired");
     plain(StatusCode::OK, "the window is open\n")
 }

@@ -65,7 +65,7 @@ impl House {
     pub fn pair(&self, fingerprint: &str, user: &str) {
         let grant = Grant { user: user.to_owned(), name: String::new() };
         let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
-        let pairings = &self.running.gate().pairings;
+        let pairings = &self.running.admin().pairings;
         pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
     }
 
@@ -80,14 +80,14 @@ impl House {
     /// All finished turns of these glasses that are still kept.
     pub fn turns(&self, glasses: &Glasses) -> Vec<TurnRecord> {
         let id = plain(glasses.fingerprint());
-        let mut turns = self.running.gate().turns.last(usize::MAX);
+        let mut turns = self.running.admin().turns.last(usize::MAX);
         turns.retain(|turn| plain(&turn.device) == id);
         turns
     }
 
     /// All tool calls in the user's stored conversation.
     pub fn calls(&self, user: &str) -> Result<Vec<ToolCall>> {
-        let records = self.running.gate().store.disk().messages(user, 100_000)?;
+        let records = self.running.admin().store.disk().messages(user, 100_000)?;
         let mut calls = Vec::new();
         for record in records {
             let message: Message = serde_json::from_str(&record.json)?;

@@ -440,13 +440,13 @@ impl Stage {
     pub async fn on(world: World, change: impl FnOnce(App) -> App) -> Self {
         let glasses = world.glasses("ws", "glasses").await;
         let app = FakeApp::start(PACKAGE).await;
-        world.gateway().gate().installed.add(change(app.manifest())).await.unwrap();
+        world.gateway().admin().installed.add(change(app.manifest())).await.unwrap();
         Self { world, glasses, app }
     }
 
     /// Begins to start an app.
     pub fn starting(&self, package: &str) -> tokio::task::JoinHandle<Result<bool, String>> {
-        let (apps, package) = (self.world.gateway().gate().apps.clone(), package.to_owned());
+        let (apps, package) = (self.world.gateway().admin().apps.clone(), package.to_owned());
         tokio::spawn(async move { apps.start(USER, &package, Duration::from_secs(20)).await })
     }
 

@@ -14,7 +14,7 @@ async fn whatever_a_webhook_answers_only_the_socket_counts() {
         let socket = Socket::dial(&request, PACKAGE).await;
         assert_eq!(starting.await.unwrap(), Ok(true));
         stage.app.answers(Reply::Success);
-        let apps = stage.world.gateway().gate().apps.clone();
+        let apps = stage.world.gateway().admin().apps.clone();
         let stopping =
             tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });
         stage.app.got("stop_request", number).await;
@@ -32,7 +32,7 @@ async fn an_app_that_never_dials_fails_in_time_and_a_dead_server_at_once() {
     gone.package = "com.example.gone".into();
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     gone.public_url = format!("http://{free}");
-    stage.world.gateway().gate().installed.add(gone).await.unwrap();
+    stage.world.gateway().admin().installed.add(gone).await.unwrap();
     let why = stage.starting("com.example.gone").await.unwrap().unwrap_err();
     assert!(why.contains("does not answer"), "{why}");
 }

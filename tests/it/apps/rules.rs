@@ -256,10 +256,11 @@ async fn rules_8_and_9_a_tool_is_called_after_the_acknowledgement_for_the_webhoo
         app
     })
     .await;
-    let gate = stage.world.gateway().gate().clone();
+    let admin = stage.world.gateway().admin().clone();
     let calling = tokio::spawn(async move {
         let context = super::context();
-        gate.executor
+        admin
+            .executor
             .call(context, ToolCall { id: "1".into(), name: name.into(), arguments: json!({"item": "milk"}) })
             .await
     });

@@ -20,7 +20,7 @@ async fn session(stage: &Stage) -> String {
 
 async fn stop(stage: &Stage, socket: Socket) {
     let before = stage.app.count("stop_request");
-    let apps = stage.world.gateway().gate().apps.clone();
+    let apps = stage.world.gateway().admin().apps.clone();
     let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", before).await;
     socket.close().await;
@@ -62,7 +62,7 @@ async fn a_session_is_called_the_same_until_the_app_or_the_user_is_gone() {
     };
     let (removed, ()) = tokio::join!(asking, closing);
     removed.unwrap();
-    stage.world.gateway().gate().installed.add(app).await.unwrap();
+    stage.world.gateway().admin().installed.add(app).await.unwrap();
     assert_ne!(session(&stage).await, second);
 }
 

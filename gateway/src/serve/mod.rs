@@ -1,24 +1,13 @@
 //! `lorgnette serve`: puts the house together, runs it, and takes it down cleanly.
 
-use std::{
-    fs,
-    os::unix::fs::DirBuilderExt as _,
-    path::Path,
-    sync::{Arc, atomic::AtomicU32},
-    time::Duration,
-};
+mod engines;
+
+use std::{fs, os::unix::fs::DirBuilderExt as _, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
-use audio::{
-    asr::{self, Scheduler, SchedulerConfig},
-    end_of_turn,
-    tts::Voice,
-    vad::silero,
-};
 use device_protocol::GoodbyeReason;
 use gateway_core::user::{self, Compaction};
-use tokio::sync::Semaphore;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use tools::{
     apps::client::Client,
     executor::{Books, Executor},
@@ -34,9 +23,9 @@ use crate::{
     apps::{host::Host, installed::Installed, sound::Sounds},
     chooser::BySentences,
     clock,
-    config::{APP_SOCKET_PATH, Checked, RouterBy},
-    control,
-    ear::PauseJudge,
+    config::{APP_SOCKET_PATH, Checked},
+    control::{self, admin::Admin},
+    device_task::services::{Admission, Services},
     effects::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
         context::{Personalities, Remembered},
@@ -45,35 +34,26 @@ use crate::{
         ports::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
         preferences::Preferences,
         prepare::Preparer,
+        scene::Scenes,
     },
-    erasing,
-    gate::Gate,
+    erasing::{self, Eraser, Forgets},
     health::Health,
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
     models::Choosing,
+    pages::Pages,
     questions::Questions,
     ranks,
     roster::Roster,
-    runtime::{compute::Compute, on_own_thread, spawn},
-    server::{Bound, Listen},
+    runtime::spawn,
+    server::{Bound, Doors, Listen},
     skills::Folders,
     store::Store,
-    telemetry::{Losses, Sparse, Turns},
+    telemetry::{Losses, Turns},
     transport::tls,
     users::{Summariser, Users},
 };
 
-/// Jobs that may wait for synthesis: a clause takes some 10 ms.
-const SYNTHESIS_WAITING_MAX: usize = 64;
-/// Synthesis threads: with a second one, a first clause seldom waits for another's. More would take
-/// the cores from recognition.
-const SYNTHESIS_THREADS: usize = 2;
-/// Pauses that may wait to be judged: behind more, a score comes after the decision.
-const PAUSES_WAITING_MAX: usize = 8;
-/// Decodes that may wait per thread: at 150 to 500 ms each, who is behind more waits too long. A few only would leave out
-/// what was said at one moment by chance, while the machine has time left for it a second later.
-const RECOGNITION_WAITING_PER_WORKER: usize = 6;
 /// How long sessions may take to say goodbye.
 const GOODBYE_MS_MAX: u64 = 3_000;
 
@@ -85,7 +65,7 @@ pub struct Running {
     pub quic: Option<std::net::SocketAddr>,
     /// The gateway's public key, which devices pin.
     pub public_key: [u8; 32],
-    gate: Arc<Gate>,
+    admin: Arc<Admin>,
     stop: CancellationToken,
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
@@ -104,6 +84,7 @@ pub(crate) fn models(config: &Checked, sentences: Option<Arc<BySentences>>) -> R
 /// A model is missing, a port in use, a folder not writable: the text says what to do.
 pub async fn start(config: Checked) -> Result<Running> {
     let started_us = clock::mono_us();
+    let config = Arc::new(config);
     // One TLS stack in the house; only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
     make_private_dir(&config.data_dir)?;
@@ -133,17 +114,14 @@ pub async fn start(config: Checked) -> Result<Running> {
     let bound = Bound::bind(&listen, tls).await?;
     let (web, quic) = (bound.web_address()?, bound.quic_address());
 
-    let engines = Engines::load(&config).await?;
-    let sentences = engines.sentences;
+    let (engines, sentences) = engines::load(&config).await?;
     let models = models(&config, sentences.clone())?;
     let roster = Arc::new(Roster::default());
     let registry = Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
     let client = Arc::new(Client::new()?);
     let installed = Arc::new(Installed::load(store.clone(), registry.clone(), client)?);
     let stop = CancellationToken::new();
-    let compute =
-        Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
-    let sounds = Sounds::new(compute.clone())?;
+    let sounds = Sounds::new(engines.compute.clone())?;
     let known = (config.language.as_str(), config.apps_location);
     let in_flight = InFlight::default();
     let apps =
@@ -192,7 +170,8 @@ pub async fn start(config: Checked) -> Result<Running> {
         .context("reading the catalogue of tools")?;
     tracing::debug!(restored, "tools of apps and servers as they were last known");
     let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
-    let preferences = Preferences::load(store.clone()).context("reading what users have chosen between tools")?;
+    let preferences =
+        Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone());
     journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
@@ -204,88 +183,120 @@ pub async fn start(config: Checked) -> Result<Running> {
         in_flight,
     };
     let executor = Executor::with_books(registry.clone(), ports, books);
-    let mcp = Mcp::start(mcp, &executor, roster.clone(), web.port());
+    let mcp = Arc::new(Mcp::start(mcp, &executor, roster.clone(), web.port()));
     let public_key = key.public();
     let preparer = Preparer::start(executor.clone(), models.clone(), roster.clone(), config.language.clone())
         .context("starting the thread that prepares")?;
-    let gate = Arc::new(Gate {
+    let turns = Arc::<Turns>::default();
+    let eraser = Eraser::new(
+        config.data_dir.clone(),
+        store.clone(),
+        (users.clone(), roster.clone()),
+        (executor.clone(), apps.clone()),
+        turns.clone(),
+        Forgets {
+            switches: switches.clone(),
+            preferences: preferences.clone(),
+            memory,
+            remembered: remembered.clone(),
+        },
+    );
+    let scenes = Scenes::new(store.clone(), apps.clone(), preferences.clone());
+    let (pairings, losses, health) = (Arc::<Pairings>::default(), Arc::<Losses>::default(), Arc::<Health>::default());
+    let connections_max = config.limits.connections_max;
+    let services = Arc::new(Services {
+        config: config.clone(),
+        admission: Admission::new(key, store.clone(), pairings.clone(), connections_max, stop.clone()),
+        engines: engines.clone(),
+        roster: roster.clone(),
+        users: users.clone(),
+        apps: apps.clone(),
+        questions: questions.clone(),
+        preferences: preferences.clone(),
+        scenes: scenes.clone(),
+        registry: registry.clone(),
+        executor: executor.clone(),
+        models,
+        preparer: preparer.clone(),
+        remembered,
+        turns: turns.clone(),
+        losses: losses.clone(),
+    });
+    let pages = Arc::new(Pages {
+        config: config.clone(),
+        apps: apps.clone(),
+        mcp: mcp.clone(),
+        health: health.clone(),
+        store: store.clone(),
+        pairings: pairings.clone(),
+    });
+    let admin = Arc::new(Admin {
+        config: config.clone(),
         stop: stop.clone(),
-        open: TaskTracker::new(),
-        executor,
-        mcp,
-        compute,
-        key,
         store,
-        pairings: Pairings::default(),
+        pairings,
         roster,
         users: users.clone(),
-        registry,
+        questions,
+        eraser: eraser.clone(),
+        skills: skills.clone(),
+        registry: registry.clone(),
+        executor,
+        switches: switches.clone(),
+        preferences,
+        scenes,
         installed,
         apps: apps.clone(),
-        switches,
-        preferences,
-        memory,
-        remembered,
-        skills: skills.clone(),
-        erasing: tokio::sync::Mutex::default(),
-        questions,
-        models,
-        asr: engines.asr,
-        silero: engines.silero,
-        judge: engines.judge,
-        voice: engines.voice,
-        preparer,
-        turns: Turns::default(),
-        sessions: AtomicU32::new(1),
-        joining: Semaphore::new((config.limits.connections_max / 2).max(1)),
+        mcp,
+        engines,
+        turns,
+        losses,
+        health,
+        sessions: services.clone(),
         started_us,
         web,
         quic,
-        health: Health::default(),
-        turned_away: Sparse::default(),
-        losses: Losses::default(),
-        config,
     });
     users.wake_all();
     apps.restore();
     let mut tasks = vec![
         spawn("apps", apps.run()),
-        spawn("tool-changes", tools_changed(gate.clone(), stop.clone())),
-        spawn("erasing", erasing::keep_trying(gate.clone(), stop.clone())),
+        spawn(
+            "tool-changes",
+            tools_changed(registry.clone(), switches, preparer, config.apply_tools_now, stop.clone()),
+        ),
+        spawn("erasing", eraser.keep_trying(stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
-        spawn("control", control::server::serve(control_socket, gate.clone(), stop.clone())),
-        spawn("listen", bound.serve(gate.clone(), stop.clone())),
+        spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
+        spawn("listen", bound.serve(Doors { services, pages }, stop.clone())),
     ];
-    tasks.extend(sentences.map(|sentences| {
-        let registry = gate.registry.clone();
-        spawn("sentences", sentences.keep_up(registry, stop.clone()))
-    }));
-    Ok(Running { web, quic, public_key, gate, stop, tasks })
+    tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
+    Ok(Running { web, quic, public_key, admin, stop, tasks })
 }
 
 impl Running {
     /// Everything of this gateway, for tests.
-    pub fn gate(&self) -> &Arc<Gate> {
-        &self.gate
+    pub fn admin(&self) -> &Arc<Admin> {
+        &self.admin
     }
 
     /// Tells the devices, waits for their goodbyes, stops, and closes the store: a gateway may start on the same
     /// folder afterwards, in this process too.
     pub async fn stop(self) {
         self.stop.cancel();
-        for (id, _) in self.gate.roster.all() {
-            self.gate.roster.dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
+        for (id, _) in self.admin.roster.all() {
+            self.admin.roster.dismiss(&id, GoodbyeReason::ShuttingDown, "the gateway is stopping");
         }
-        self.gate.open.close();
+        self.admin.sessions.admission.open.close();
         let wait = Duration::from_millis(GOODBYE_MS_MAX);
-        if tokio::time::timeout(wait, self.gate.open.wait()).await.is_err() {
+        if tokio::time::timeout(wait, self.admin.sessions.admission.open.wait()).await.is_err() {
             tracing::warn!("some devices did not take their goodbye");
         }
-        self.gate.mcp.stop().await;
+        self.admin.mcp.stop().await;
         for task in self.tasks {
             drop(task.await);
         }
-        if let Err(error) = self.gate.store.close().await {
+        if let Err(error) = self.admin.store.close().await {
             tracing::warn!(%error, "the store was not closed in order");
         }
     }
@@ -301,14 +312,20 @@ fn user_config(config: &Checked) -> user::Config {
 
 /// Prepares the models for the tools that there are, again whenever they change; and tells all glasses of a change,
 /// where that is to count at once.
-async fn tools_changed(gate: Arc<Gate>, stop: CancellationToken) {
-    let (mut changes, mut switched) = (gate.registry.changes(), gate.switches.changes());
-    gate.preparer.prepare_all(false);
+async fn tools_changed(
+    registry: Arc<Registry>,
+    switches: Arc<StoredSwitches>,
+    preparer: Preparer,
+    at_once: bool,
+    stop: CancellationToken,
+) {
+    let (mut changes, mut switched) = (registry.changes(), switches.changes());
+    preparer.prepare_all(false);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            Ok(()) = changes.changed() => gate.preparer.prepare_all(gate.config.apply_tools_now),
-            Ok(()) = switched.changed() => gate.preparer.prepare_all(false),
+            Ok(()) = changes.changed() => preparer.prepare_all(at_once),
+            Ok(()) = switched.changed() => preparer.prepare_all(false),
             else => return,
         }
     }
@@ -321,73 +338,6 @@ fn apps_url(web: std::net::SocketAddr) -> String {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }
     format!("ws://{address}{}", APP_SOCKET_PATH)
-}
-
-struct Engines {
-    asr: Arc<Scheduler>,
-    silero: Arc<silero::Model>,
-    judge: Option<PauseJudge>,
-    voice: Arc<Voice>,
-    sentences: Option<Arc<BySentences>>,
-}
-
-impl Engines {
-    /// Loads all models beside the runtime, at the same time.
-    async fn load(config: &Checked) -> Result<Self> {
-        let missing = "run `lorgnette models fetch`, or set `models_dir`";
-        let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
-        let (language, second) = (config.asr_language.clone(), config.asr_second_model.clone());
-        let models_dir = config.models_dir.clone();
-        let asr = on_own_thread(move || -> Result<Scheduler> {
-            let load = |path: &Path| {
-                let config = asr::Config { language: language.clone(), ..asr::Config::default() };
-                let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
-                let remedy = if path.starts_with(&models_dir) { missing } else { own };
-                asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
-            };
-            let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
-            let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
-            Ok(Scheduler::start_with(pool, move || asr::Pair::new(&usual, larger.as_ref()))?)
-        });
-        let path = config.models_dir.join(silero::FILE_NAME);
-        let vad = on_own_thread(move || {
-            silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
-        });
-        let path = config.models_dir.join("hibari");
-        let voice =
-            on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
-        let path = config.models_dir.join(end_of_turn::FILE_NAME);
-        let wanted = config.end_of_turn;
-        let judge = on_own_thread(move || -> Result<Option<PauseJudge>> {
-            if !wanted {
-                return Ok(None);
-            }
-            let model = match end_of_turn::Model::load(&path) {
-                Ok(model) => model,
-                Err(error) => {
-                    // Turns end by silence and text then, as they do without it.
-                    tracing::warn!(%error, "the end-of-turn score stays off");
-                    return Ok(None);
-                }
-            };
-            let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
-            Ok(Some(PauseJudge { model, compute }))
-        });
-        let sentences = match config.router_by {
-            RouterBy::Sentences { wait_ms } => {
-                let wait = Duration::from_millis(wait_ms.into());
-                Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))
-            }
-            RouterBy::Words | RouterBy::Model(_) => None,
-        };
-        Ok(Self {
-            asr: Arc::new(asr.await??),
-            silero: vad.await??,
-            judge: judge.await??,
-            voice: Arc::new(voice.await??),
-            sentences,
-        })
-    }
 }
 
 /// Makes a folder that only its owner may enter.

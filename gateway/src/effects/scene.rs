@@ -1,0 +1,31 @@
+//! What is going on around a user's words.
+
+use std::sync::Arc;
+
+use gateway_core::vocab::Scene;
+use tools::sides;
+
+use super::preferences::Preferences;
+use crate::{apps::host::Host, store::Store};
+
+/// Looks at what runs for a user at this moment.
+#[derive(Clone)]
+pub struct Scenes {
+    store: Store,
+    apps: Arc<Host>,
+    preferences: Arc<Preferences>,
+}
+
+impl Scenes {
+    /// Of these apps and timers.
+    pub fn new(store: Store, apps: Arc<Host>, preferences: Arc<Preferences>) -> Self {
+        Self { store, apps, preferences }
+    }
+
+    /// The apps and timers that run, and what the user has chosen between them.
+    pub fn of(&self, user: &str) -> Scene {
+        let timer_runs = self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|(_, one)| !one.reminder));
+        let busy = if timer_runs { vec![sides::timers()] } else { Vec::new() };
+        Scene { apps: self.apps.scene(user), busy, preferences: self.preferences.of(user) }
+    }
+}

@@ -1,0 +1,90 @@
+//! Loading the models of hearing and speaking, and of choosing tools.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use audio::{
+    asr::{self, Scheduler, SchedulerConfig},
+    end_of_turn,
+    tts::Voice,
+    vad::silero,
+};
+
+use crate::{
+    chooser::BySentences,
+    config::{Checked, RouterBy},
+    device_task::services::Engines,
+    ear::PauseJudge,
+    runtime::{compute::Compute, on_own_thread},
+};
+
+/// Jobs that may wait for synthesis: a clause takes some 10 ms.
+const SYNTHESIS_WAITING_MAX: usize = 64;
+/// Synthesis threads: with a second one, a first clause seldom waits for another's. More would take
+/// the cores from recognition.
+const SYNTHESIS_THREADS: usize = 2;
+/// Pauses that may wait to be judged: behind more, a score comes after the decision.
+const PAUSES_WAITING_MAX: usize = 8;
+/// Decodes that may wait per thread: at 150 to 500 ms each, who is behind more waits too long. A few only would leave out
+/// what was said at one moment by chance, while the machine has time left for it a second later.
+const RECOGNITION_WAITING_PER_WORKER: usize = 6;
+
+/// Loads all models beside the runtime, at the same time.
+pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySentences>>)> {
+    let missing = "run `lorgnette models fetch`, or set `models_dir`";
+    let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
+    let (language, second) = (config.asr_language.clone(), config.asr_second_model.clone());
+    let models_dir = config.models_dir.clone();
+    let asr = on_own_thread(move || -> Result<Scheduler> {
+        let load = |path: &Path| {
+            let config = asr::Config { language: language.clone(), ..asr::Config::default() };
+            let own = "name another file in the section [hearing], or none and run `lorgnette models fetch`";
+            let remedy = if path.starts_with(&models_dir) { missing } else { own };
+            asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
+        };
+        let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
+        let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
+        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&usual, larger.as_ref()))?)
+    });
+    let path = config.models_dir.join(silero::FILE_NAME);
+    let vad = on_own_thread(move || {
+        silero::Model::load(&path).with_context(|| format!("loading {}; {missing}", path.display()))
+    });
+    let path = config.models_dir.join("hibari");
+    let voice =
+        on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
+    let path = config.models_dir.join(end_of_turn::FILE_NAME);
+    let wanted = config.end_of_turn;
+    let judge = on_own_thread(move || -> Result<Option<PauseJudge>> {
+        if !wanted {
+            return Ok(None);
+        }
+        let model = match end_of_turn::Model::load(&path) {
+            Ok(model) => model,
+            Err(error) => {
+                // Turns end by silence and text then, as they do without it.
+                tracing::warn!(%error, "the end-of-turn score stays off");
+                return Ok(None);
+            }
+        };
+        let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
+        Ok(Some(PauseJudge { model, compute }))
+    });
+    let sentences = match config.router_by {
+        RouterBy::Sentences { wait_ms } => {
+            let wait = Duration::from_millis(wait_ms.into());
+            Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))
+        }
+        RouterBy::Words | RouterBy::Model(_) => None,
+    };
+    let compute =
+        Compute::start("tts", SYNTHESIS_THREADS, SYNTHESIS_WAITING_MAX).context("starting the synthesis threads")?;
+    let engines = Engines {
+        asr: Arc::new(asr.await??),
+        silero: vad.await??,
+        judge: judge.await??,
+        voice: Arc::new(voice.await??),
+        compute,
+    };
+    Ok((engines, sentences))
+}
