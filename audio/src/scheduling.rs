@@ -70,9 +70,14 @@ fn niceness() -> i32 {
 mod tests {
     use super::*;
 
+    /// Runs it on a thread of its own: what a thread is given stays with it.
+    fn on_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        std::thread::Builder::new().spawn(work).unwrap().join().unwrap()
+    }
+
     #[test]
     fn a_background_thread_is_at_least_as_nice_as_before() {
-        let nicer = std::thread::spawn(|| {
+        let (first, second) = on_a_thread(|| {
             Scheduling::Background.set().unwrap();
             let first = niceness();
             // SAFETY: no pointer; a thread may always be made nicer.
@@ -80,20 +85,18 @@ mod tests {
             Scheduling::Background.set().unwrap();
             (first, niceness())
         });
-        let (first, second) = nicer.join().unwrap();
         assert!(first >= BACKGROUND_NICENESS);
         assert_eq!(second, 19);
     }
 
     #[test]
     fn what_a_responsive_thread_starts_is_scheduled_as_usual() {
-        let thread = std::thread::spawn(|| {
+        let niceness_of_child = on_a_thread(|| {
             let before = niceness();
             Scheduling::Responsive.set().unwrap();
             assert_eq!(niceness(), before);
-            let child = std::thread::spawn(|| Scheduling::Background.set().map(|()| niceness()));
-            child.join().unwrap().unwrap()
+            on_a_thread(|| Scheduling::Background.set().map(|()| niceness()))
         });
-        assert!(thread.join().unwrap() >= BACKGROUND_NICENESS);
+        assert!(niceness_of_child.unwrap() >= BACKGROUND_NICENESS);
     }
 }

@@ -19,8 +19,8 @@ use tools::{executor::Executor, memory::Memory};
 
 use crate::{
     apps::host::Host,
-    effects::{books::StoredSwitches, context::Remembered, preferences::Preferences},
     photos,
+    ports::{books::StoredSwitches, context::Remembered, preferences::Preferences},
     roster::Roster,
     store::{Scope, Store},
     telemetry::Turns,

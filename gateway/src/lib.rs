@@ -1,4 +1,4 @@
-//! The shell: config, transports, device tasks, effects, store, control socket. It holds no policy.
+//! The shell: configuration, transports, device tasks, ports, store, control socket. It holds no policy.
 
 pub mod apps;
 mod chooser;
@@ -7,17 +7,15 @@ pub mod clock;
 pub mod config;
 pub mod control;
 mod device_task;
-mod ear;
-pub mod effects;
 pub mod erasing;
 pub mod health;
+pub mod http;
 pub mod identity;
 mod mailbox;
 pub mod mcp;
 mod models;
-mod mouth;
-pub mod pages;
 mod photos;
+pub mod ports;
 pub mod questions;
 mod ranks;
 mod reply;
@@ -25,8 +23,8 @@ mod roster;
 mod routed;
 pub mod runtime;
 pub mod serve;
-pub mod server;
 pub mod skills;
+mod speech;
 pub mod spending;
 pub mod store;
 pub mod telemetry;

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::Result;
 use gateway::{
-    effects::{
+    ports::{
         context::{Personalities, Remembered},
         memory::{StoredTexts, search},
     },

@@ -16,10 +16,10 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
-use gateway::effects::{
+use gateway::ports::{
     books::{StoredLedger, StoredSwitches},
     intents::StoredIntents,
-    ports::SystemClock,
+    stores::SystemClock,
 };
 use gateway::store::Store;
 use gateway_core::vocab::{ApprovalOutcome, ClientClass, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};

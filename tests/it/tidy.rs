@@ -4,6 +4,7 @@
 //! bad sample, so that it is known to be able to fail.
 
 mod cycles;
+mod layers;
 mod manifests;
 mod rust_sources;
 mod text;

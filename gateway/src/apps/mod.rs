@@ -18,6 +18,7 @@ mod refusals;
 mod relay;
 mod requests;
 pub mod rest;
+pub mod scene;
 mod sessions;
 pub mod settings;
 pub mod socket;

@@ -22,7 +22,7 @@ use super::{
     host::{Host, ToApp},
     wire,
 };
-use crate::{clock, effects::ports::ConnectedDevices};
+use crate::{clock, ports::stores::ConnectedDevices};
 
 /// The tool of glasses with a camera.
 const CAMERA: &str = "camera.photo";

@@ -15,9 +15,9 @@ use rustix::fs::Access;
 
 use crate::{
     config::{self, Checked, RouterBy},
+    http::cannot_listen,
     mcp::Prepared,
     models,
-    server::cannot_listen,
 };
 
 /// Check a configuration.

@@ -6,14 +6,14 @@ use tokio_util::sync::CancellationToken;
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
-    apps::{host::Host, installed::Installed},
+    apps::{host::Host, installed::Installed, scene::Scenes},
     config::Checked,
     device_task::services::{Engines, Services},
-    effects::{books::StoredSwitches, preferences::Preferences, scene::Scenes},
     erasing::Eraser,
     health::Health,
     identity::Pairings,
     mcp::Mcp,
+    ports::{books::StoredSwitches, preferences::Preferences},
     questions::Questions,
     roster::Roster,
     skills::Folders,

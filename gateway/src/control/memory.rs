@@ -15,9 +15,10 @@ use super::{
 use crate::{
     clock,
     control::admin::Admin,
-    effects::memory::{search, spoken},
     erasing::Erasure,
-    photos, spending,
+    photos,
+    ports::memory::{search, spoken},
+    spending,
     store::{Conversation, KINDS, Kind, Scope, Store},
 };
 

@@ -16,7 +16,7 @@ use super::{
     Answer, Offered,
     commands::{check_name, done},
 };
-use crate::{clock, control::admin::Admin, effects::books::StoredLedger, store::Kind};
+use crate::{clock, control::admin::Admin, ports::books::StoredLedger, store::Kind};
 
 /// For tools that set no time of their own.
 const CALL_TIME: Duration = Duration::from_secs(30);

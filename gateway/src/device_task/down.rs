@@ -14,7 +14,7 @@ use gateway_core::{
 use super::{photos::Called, session::Session};
 use crate::{
     clock,
-    effects::work::Consideration,
+    device_task::work::Consideration,
     mailbox::{CallDevice, Considered, Transcribed},
     telemetry::TurnRecord,
     text::crop,

@@ -4,12 +4,14 @@ mod down;
 mod formats;
 mod meter;
 mod photos;
+pub mod prepare;
 mod room;
 pub mod services;
 mod session;
 mod tap;
 mod up;
 mod window;
+pub mod work;
 
 use std::sync::Arc;
 

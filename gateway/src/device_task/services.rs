@@ -10,16 +10,17 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
+use super::prepare::Preparer;
 use crate::{
-    apps::host::Host,
+    apps::{host::Host, scene::Scenes},
     config::Checked,
-    ear::PauseJudge,
-    effects::{context::Remembered, preferences::Preferences, prepare::Preparer, scene::Scenes},
     identity::{GatewayKey, Pairings},
+    ports::{context::Remembered, preferences::Preferences},
     questions::Questions,
     ranks::Ranks,
     roster::Roster,
     runtime::compute::Compute,
+    speech::ear::PauseJudge,
     store::Store,
     telemetry::{Losses, Sparse, Turns},
     users::Users,

@@ -29,14 +29,14 @@ use super::{
 };
 use crate::{
     clock,
-    ear::{self, Ear},
-    effects::work::Work,
+    device_task::work::Work,
     erasing,
     identity::Admitted,
     mailbox::{self, DeviceMessage, Mailbox},
-    mouth::Mouth,
     roster::{Full, Present, Via},
     runtime::drive::{Shell, drive, settle},
+    speech::ear::{self, Ear},
+    speech::mouth::Mouth,
     store,
     telemetry::TurnRecord,
     transport::{Link, LinkError, Sender, ToolFailure, Transport},

@@ -16,7 +16,7 @@ use crate::{
         glasses::Glasses,
     },
     clock,
-    ear::Ear,
+    speech::ear::Ear,
 };
 
 /// Utterances whose times are known at once: one is open, a few await their last words.

@@ -14,8 +14,8 @@ use crate::{
     chooser::BySentences,
     config::{Checked, RouterBy},
     device_task::services::Engines,
-    ear::PauseJudge,
     runtime::{compute::Compute, on_own_thread},
+    speech::ear::PauseJudge,
 };
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.

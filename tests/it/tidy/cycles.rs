@@ -7,7 +7,7 @@ use super::tree::File;
 use super::{no_complaints, tree};
 
 /// By module, whom it imports.
-type Imports = BTreeMap<String, BTreeSet<String>>;
+pub(super) type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The source folder of a file's crate, and its module below the crate's root. Roots and programs import everything.
 fn place(path: &str) -> Option<(&str, &str)> {
@@ -18,7 +18,7 @@ fn place(path: &str) -> Option<(&str, &str)> {
 }
 
 /// The imports between the modules of each crate, by its source folder.
-fn imports(files: &[File]) -> BTreeMap<String, Imports> {
+pub(super) fn imports(files: &[File]) -> BTreeMap<String, Imports> {
     let mut crates = BTreeMap::<String, Imports>::new();
     for file in files.iter().filter(|file| file.path.ends_with(".rs") && !file.is_test()) {
         let Some((folder, module)) = place(&file.path) else { continue };

@@ -1,5 +1,4 @@
-//! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and
-//! whose device has the turn.
+//! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and whose device has the turn.
 
 mod compaction;
 mod history;
@@ -119,8 +118,7 @@ impl User {
         }
     }
 
-    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has
-    /// left.
+    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has left.
     pub fn entries(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
         self.schedule.open(now)
     }

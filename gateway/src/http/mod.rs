@@ -1,5 +1,7 @@
 //! The listeners: one TCP port for WebSocket and the pages, one UDP port for QUIC.
 
+pub mod pages;
+
 use std::{
     convert::Infallible,
     io::{self, ErrorKind},
@@ -26,11 +28,11 @@ use tokio::{
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
+use self::pages::Pages;
 use crate::{
     apps, clock,
     config::APP_SOCKET_PATH,
     device_task::{self, services::Services},
-    pages::{self, Pages},
     reply::{Reply, plain},
     runtime::spawn,
     transport::{

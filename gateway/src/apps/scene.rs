@@ -5,8 +5,8 @@ use std::sync::Arc;
 use gateway_core::vocab::Scene;
 use tools::sides;
 
-use super::preferences::Preferences;
-use crate::{apps::host::Host, store::Store};
+use super::host::Host;
+use crate::{ports::preferences::Preferences, store::Store};
 
 /// Looks at what runs for a user at this moment.
 #[derive(Clone)]

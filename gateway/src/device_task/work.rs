@@ -12,15 +12,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{call::CallContext, executor::Executor, in_flight::Stay};
 
-use super::{
-    context::Remembered,
-    prepare::{Preparer, are_ready},
-};
-use crate::runtime::spawn;
+use super::prepare::{Preparer, are_ready};
 use crate::{
     clock,
     mailbox::{self, DeviceMessage, Mailbox, RequestSent},
+    ports::context::Remembered,
     ranks::Ranks,
+    runtime::spawn,
 };
 
 /// Events of a model that may wait for the device's task.

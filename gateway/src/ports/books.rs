@@ -16,7 +16,7 @@ use tools::{
     source::{Scope, Source},
 };
 
-use super::ports::port;
+use super::stores::port;
 use crate::store::{self, Kind, Store, Write};
 
 /// Calls of one user that are kept: months of an ordinary wearer's.

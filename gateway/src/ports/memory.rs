@@ -17,7 +17,7 @@ use tools::{
     ports::PortError,
 };
 
-use super::ports::{no_task, port};
+use super::stores::{no_task, port};
 use crate::{
     clock,
     store::{Conversation, Kind, MessageRecord, Store, Write},

@@ -1,0 +1,8 @@
+//! What the tools and models need from outside (`tools::ports` and its like), as the gateway has it.
+
+pub mod books;
+pub mod context;
+pub mod intents;
+pub mod memory;
+pub mod preferences;
+pub mod stores;

@@ -1,0 +1,78 @@
+//! The modules of the gateway stand in layers, and import from lower ones only. ARCHITECTURE.md draws them.
+
+use super::cycles::{Imports, imports};
+use super::tree::File;
+use super::{no_complaints, tree};
+
+const FOLDER: &str = "gateway/src/";
+
+/// Each layer imports from those in front of it.
+const LAYERS: [&[&str]; 15] = [
+    &["clock", "mailbox", "reply", "runtime", "text"],
+    &["config", "store"],
+    &["chooser", "health", "photos", "skills", "speech", "spending", "telemetry"],
+    &["routed"],
+    &["models", "transport"],
+    &["identity", "ranks", "roster"],
+    &["mcp", "questions"],
+    &["users"],
+    &["ports"],
+    &["apps"],
+    &["erasing"],
+    &["device_task"],
+    &["control", "http"],
+    &["serve"],
+    &["cli"],
+];
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+fn complaints(modules: &Imports) -> Vec<String> {
+    let mut found = Vec::new();
+    for (module, imports) in modules {
+        let Some(own) = layer(module) else {
+            found.push(format!(
+                "{FOLDER}{module} stands in no layer; tests/it/tidy/layers.rs and ARCHITECTURE.md list them"
+            ));
+            continue;
+        };
+        let upwards = imports.iter().filter(|import| layer(import).is_some_and(|other| other >= own));
+        found.extend(upwards.map(|import| format!("{FOLDER}{module} imports {import}, which is no lower layer")));
+    }
+    found
+}
+
+fn of(files: &[File]) -> Imports {
+    imports(files).remove(FOLDER).unwrap_or_default()
+}
+
+#[test]
+fn modules_of_the_gateway_import_downwards() {
+    let modules = of(&tree::files());
+    let named: usize = LAYERS.iter().map(|layer| layer.len()).sum();
+    assert_eq!(modules.len(), named, "modules that there are, and those that stand in a layer");
+    no_complaints(&complaints(&modules));
+}
+
+#[test]
+fn an_import_upwards_beside_and_from_nowhere_is_found() {
+    let found =
+        |path: &str, code: &str| complaints(&of(&[File::new(path, code), File::new("gateway/src/users.rs", "")]));
+    no_complaints(&found("gateway/src/apps/host.rs", "use crate::users::Users;"));
+    assert_eq!(found("gateway/src/store/rows.rs", "use crate::{clock, users::Users};").len(), 1);
+    assert_eq!(found("gateway/src/gate.rs", "").len(), 1);
+    let beside =
+        [File::new("gateway/src/http.rs", "use crate::control::ask;"), File::new("gateway/src/control.rs", "")];
+    assert_eq!(complaints(&of(&beside)).len(), 1);
+}
+
+#[test]
+fn the_drawing_in_architecture_has_the_same_modules() {
+    let page = tree::files().into_iter().find(|file| file.path == "ARCHITECTURE.md").expect("ARCHITECTURE.md");
+    for module in LAYERS.concat() {
+        let stands = |line: &str| line.starts_with(' ') && line.split_whitespace().any(|word| word == module);
+        assert!(page.text.lines().any(stands), "{module} is not drawn");
+    }
+}
