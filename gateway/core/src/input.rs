@@ -34,8 +34,8 @@ pub enum Input {
     /// The user's machine gives this device the turn that it asked for: `history` is the conversation so far, oldest first,
     /// trimmed for the model; `means` are the models that it may ask.
     Granted { turn: Turn, history: Vec<Message>, means: Means },
-    /// The request that `AskModel` asked for is being answered on the box, in the model's place.
-    AnsweredOnBox { turn: Turn },
+    /// The request that `AskModel` asked for is answered on the box, in the model's place, and whole: these are all events.
+    AnsweredOnBox { turn: Turn, events: Vec<ModelEvent> },
     /// The tools of this device have changed since the model was asked, and are to count at once.
     ApplyTools,
     /// The model streams.

@@ -171,7 +171,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => any::<bool>().prop_map(Input::Mute),
         1 => any::<bool>().prop_map(Input::Followed),
         2 => Just(Input::ApplyTools),
-        1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn }),
+        1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn, events: vec![ModelEvent::Text("Yes.".into())] }),
         2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,

@@ -89,11 +89,8 @@ impl Session {
                 let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
-                if let Some(answer) = asked.answer {
-                    self.input(Input::AnsweredOnBox { turn });
-                    for event in answer {
-                        self.input(Input::Model { turn, event });
-                    }
+                if let Some(events) = asked.answer {
+                    self.input(Input::AnsweredOnBox { turn, events });
                 }
             }
             Output::ModelUsed { turn, rank, usage, outcome } => {

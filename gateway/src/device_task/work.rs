@@ -328,15 +328,11 @@ async fn answered_late(
     if !preparer.ready([model.clone()].into(), request.tools.clone(), request.language.clone()).await {
         return false;
     }
-    let Some(answer) = model.answer_on_box(request) else {
+    let Some(events) = model.answer_on_box(request) else {
         return false;
     };
-    let answer = answer.into_iter().map(|event| Input::Model { turn, event });
-    for input in std::iter::once(Input::AnsweredOnBox { turn }).chain(answer) {
-        if mailbox.send(DeviceMessage::Input(input)).await.is_err() {
-            break;
-        }
-    }
+    // Where the device has gone, nobody waits for it.
+    drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
     true
 }
 

@@ -147,7 +147,13 @@ impl Machine for Conversation {
                 let events = self.agent.handle_granted(&mut self.cx, turn, history, means);
                 self.answer(events);
             }
-            Input::AnsweredOnBox { turn } => self.agent.handle_on_box(turn),
+            Input::AnsweredOnBox { turn, events } => {
+                self.agent.handle_on_box(turn);
+                for event in events {
+                    let events = self.agent.handle_model(&mut self.cx, turn, event);
+                    self.answer(events);
+                }
+            }
             Input::ApplyTools => self.apply_tools(),
             Input::Model { turn, event } => {
                 let events = self.agent.handle_model(&mut self.cx, turn, event);

@@ -304,36 +304,28 @@ impl World {
         };
         let mut at = script.after;
         let thought = || ModelEvent::Thinking { provider: "fake".into(), data: serde_json::json!(1) };
-        if script.on_box {
-            self.after(0, Event::To(device, Input::AnsweredOnBox { turn }));
-        }
+        let mut said: Vec<(Ms, ModelEvent)> = Vec::new();
         if script.ponders {
-            self.after(at, Event::Model(device, turn, generation, thought()));
+            said.push((at, thought()));
         }
         if let Some(brief) = script.brief {
             let text = std::mem::take(&mut script.text);
-            self.after(
-                at,
-                Event::Model(
-                    device,
-                    turn,
-                    generation,
-                    ModelEvent::NotUnderstood { text, without_model: "There are models.".into(), brief },
-                ),
-            );
+            said.push((at, ModelEvent::NotUnderstood { text, without_model: "There are models.".into(), brief }));
         }
         if let Some((side, over)) = script.chooses {
             let preference = Preference { side: Side::App(side), over: Side::App(over) };
-            self.after(at, Event::Model(device, turn, generation, ModelEvent::Chosen(preference)));
+            said.push((at, ModelEvent::Chosen(preference)));
         }
         if let Some(words) = script.asks_about {
             let text = std::mem::take(&mut script.text);
             let calls = vec![PendingCall::default()];
             let pending = Pending { words, calls, asked: 1, ..Pending::default() };
-            self.after(at, Event::Model(device, turn, generation, ModelEvent::Question { text, pending }));
+            said.push((at, ModelEvent::Question { text, pending }));
         }
-        for word in script.text.split_inclusive(' ') {
-            self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(word.into())));
+        // What the box says is there at once.
+        let piece_end = |c| c == ' ' && !script.on_box;
+        for word in script.text.split_inclusive(piece_end) {
+            said.push((at, ModelEvent::Text(word.into())));
             at += 20;
         }
         let stop = match script.end {
@@ -344,23 +336,26 @@ impl World {
         for (name, id) in script.calls {
             let call = ToolCall { id, name, arguments: serde_json::json!({}) };
             if script.ponders && !script.text.is_empty() {
-                self.after(at, Event::Model(device, turn, generation, thought()));
+                said.push((at, thought()));
             }
-            self.after(at, Event::Model(device, turn, generation, ModelEvent::ToolCall(call)));
+            said.push((at, ModelEvent::ToolCall(call)));
             at += 10;
         }
         if !script.adds.is_empty() {
-            self.after(at, Event::Model(device, turn, generation, ModelEvent::Text(script.adds)));
+            said.push((at, ModelEvent::Text(script.adds)));
         }
         match script.end {
-            ModelEnd::Done | ModelEnd::Filtered => {
-                self.after(at, Event::Model(device, turn, generation, ModelEvent::Done { stop, usage: script.usage }))
-            }
-            ModelEnd::Failed(kind) => self.after(
-                at,
-                Event::Model(device, turn, generation, ModelEvent::Failed { kind, message: "scripted".into() }),
-            ),
+            ModelEnd::Done | ModelEnd::Filtered => said.push((at, ModelEvent::Done { stop, usage: script.usage })),
+            ModelEnd::Failed(kind) => said.push((at, ModelEvent::Failed { kind, message: "scripted".into() })),
             ModelEnd::Silent => {}
+        }
+        if script.on_box {
+            // What the box answers is whole at once.
+            let events = said.into_iter().map(|(_, event)| event).collect();
+            return self.after(script.after, Event::To(device, Input::AnsweredOnBox { turn, events }));
+        }
+        for (at, event) in said {
+            self.after(at, Event::Model(device, turn, generation, event));
         }
     }
 
