@@ -15,6 +15,7 @@ pub mod commands_first;
 pub mod declarations;
 pub mod dialect;
 pub mod failure;
+pub mod families;
 pub mod gemini;
 pub mod http;
 pub mod intents;
