@@ -5,6 +5,7 @@
 
 mod cycles;
 mod manifests;
+mod providers;
 mod rust_sources;
 mod text;
 mod tree;
