@@ -1,10 +1,15 @@
 //! The names of model providers, and of their models, stand in `gateway/chat` only: whoever adds or changes a provider
 //! looks nowhere else.
 
+use chat_models::kinds::Kind;
+
 use super::tree::File;
 use super::{no_complaints, tree};
 
-/// Not "google", which is also what people do, nor "responses", which everybody gives.
+/// Providers whose names are words for other things too: everybody gives responses.
+const WORDS: [&str; 1] = ["responses"];
+
+/// Not "google", which is also what people do.
 const NAMES: [&str; 17] = [
     "anthropic",
     "azure",
@@ -67,6 +72,14 @@ fn names_elsewhere(files: &[File]) -> Vec<String> {
 #[test]
 fn provider_names_stay_in_their_room() {
     no_complaints(&names_elsewhere(&tree::files()));
+}
+
+#[test]
+fn whoever_can_be_configured_is_looked_for() {
+    for kind in Kind::ALL {
+        let name = kind.name();
+        assert!(NAMES.contains(&name) || WORDS.contains(&name), "NAMES lacks {name}");
+    }
 }
 
 #[test]
