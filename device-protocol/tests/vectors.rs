@@ -1,8 +1,8 @@
 //! The golden vectors: every released version's bytes, both ways. They are only ever added.
 //!
 //! `frames/` encode to exactly their bytes and decode to exactly their JSON; `newer/` come from later versions and only
-//! decode; `bad/` give exactly their error. `cargo test -p device-protocol --features json -- --ignored write_missing`
-//! writes the bytes of new frames; tests/python checks them against an independent reading of PROTOCOL.md.
+//! decode; `bad/` give exactly their error. `every_frame_has_its_bytes` writes the bytes of new frames; tests/python checks
+//! them against an independent reading of PROTOCOL.md.
 #![cfg(feature = "json")]
 
 use std::collections::BTreeSet;

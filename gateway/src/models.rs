@@ -4,26 +4,19 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use chat_models::{
-    ChatModel,
-    anthropic::{self, Anthropic},
-    auth,
-    chat_completions::{self, ChatCompletions},
+    ChatModel, auth,
     commands_first::CommandsFirst,
-    gemini::{self, Gemini},
     http::{Credentials, Endpoint, Http, KeyHeader},
     intents,
     keyring::Keyring,
     oauth::{Flow, HeaderStyle, Login},
-    provider::Provider,
-    responses::{self, Responses},
+    settings::Common,
 };
-use serde_json::{Map, Value};
-
 use tools::router::Router;
 
 use crate::{
     chooser::{BySentences, Chooser},
-    config::{Flavour, Model, ModelKey, ModelKind, OAuth, Remote, RouterBy},
+    config::{Model, ModelKey, OAuth, Remote, RouterBy},
     routed::Routed,
 };
 
@@ -77,10 +70,12 @@ impl Choosing {
 fn served(remote: &Remote) -> Result<Arc<dyn ChatModel>> {
     // Only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let mut endpoint = Endpoint::new(base_url(remote));
+    let section = remote.settings.section();
+    let mut endpoint = Endpoint::new(section.address(&remote.base_url));
     endpoint.credentials = credentials(remote)?;
     endpoint.headers = headers(remote)?;
-    Ok(Arc::new(Http::new(endpoint, provider(remote))?))
+    let common = Common { model: &remote.model, tools: remote.tools, images: remote.images };
+    Ok(Arc::new(Http::new(endpoint, section.provider(common))?))
 }
 
 /// Whether the files that hold a model's key can be used. A variable belongs to the gateway's process, and somebody may
@@ -121,28 +116,8 @@ pub(crate) fn flow(oauth: &OAuth) -> Result<Flow> {
     })
 }
 
-/// Azure wants its version in the query of every request.
-fn base_url(remote: &Remote) -> String {
-    match &remote.api_version {
-        Some(version) => {
-            let joint = if remote.base_url.contains('?') { '&' } else { '?' };
-            let pair = form_urlencoded::Serializer::new(String::new()).append_pair("api-version", version).finish();
-            format!("{}{joint}{pair}", remote.base_url)
-        }
-        None => remote.base_url.clone(),
-    }
-}
-
-fn style(remote: &Remote) -> HeaderStyle {
-    match remote.kind {
-        ModelKind::Anthropic => HeaderStyle::Named(anthropic::KEY_HEADER),
-        ModelKind::Gemini => HeaderStyle::Named(gemini::KEY_HEADER),
-        _ if remote.azure => HeaderStyle::Named("api-key"),
-        _ => HeaderStyle::Bearer,
-    }
-}
-
 fn credentials(remote: &Remote) -> Result<Option<Arc<dyn Credentials>>> {
+    let style = remote.settings.section().key_style();
     let key = match &remote.key {
         ModelKey::None => return Ok(None),
         ModelKey::Env(variable) => auth::Key::from_env(variable).context("`key_env`")?,
@@ -150,10 +125,10 @@ fn credentials(remote: &Remote) -> Result<Option<Arc<dyn Credentials>>> {
         ModelKey::Login(name) => {
             let flow = remote.oauth.as_ref().map(flow).transpose()?;
             let keyring = Keyring::new(&remote.keyring);
-            return Ok(Some(Arc::new(Login::new(name, keyring, flow, style(remote)))));
+            return Ok(Some(Arc::new(Login::new(name, keyring, flow, style))));
         }
     };
-    Ok(Some(Arc::new(match style(remote) {
+    Ok(Some(Arc::new(match style {
         HeaderStyle::Bearer => KeyHeader::bearer(key),
         HeaderStyle::Named(name) => KeyHeader::named(name, key),
     })))
@@ -161,95 +136,10 @@ fn credentials(remote: &Remote) -> Result<Option<Arc<dyn Credentials>>> {
 
 /// The operator's headers win over those of an envelope.
 fn headers(remote: &Remote) -> Result<Vec<(String, String)>> {
-    let mut headers = Vec::new();
-    if remote.flavour == Some(Flavour::Chatgpt) {
-        headers.push(("openai-beta".to_owned(), "responses=experimental".to_owned()));
-        headers.push(("originator".to_owned(), "lorgnette".to_owned()));
-        headers.push(("session_id".to_owned(), random_id()?));
-        headers.extend(remote.account.clone().map(|account| ("chatgpt-account-id".to_owned(), account)));
-    }
+    let own = remote.settings.section().headers().map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let given = &remote.headers.0;
-    headers.retain(|(name, _)| !given.keys().any(|own| own.eq_ignore_ascii_case(name)));
-    headers.extend(given.clone());
-    Ok(headers)
-}
-
-/// One of this process's own, in the form of a UUID.
-fn random_id() -> Result<String> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    let number = u128::from_be_bytes(bytes);
-    let (a, b, c) = (number >> 96, (number >> 80) & 0xffff, (number >> 64) & 0xfff);
-    let (d, e) = ((number >> 48) & 0xfff, number & 0xffff_ffff_ffff);
-    Ok(format!("{a:08x}-{b:04x}-4{c:03x}-a{d:03x}-{e:012x}"))
-}
-
-fn provider(remote: &Remote) -> Arc<dyn Provider> {
-    match remote.kind {
-        // Offline models are no providers, and never come here.
-        ModelKind::Offline | ModelKind::ChatCompletions => {
-            let mut options = chat_completions::Options::new(&remote.model);
-            options.temperature = remote.temperature;
-            options.tools = remote.tools;
-            options.images = remote.images;
-            options.extra = with_max_tokens(remote, &options.max_tokens_field);
-            if let Some(effort) = &remote.reasoning_effort {
-                options.extra.insert("reasoning_effort".into(), effort.clone().into());
-            }
-            Arc::new(ChatCompletions::new(options))
-        }
-        ModelKind::Responses => {
-            let chatgpt = remote.flavour == Some(Flavour::Chatgpt);
-            let mut options = responses::Options::new(&remote.model);
-            options.temperature = remote.temperature;
-            options.reasoning_effort = remote.reasoning_effort.clone();
-            options.tools = remote.tools;
-            options.images = remote.images;
-            options.serial_follow_ups = chatgpt;
-            options.length = !chatgpt;
-            options.extra = if chatgpt { remote.extra.clone() } else { with_max_tokens(remote, "max_output_tokens") };
-            Arc::new(Responses::new(options))
-        }
-        ModelKind::Anthropic => {
-            let mut options = anthropic::Options::new(&remote.model);
-            options.temperature = remote.temperature;
-            options.max_tokens = remote.max_tokens.unwrap_or(options.max_tokens);
-            options.thinking_tokens = remote.thinking_tokens;
-            options.tools = remote.tools;
-            options.images = remote.images;
-            options.extra = remote.extra.clone();
-            if remote.flavour == Some(Flavour::ClaudeCode) {
-                options.flavour = anthropic::Flavour::ClaudeCode {
-                    beta: remote.beta.clone().unwrap_or_else(|| anthropic::OAUTH_BETA.to_owned()),
-                    system: remote.system_first.clone(),
-                    user_id: remote.account.clone(),
-                };
-            }
-            Arc::new(Anthropic::new(options))
-        }
-        ModelKind::Gemini => {
-            let mut options = gemini::Options::new(&remote.model);
-            options.temperature = remote.temperature;
-            options.max_tokens = remote.max_tokens;
-            options.thinking_tokens = remote.thinking_tokens;
-            options.tools = remote.tools;
-            options.images = remote.images;
-            options.extra = remote.extra.clone();
-            if remote.flavour == Some(Flavour::CloudCode) {
-                options.flavour = gemini::Flavour::CloudCode { project: remote.project.clone() };
-            }
-            Arc::new(Gemini::new(options))
-        }
-    }
-}
-
-/// A request's own limit is written over this one.
-fn with_max_tokens(remote: &Remote, field: &str) -> Map<String, Value> {
-    let mut extra = remote.extra.clone();
-    if let Some(tokens) = remote.max_tokens {
-        extra.entry(field).or_insert_with(|| tokens.into());
-    }
-    extra
+    let own = own.into_iter().filter(|(name, _)| !given.keys().any(|other| other.eq_ignore_ascii_case(name)));
+    Ok(own.map(|(name, value)| (name.to_owned(), value)).chain(given.clone()).collect())
 }
 
 #[cfg(test)]
@@ -297,16 +187,6 @@ mod tests {
         let missing = Model::Remote(Box::new(remote("kind = \"gemini\"\nkey_file = \"/nonexistent\"")));
         let error = format!("{:#}", chat_model(&missing, &choosing()).err().unwrap());
         assert!(error.contains("key_file") && error.contains("/nonexistent"), "{error}");
-    }
-
-    #[test]
-    fn azure_has_a_query_and_a_header_of_its_own() {
-        let azure = remote(
-            "kind = \"chat_completions\"\nbase_url = \"https://x.openai.azure.com/openai/deployments/d\"\n\
-             azure = true\napi_version = \"2024-10-21\"\nlogin = \"azure\"",
-        );
-        assert_eq!(base_url(&azure), "https://x.openai.azure.com/openai/deployments/d?api-version=2024-10-21");
-        assert_eq!(style(&azure), HeaderStyle::Named("api-key"));
     }
 
     #[test]

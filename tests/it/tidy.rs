@@ -6,6 +6,7 @@
 mod cycles;
 mod layers;
 mod manifests;
+mod providers;
 mod rust_sources;
 mod text;
 mod tree;

@@ -1,27 +1,33 @@
 //! Model providers: pure render and parse, one thin HTTP shell, the offline intent engine.
 //!
-//! Everything that answers a wearer is a [`ChatModel`]: a [`provider`] behind [`http`], the engine that needs no network ([`intents`], also in front of another model: [`commands_first`]), or a script for tests
-//! ([`scripted`]). Provider names, schemas and ids exist only in this crate; the rest of the house
-//! sees [`Request`] and [`ModelEvent`].
+//! Everything that answers a wearer is a [`ChatModel`]: a [`provider`] behind [`http`], the engine that needs no network
+//! ([`intents`], also in front of another model: [`commands_first`]), or a script for tests ([`scripted`]). A provider is
+//! one folder: adapter, [options](settings), addresses, headers, envelope; [`kinds`] lists them. The names, schemas and
+//! ids of providers exist only in this crate (a house rule, which lists its exceptions): the rest of the house sees
+//! [`kinds::Kind`], [`Request`] and [`ModelEvent`].
 
 pub mod anthropic;
 pub mod auth;
+mod azure;
 pub mod body;
 pub mod chat_completions;
 pub mod commands_first;
 pub mod declarations;
 pub mod dialect;
 pub mod failure;
+pub mod families;
 pub mod gemini;
 pub mod http;
 pub mod intents;
 pub mod keyring;
+pub mod kinds;
 pub mod names;
 pub mod oauth;
 pub mod provider;
 pub mod responses;
 pub mod schema;
 pub mod scripted;
+pub mod settings;
 pub mod sse;
 pub mod transcript;
 pub mod watch;

@@ -6,7 +6,7 @@ use gateway_core::{conversation, user};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Model, Problems, raw};
+use super::{Model, Problems, options::Place, raw};
 
 /// Highest price or budget: beyond it is a typing error.
 const MONEY_MAX: f64 = 1_000_000.0;
@@ -67,8 +67,9 @@ impl Problems<'_> {
     /// The model, its fall-backs in their order, and the box behind all of them unless it is not wanted.
     pub(super) fn ranks(&mut self, raw: &raw::Raw, data_dir: &Path) -> Option<Ranks> {
         let mut ranks = Ranks { models: Vec::new(), terms: Vec::new(), nano_per_day: None };
-        for written in std::iter::once(&raw.model).chain(&raw.fallback) {
-            let model = self.model(written, data_dir)?;
+        let fallbacks = raw.fallback.iter().enumerate().map(|(index, written)| (Place::Fallback(index), written));
+        for (place, written) in std::iter::once((Place::Model, &raw.model)).chain(fallbacks) {
+            let model = self.model(place, written, data_dir)?;
             let on_box = model == Model::Offline;
             ranks.terms.push(user::Model { on_box, images: written.images, price: self.price(&written.price) });
             ranks.models.push(model);

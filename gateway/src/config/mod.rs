@@ -7,6 +7,7 @@ mod key;
 mod limits;
 mod mcp;
 mod model;
+mod options;
 mod raw;
 mod router;
 
@@ -23,7 +24,7 @@ pub use apps::{APP_SOCKET_PATH, Location};
 pub use budgets::Ranks;
 pub use limits::Limits;
 pub use mcp::{Key, Mcp};
-pub use model::{Flavour, Headers, Key as ModelKey, Model, ModelKind, OAuth, Remote};
+pub use model::{Headers, Key as ModelKey, Model, OAuth, Remote};
 pub use raw::Raw;
 pub use router::RouterBy;
 
@@ -146,12 +147,14 @@ pub fn load(path: Option<&Path>) -> Result<Checked, Vec<Problem>> {
 /// # Errors
 /// Everything that is wrong.
 pub fn check(text: &str, file: &str) -> Result<Checked, Vec<Problem>> {
-    let raw: Raw = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(text, span.start));
-        let key = error.span().and_then(|span| key::at(text, span.start));
-        vec![Problem { file: file.to_owned(), line, what: remedy(error.message(), key.as_deref()) }]
-    })?;
     let mut problems = Problems { file, text, found: Vec::new() };
+    let raw: Raw = match toml::from_str(text) {
+        Ok(raw) => raw,
+        Err(error) => {
+            problems.unreadable(&error);
+            return Err(problems.found);
+        }
+    };
     let checked = problems.check(raw);
     match checked {
         Some(checked) if problems.found.is_empty() => Ok(checked),
@@ -198,6 +201,13 @@ impl Problems<'_> {
     fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
         let line = line_of(self.text, span.start);
         self.found.push(Problem { file: self.file.to_owned(), line, what: what.into() });
+    }
+
+    fn unreadable(&mut self, error: &toml::de::Error) {
+        let line = error.span().map_or(0, |span| line_of(self.text, span.start));
+        let key = error.span().and_then(|span| key::at(self.text, span.start));
+        let what = remedy(error.message(), key.as_deref());
+        self.found.push(Problem { file: self.file.to_owned(), line, what });
     }
 
     fn between<T: PartialOrd + std::fmt::Display + Copy>(
@@ -418,7 +428,7 @@ impl Problems<'_> {
             self.at(hearing.wake_phrases.span(), what);
         }
         let mut instructions = raw.assistant.instructions.clone();
-        if instructions.is_empty() && *raw.model.kind.get_ref() != ModelKind::Offline {
+        if instructions.is_empty() && *raw.model.kind.get_ref() != model::ModelKind::Offline {
             INSTRUCTIONS.clone_into(&mut instructions);
         }
         let (display, display_interval_ms) = self.display(&raw.display);

@@ -6,85 +6,71 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chat_models::{anthropic, gemini, keyring};
-use serde::Deserialize;
+use chat_models::{
+    keyring,
+    kinds::{Kind, Settings},
+};
+use serde::{Deserialize, Deserializer, de::Error as _};
 use toml::Spanned;
 
-use super::{Problems, budgets::Price};
+use super::{
+    Problems,
+    budgets::Price,
+    options::{Place, Read, listed},
+};
 
-/// Where OpenAI's API is.
-const OPENAI_URL: &str = "https://api.openai.com/v1";
-/// Where the backend behind ChatGPT's OAuth is.
-const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
-/// Most tokens that an answer may be asked for: far more than can be listened to.
-const TOKENS_MAX: u32 = 128_000;
-
-/// Kinds of models.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelKind {
+/// Who answers, as it is written: the box, or a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModelKind {
     /// The embedded intent engine.
     Offline,
-    /// Any OpenAI-compatible server.
-    ChatCompletions,
-    /// OpenAI Responses.
-    Responses,
-    /// Anthropic Messages.
-    Anthropic,
-    /// Google's Gemini.
-    Gemini,
+    /// What speaks a provider's protocol.
+    Provider(Kind),
 }
+
+/// As the embedded engine is written.
+const OFFLINE: &str = "offline";
 
 impl ModelKind {
     /// As it is written.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Offline => "offline",
-            Self::ChatCompletions => "chat_completions",
-            Self::Responses => "responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
+            Self::Offline => OFFLINE,
+            Self::Provider(kind) => kind.name(),
         }
     }
 
-    /// Where it is asked unless the operator says otherwise; none for what has no one home.
-    fn base_url(self, flavour: Option<Flavour>) -> Option<&'static str> {
-        Some(match (self, flavour) {
-            (Self::Offline | Self::ChatCompletions, _) => return None,
-            (_, Some(Flavour::Chatgpt)) => CHATGPT_URL,
-            (_, Some(Flavour::CloudCode)) => gemini::CLOUD_CODE_URL,
-            (Self::Responses, _) => OPENAI_URL,
-            (Self::Anthropic, _) => anthropic::BASE_URL,
-            (Self::Gemini, _) => gemini::BASE_URL,
+    /// Whether the options of its section may be those of this provider.
+    pub(super) fn passes_to(self, kind: Kind) -> bool {
+        self == Self::Offline || self == Self::Provider(kind)
+    }
+
+    /// What its section may have, beside what every model's has.
+    pub(super) fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Offline => &[],
+            Self::Provider(kind) => kind.options(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = String::deserialize(deserializer)?;
+        if given == OFFLINE {
+            return Ok(Self::Offline);
+        }
+        let known = Kind::ALL.iter().find(|kind| kind.name() == given);
+        known.map(|kind| Self::Provider(*kind)).ok_or_else(|| {
+            let names = listed([OFFLINE].into_iter().chain(Kind::ALL.iter().map(|kind| kind.name())));
+            D::Error::custom(format!("unknown variant `{given}`, expected one of {names}"))
         })
     }
 }
 
-/// Envelopes for OAuth bearers.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-pub enum Flavour {
-    /// Anthropic's, for Claude Code.
-    ClaudeCode,
-    /// Google's, for Cloud Code.
-    CloudCode,
-    /// OpenAI's, for personal ChatGPT accounts.
-    Chatgpt,
-}
-
-impl Flavour {
-    fn kind(self) -> ModelKind {
-        match self {
-            Self::ClaudeCode => ModelKind::Anthropic,
-            Self::CloudCode => ModelKind::Gemini,
-            Self::Chatgpt => ModelKind::Responses,
-        }
-    }
-}
-
-/// The section, as it is written.
+/// What every model's section may have, as it is written. Other keys are options of its provider.
 #[derive(Debug, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub(super) struct Written {
     pub(super) kind: Spanned<ModelKind>,
     base_url: Option<Spanned<String>>,
@@ -97,18 +83,6 @@ pub(super) struct Written {
     key_file: Option<PathBuf>,
     login: Option<Spanned<String>>,
     headers: BTreeMap<String, String>,
-    temperature: Option<Spanned<f64>>,
-    max_tokens: Option<Spanned<u32>>,
-    thinking_tokens: Option<Spanned<u32>>,
-    reasoning_effort: Option<String>,
-    azure: bool,
-    api_version: Option<String>,
-    extra: toml::Table,
-    flavour: Option<Spanned<Flavour>>,
-    project: Option<String>,
-    account: Option<String>,
-    beta: Option<String>,
-    system_first: Vec<String>,
     oauth: Option<Spanned<OAuth>>,
 }
 
@@ -126,18 +100,6 @@ impl Default for Written {
             key_file: None,
             login: None,
             headers: BTreeMap::new(),
-            temperature: None,
-            max_tokens: None,
-            thinking_tokens: None,
-            reasoning_effort: None,
-            azure: false,
-            api_version: None,
-            extra: toml::Table::new(),
-            flavour: None,
-            project: None,
-            account: None,
-            beta: None,
-            system_first: Vec::new(),
             oauth: None,
         }
     }
@@ -202,8 +164,8 @@ impl fmt::Display for Model {
 /// A model behind HTTP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remote {
-    /// Its protocol; never offline.
-    pub kind: ModelKind,
+    /// Its protocol.
+    pub kind: Kind,
     /// Everything before the protocol's own path.
     pub base_url: String,
     /// The provider's name of the model.
@@ -222,30 +184,8 @@ pub struct Remote {
     pub oauth: Option<OAuth>,
     /// Further headers.
     pub headers: Headers,
-    /// Sampling temperature.
-    pub temperature: Option<f64>,
-    /// Longest answer in tokens.
-    pub max_tokens: Option<u32>,
-    /// Tokens for thoughts.
-    pub thinking_tokens: Option<u32>,
-    /// How hard a reasoning model thinks.
-    pub reasoning_effort: Option<String>,
-    /// Azure's header and query.
-    pub azure: bool,
-    /// Azure's `api-version`.
-    pub api_version: Option<String>,
-    /// Further fields of the body.
-    pub extra: serde_json::Map<String, serde_json::Value>,
-    /// Envelope for an OAuth bearer.
-    pub flavour: Option<Flavour>,
-    /// The wearer's project, of the Cloud Code envelope.
-    pub project: Option<String>,
-    /// The wearer's account or user id, of the other two.
-    pub account: Option<String>,
-    /// Features to switch on, of the Claude Code envelope.
-    pub beta: Option<String>,
-    /// System blocks in front, of the Claude Code envelope.
-    pub system_first: Vec<String>,
+    /// What only its provider knows.
+    pub settings: Settings,
 }
 
 /// Where a key is.
@@ -273,45 +213,45 @@ impl fmt::Debug for Headers {
 
 impl Problems<'_> {
     /// Checks a section; `data_dir` is where the keyring is.
-    pub(super) fn model(&mut self, written: &Written, data_dir: &Path) -> Option<Model> {
-        let kind = *written.kind.get_ref();
-        let span = || written.kind.span();
-        if kind == ModelKind::Offline {
-            if let Some(url) = &written.base_url {
-                let what = "`kind = \"offline\"` asks no server: write `kind = \"chat_completions\"` or what speaks \
-                    there (docs/models.md), or take `base_url` away";
-                self.at(url.span(), what);
+    pub(super) fn model(&mut self, place: Place, written: &Written, data_dir: &Path) -> Option<Model> {
+        let span = written.kind.span();
+        let kind = match *written.kind.get_ref() {
+            ModelKind::Provider(kind) => kind,
+            ModelKind::Offline => {
+                self.known_options(place, ModelKind::Offline);
+                if let Some(url) = &written.base_url {
+                    let names = listed(Kind::ALL.iter().map(|kind| kind.name()));
+                    let what = format!(
+                        "`kind = \"{OFFLINE}\"` asks no server: write what speaks there ({names}; docs/models.md), or take \
+                         `base_url` away"
+                    );
+                    self.at(url.span(), what);
+                }
+                return Some(Model::Offline);
             }
-            return Some(Model::Offline);
-        }
-        if written.azure && !matches!(kind, ModelKind::ChatCompletions | ModelKind::Responses) {
-            self.at(span(), "`azure` belongs to `kind = \"chat_completions\"` or `\"responses\"`");
-        }
-        let flavour = written.flavour.as_ref().map(|flavour| *flavour.get_ref());
-        if let Some(flavour) = &written.flavour
-            && flavour.get_ref().kind() != kind
-        {
-            let what = format!("this `flavour` belongs to `kind = \"{}\"`", flavour.get_ref().kind().name());
-            self.at(flavour.span(), what);
-            return None;
-        }
+        };
+        let Read { settings, wants_login } = self.options(place, kind)?;
+        let home = settings.section().base_url();
         let given = written.base_url.as_ref().map(|url| url.get_ref().as_str()).filter(|url| !url.is_empty());
-        let Some(base_url) = given.or(kind.base_url(flavour)).filter(|_| !written.model.is_empty()) else {
+        let Some(base_url) = given.or(home).filter(|_| !written.model.is_empty()) else {
             let name = kind.name();
-            let what = match kind.base_url(flavour) {
+            let what = match home {
                 Some(_) => format!("`kind = \"{name}\"` needs `model`"),
                 None => {
                     format!("`kind = \"{name}\"` needs `base_url` (such as http://127.0.0.1:11434/v1) and `model`")
                 }
             };
-            self.at(span(), what);
+            self.at(span, what);
             return None;
         };
         if let Some(url) = written.base_url.as_ref().filter(|_| !is_http(base_url)) {
             self.at(url.span(), "`base_url` must begin with http:// or https:// and name a host");
         }
-        let key = self.key(written, given.is_none());
-        let numbers = self.numbers(written);
+        if let Some((option, span)) = wants_login.filter(|_| written.login.is_none()) {
+            self.at(span, format!("a `{option}` needs `login`, and the section `oauth` that says how to log in"));
+            return None;
+        }
+        let key = self.key(kind, written, given.is_none());
         Some(Model::Remote(Box::new(Remote {
             kind,
             base_url: base_url.to_owned(),
@@ -323,23 +263,12 @@ impl Problems<'_> {
             keyring: data_dir.join("credentials"),
             oauth: self.oauth(written),
             headers: Headers(written.headers.clone()),
-            temperature: written.temperature.as_ref().map(|value| *value.get_ref()),
-            max_tokens: numbers[0],
-            thinking_tokens: numbers[1],
-            reasoning_effort: written.reasoning_effort.clone(),
-            azure: written.azure,
-            api_version: written.api_version.clone(),
-            extra: json(&written.extra),
-            flavour,
-            project: written.project.clone(),
-            account: written.account.clone(),
-            beta: written.beta.clone(),
-            system_first: written.system_first.clone(),
+            settings,
         })))
     }
 
     /// `public`: the provider's own address, where nobody is served without a key.
-    fn key(&mut self, written: &Written, public: bool) -> Option<Key> {
+    fn key(&mut self, kind: Kind, written: &Written, public: bool) -> Option<Key> {
         let mut keys = Vec::new();
         keys.extend(written.key_env.clone().map(Key::Env));
         keys.extend(written.key_file.clone().map(Key::File));
@@ -351,18 +280,13 @@ impl Problems<'_> {
             }
             keys.push(Key::Login(login.get_ref().clone()));
         }
-        if let Some(flavour) = written.flavour.as_ref().filter(|_| written.login.is_none()) {
-            self.at(flavour.span(), "a `flavour` needs `login`, and the section `oauth` that says how to log in");
-            return None;
-        }
         match (keys.pop(), keys.is_empty()) {
             (Some(key), true) => Some(key),
             (None, _) if !public => Some(Key::None),
             (None, _) => {
-                let what = format!(
-                    "`kind = \"{}\"` at its public address needs one of `key_env`, `key_file` and `login`",
-                    written.kind.get_ref().name()
-                );
+                let name = kind.name();
+                let what =
+                    format!("`kind = \"{name}\"` at its public address needs one of `key_env`, `key_file` and `login`");
                 self.at(written.kind.span(), what);
                 None
             }
@@ -371,16 +295,6 @@ impl Problems<'_> {
                 None
             }
         }
-    }
-
-    fn numbers(&mut self, written: &Written) -> [Option<u32>; 2] {
-        if let Some(temperature) = &written.temperature {
-            self.between(temperature, "temperature", 0.0..=2.0);
-        }
-        let max = written.max_tokens.as_ref().map(|tokens| self.between(tokens, "max_tokens", 1..=TOKENS_MAX));
-        let range = anthropic::THINKING_TOKENS_MIN..=TOKENS_MAX;
-        let thinking = written.thinking_tokens.as_ref();
-        [max, thinking.map(|tokens| self.between(tokens, "thinking_tokens", range.clone()))]
     }
 
     fn oauth(&mut self, written: &Written) -> Option<OAuth> {
@@ -401,15 +315,10 @@ fn is_http(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':']))
 }
 
-fn json(table: &toml::Table) -> serde_json::Map<String, serde_json::Value> {
-    match serde_json::to_value(table) {
-        Ok(serde_json::Value::Object(map)) => map,
-        _ => serde_json::Map::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use chat_models::{anthropic, gemini, responses};
+
     use super::*;
     use crate::config::check;
 
@@ -422,12 +331,12 @@ mod tests {
     #[test]
     fn every_kind_knows_its_home() {
         let cases = [
-            ("kind = \"responses\"", OPENAI_URL),
+            ("kind = \"responses\"", responses::BASE_URL),
             ("kind = \"anthropic\"", anthropic::BASE_URL),
             ("kind = \"gemini\"", gemini::BASE_URL),
             ("kind = \"chat_completions\"\nbase_url = \"http://127.0.0.1:1/v1\"", "http://127.0.0.1:1/v1"),
             ("kind = \"gemini\"\nflavour = \"cloud_code\"\nlogin = \"g\"", gemini::CLOUD_CODE_URL),
-            ("kind = \"responses\"\nflavour = \"chatgpt\"\nlogin = \"c\"", CHATGPT_URL),
+            ("kind = \"responses\"\nflavour = \"chatgpt\"\nlogin = \"c\"", responses::CHATGPT_URL),
         ];
         for (text, url) in cases {
             let key = if text.contains("login") { "" } else { "key_env = \"K\"" };

@@ -9,6 +9,7 @@ use toml::Spanned;
 use super::{
     Checked, Problems,
     model::{Model, Written},
+    options::Place,
     raw::unwritten,
 };
 
@@ -61,7 +62,7 @@ impl Problems<'_> {
             picked_max: self.between(&router.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
-        let model = router.model.as_ref().and_then(|model| self.model(model, data_dir));
+        let model = router.model.as_ref().and_then(|model| self.model(Place::Router, model, data_dir));
         let model = model.filter(|model| *model != Model::Offline);
         let wait_ms = self.between(&router.sentences_ms, "router.sentences_ms", 10..=5_000);
         let by = match (router.by.as_ref().map(|by| *by.get_ref()), model) {

@@ -32,7 +32,18 @@ fn every_key_of_the_example_can_be_uncommented() {
         .collect();
     assert_ne!(uncommented, EXAMPLE);
     let uncommented = uncommented.replace("kind = \"offline\"", "kind = \"chat_completions\"");
-    check(&uncommented, "example").unwrap();
+    // What another kind of model has is left out, and tried with that kind.
+    let (theirs, uncommented): (Vec<&str>, Vec<&str>) =
+        uncommented.lines().partition(|line| line.starts_with("thinking_tokens = "));
+    check(&uncommented.join("\n"), "example").unwrap();
+    for kind in ["anthropic", "gemini"] {
+        check(
+            &format!("[model]\nkind = \"{kind}\"\nmodel = \"m\"\nkey_env = \"K\"\n{}\n", theirs.join("\n")),
+            "x.toml",
+        )
+        .unwrap();
+    }
+    assert_eq!(theirs.len(), 1);
 }
 
 #[test]
@@ -45,7 +56,7 @@ fn mistakes_that_would_show_later_are_told_at_once() {
         ("models_dir = \"~/m\"", 1, "write it out"),
         ("[mcp]\nhosts = [\"http://box.lan\"]", 0, "such as box.lan"),
         ("[model]\nbase_url = \"http://a/v1\"\nmodel = \"x\"", 2, "asks no server"),
-        ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 2, "`azure` belongs to"),
+        ("[model]\nkind = \"anthropic\"\nmodel = \"x\"\nkey_env = \"X\"\nazure = true", 5, "`azure` belongs to"),
         ("[fallback]\nkind = \"offline\"", 1, "[[fallback]]"),
         ("[hearing]\nwake_phrases = [\"!!!\"]", 2, "each with Latin letters"),
         ("[limits]\nsessions = -5", 2, "a whole number from 0 on"),

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use chat_models::families::{self, Hint};
 use gateway_core::vocab::{Message, Role};
 use tools::{memory::Personality, registry::Specs};
 
@@ -18,18 +19,6 @@ const SKILLS_TOLD_MAX: usize = 50;
 const PERSONALITY: &str = "Tone: calm, direct, kind, at times dryly funny. The answer comes first, a reason only where it \
     helps to decide. No filler openings, no apologies for show, no offers of further help. When something fails, say \
     what, and the next best step. Never invent facts; say so when you are guessing.";
-/// What is said to families of models beyond that, by what their names contain: each against a habit of that family.
-const FAMILIES: [(&str, &str); 6] = [
-    ("gpt", "Do not end with a question unless you need the answer."),
-    ("claude", "Do not restate the question, and do not think aloud."),
-    ("gemini", "Speak in sentences, never in lists or headings."),
-    ("llama", "Answer in one or two sentences."),
-    ("qwen", "Answer in one or two sentences, in the wearer's language only."),
-    ("mistral", "Answer in one or two sentences."),
-];
-/// Models so small that more than one sentence of instructions confuses them, and that sentence.
-const SMALL: [(&str, &str); 2] =
-    [("smollm", "Answer in one short sentence."), ("tinyllama", "Answer in one short sentence.")];
 
 /// How the assistant speaks, per family of models.
 pub struct Personalities(BTreeMap<String, String>);
@@ -52,11 +41,9 @@ impl Personality for Personalities {
         if let Some(text) = self.0.get("default") {
             return text.clone();
         }
-        if let Some((_, only)) = SMALL.iter().find(|(family, _)| name.contains(family)) {
-            return (*only).to_owned();
-        }
-        match FAMILIES.iter().find(|(family, _)| name.contains(family)) {
-            Some((_, habit)) => format!("{PERSONALITY} {habit}"),
+        match families::hint(&name) {
+            Some(Hint::Only(only)) => only.to_owned(),
+            Some(Hint::Besides(habit)) => format!("{PERSONALITY} {habit}"),
             None => PERSONALITY.to_owned(),
         }
     }

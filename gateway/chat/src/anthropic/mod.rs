@@ -2,6 +2,7 @@
 
 mod parse;
 mod render;
+mod settings;
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::{
 
 pub use parse::Blocks;
 pub use render::{Flavour, OAUTH_BETA, Options, STYLE, THINKING_TOKENS_MIN, render};
+pub use settings::Settings;
 
 /// How thoughts of this provider are marked in a conversation.
 pub const PROVIDER: &str = "anthropic";

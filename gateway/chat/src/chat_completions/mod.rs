@@ -3,6 +3,7 @@
 
 mod parse;
 mod render;
+mod settings;
 mod thoughts;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::{
 
 pub use parse::Chunks;
 pub use render::{Options, STYLE, render};
+pub use settings::Settings;
 
 /// The protocol, set up for one model.
 #[derive(Clone, Debug)]

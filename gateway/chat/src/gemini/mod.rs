@@ -2,6 +2,7 @@
 
 mod parse;
 mod render;
+mod settings;
 mod spelling;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::{
 
 pub use parse::Candidates;
 pub use render::{Flavour, Options, STYLE, TOOLS_MAX, render};
+pub use settings::Settings;
 
 /// How thoughts of this provider are marked in a conversation.
 pub const PROVIDER: &str = "gemini";

@@ -3,6 +3,7 @@
 
 mod parse;
 mod render;
+mod settings;
 
 use std::sync::Arc;
 
@@ -16,7 +17,12 @@ use crate::{
 
 pub use parse::Items;
 pub use render::{Options, STYLE, render};
+pub use settings::Settings;
 
+/// Where the public API is.
+pub const BASE_URL: &str = "https://api.openai.com/v1";
+/// Where the backend behind ChatGPT's OAuth is.
+pub const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
 /// As this adapter signs thoughts.
 pub const PROVIDER: &str = "openai.responses";
 

@@ -16,7 +16,7 @@ pub struct Wire;
 
 impl Witness for Wire {
     fn name(&self) -> &'static str {
-        "chat completions"
+        "chat_completions"
     }
 
     fn provider(&self) -> Box<dyn Provider> {

@@ -13,7 +13,7 @@ mod witness;
 
 use std::collections::BTreeSet;
 
-use chat_models::Request;
+use chat_models::{Request, kinds::Kind};
 use conversation::{any_answer, any_messages, any_request, expected, offering, orderly, spoken};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, StopReason, ToolResult};
 use proptest::prelude::*;
@@ -267,6 +267,13 @@ fn named(witness: &dyn Witness, error: TestCaseError) -> TestCaseError {
         TestCaseError::Fail(reason) => TestCaseError::fail(format!("{}: {reason}", witness.name())),
         reject => reject,
     }
+}
+
+/// Whoever can be configured is judged, under its own name.
+#[test]
+fn every_provider_has_a_witness() {
+    let witnesses: BTreeSet<&str> = witnesses().iter().map(|witness| witness.name()).collect();
+    assert_eq!(witnesses, Kind::ALL.iter().map(|kind| kind.name()).collect());
 }
 
 /// The same properties must find what is wrong.

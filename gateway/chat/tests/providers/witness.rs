@@ -31,6 +31,7 @@ pub struct Seen {
 
 /// One provider.
 pub trait Witness {
+    /// As it is configured.
     fn name(&self) -> &'static str;
 
     /// The adapter that is judged.

@@ -1,8 +1,8 @@
 //! What a model is given for one request only: the canonical messages with some put in, left out or replaced. The
 //! stored conversation stays as it is.
 //!
-//! Nothing ever comes between a tool call and its results: Gemini refuses a request in which something does, and
-//! for the others an answer without its question is an error too. Places are those of the canonical messages,
+//! Nothing ever comes between a tool call and its results: there are providers that refuse a request in which something
+//! does, and for the others an answer without its question is an error too. Places are those of the canonical messages,
 //! whatever was changed already, so that the order of the changes does not matter.
 
 use alloc::vec::Vec;
