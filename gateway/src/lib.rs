@@ -1,7 +1,6 @@
 //! The shell: configuration, transports, device tasks, ports, store, control socket. It holds no policy.
 
 pub mod apps;
-mod chooser;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -13,19 +12,16 @@ pub mod http;
 pub mod identity;
 mod mailbox;
 pub mod mcp;
-mod models;
+pub mod models;
 mod photos;
 pub mod ports;
 pub mod questions;
-mod ranks;
 mod reply;
 mod roster;
-mod routed;
 pub mod runtime;
 pub mod serve;
 pub mod skills;
 mod speech;
-pub mod spending;
 pub mod store;
 pub mod telemetry;
 pub mod text;

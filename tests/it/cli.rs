@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use audio::models;
 use firmware_sim::{Glasses, Seen};
-use gateway::spending;
+use gateway::models::spending;
 use gateway_core::input::Spending;
 
 use crate::{

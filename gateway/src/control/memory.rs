@@ -16,9 +16,9 @@ use crate::{
     clock,
     control::admin::Admin,
     erasing::Erasure,
+    models::spending,
     photos,
     ports::memory::{search, spoken},
-    spending,
     store::{Conversation, KINDS, Kind, Scope, Store},
 };
 

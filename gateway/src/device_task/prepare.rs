@@ -16,8 +16,11 @@ use tokio::{
 };
 use tools::executor::Executor;
 
-use crate::runtime::compute::{Compute, Urgency};
-use crate::{ranks::Ranks, roster::Roster};
+use crate::{
+    models::ranks::Ranks,
+    roster::Roster,
+    runtime::compute::{Compute, Urgency},
+};
 
 /// Glasses that may wait to be prepared for: more than may be in a session. The turn does what is dropped.
 const WAITING_MAX: usize = 16_384;

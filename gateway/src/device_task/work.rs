@@ -16,8 +16,8 @@ use super::prepare::{Preparer, are_ready};
 use crate::{
     clock,
     mailbox::{self, DeviceMessage, Mailbox, RequestSent},
+    models::ranks::Ranks,
     ports::context::Remembered,
-    ranks::Ranks,
     runtime::spawn,
 };
 
@@ -375,7 +375,7 @@ mod tests {
     use tools::router::Router;
 
     use super::*;
-    use crate::routed::Routed;
+    use crate::models::routed::Routed;
 
     fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
         Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })

@@ -11,9 +11,9 @@ use audio::{
 };
 
 use crate::{
-    chooser::BySentences,
     config::{Checked, RouterBy},
     device_task::services::Engines,
+    models::chooser::BySentences,
     runtime::{compute::Compute, on_own_thread},
     speech::ear::PauseJudge,
 };

@@ -21,7 +21,6 @@ use tools::{
 
 use crate::{
     apps::{host::Host, installed::Installed, scene::Scenes, sound::Sounds},
-    chooser::BySentences,
     clock,
     config::{APP_SOCKET_PATH, Checked},
     control::{self, admin::Admin},
@@ -35,7 +34,8 @@ use crate::{
     http::{Bound, Doors, Listen},
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    models::Choosing,
+    models::chooser::BySentences,
+    models::{Choosing, ranks},
     ports::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
         context::{Personalities, Remembered},
@@ -45,7 +45,6 @@ use crate::{
         stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
     },
     questions::Questions,
-    ranks,
     roster::Roster,
     runtime::spawn,
     skills::Folders,

@@ -22,14 +22,14 @@ use self::summary::Summed;
 use crate::{
     clock,
     mailbox::DeviceMessage,
+    models::ranks::Ranks,
+    models::spending,
     questions::Questions,
-    ranks::Ranks,
     roster::Roster,
     runtime::{
         drive::{Shell, drive},
         spawn,
     },
-    spending,
     store::{self, EntryRecord, MessageRecord, Store, Write},
 };
 

@@ -7,13 +7,12 @@ use super::{no_complaints, tree};
 const FOLDER: &str = "gateway/src/";
 
 /// Each layer imports from those in front of it.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 14] = [
     &["clock", "mailbox", "reply", "runtime", "text"],
     &["config", "store"],
-    &["chooser", "health", "photos", "skills", "speech", "spending", "telemetry"],
-    &["routed"],
-    &["models", "transport"],
-    &["identity", "ranks", "roster"],
+    &["health", "models", "photos", "skills", "speech", "telemetry"],
+    &["transport"],
+    &["identity", "roster"],
     &["mcp", "questions"],
     &["users"],
     &["ports"],

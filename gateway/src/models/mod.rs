@@ -1,5 +1,10 @@
 //! Which chat model answers.
 
+pub mod chooser;
+pub mod ranks;
+pub mod routed;
+pub mod spending;
+
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
@@ -14,11 +19,11 @@ use chat_models::{
 };
 use tools::router::Router;
 
-use crate::{
+use self::{
     chooser::{BySentences, Chooser},
-    config::{Model, ModelKey, OAuth, Remote, RouterBy},
     routed::Routed,
 };
+use crate::config::{Model, ModelKey, OAuth, Remote, RouterBy};
 
 /// The model that the configuration names.
 ///

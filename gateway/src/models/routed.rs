@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::router::{Router, Said};
 
-use crate::chooser::Chooser;
+use crate::models::chooser::Chooser;
 
 /// A model behind a router.
 pub(crate) struct Routed {
