@@ -185,7 +185,7 @@ async fn finish(gate: &Gate, erasure: &Erasure) -> Result<()> {
     // What is in memory.
     gate.switches.erase(user);
     gate.preferences.erase(user);
-    gate.apps.erase(user);
+    gate.apps.erase(user).await;
     gate.memory.that.erase(user);
     gate.remembered.erase(user);
     for id in own() {

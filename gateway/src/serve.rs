@@ -247,7 +247,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         config,
     });
     users.wake_all();
-    apps.restore();
+    apps.restore().await;
     let mut tasks = vec![
         spawn("apps", apps.run()),
         spawn("tool-changes", tools_changed(gate.clone(), stop.clone())),

@@ -169,18 +169,19 @@ impl Session {
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
-            part(&gate, (&id, number), &record.user, worn);
+            part(&gate, (&id, number), &record.user, worn).await;
             return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
         }
         // Before the welcome: who knows of the glasses may start apps on them.
         if worn {
-            gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
+            gate.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
         }
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, gate.config.conversation.heartbeat_ms);
-        formats::welcome(&mut link.down, &gate, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
-            part(&gate, (&id, number), &record.user, worn);
-            internal(error.to_string())
-        })?;
+        let welcomed = formats::welcome(&mut link.down, &gate, &record.user, number, &formats, heartbeat_ms);
+        if let Err(error) = welcomed {
+            part(&gate, (&id, number), &record.user, worn).await;
+            return Err(internal(error.to_string()));
+        }
         let info = DeviceInfo {
             id: id.clone(),
             user: record.user.clone(),
@@ -258,7 +259,7 @@ impl Session {
         running.session.input(Input::LinkLost);
         running.session.input(Input::Shutdown);
         settle(&mut running);
-        self.leave();
+        self.leave().await;
         end
     }
 
@@ -299,13 +300,13 @@ impl Session {
         }
     }
 
-    fn leave(&mut self) {
+    async fn leave(&mut self) {
         if let Some(ear) = &self.ear {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
         tools::device::unregister(&self.gate.registry, &self.id);
         let worn = self.transport.is_glasses;
-        if part(&self.gate, (&self.id, self.number), &self.user_name, worn) {
+        if part(&self.gate, (&self.id, self.number), &self.user_name, worn).await {
             if worn {
                 self.tap.connected(false);
             }
@@ -404,10 +405,10 @@ impl Shell for Running<'_> {
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.
-fn part(gate: &Gate, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+async fn part(gate: &Gate, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
     let ours = gate.roster.leave(id, number);
     if ours && worn {
-        gate.apps.glasses_went(user, id);
+        gate.apps.glasses_went(user, id).await;
     }
     ours
 }
