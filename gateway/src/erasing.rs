@@ -234,7 +234,7 @@ impl Eraser {
         // What is in memory.
         self.forgets.switches.erase(user);
         self.forgets.preferences.erase(user);
-        self.apps.erase(user);
+        self.apps.erase(user).await;
         self.forgets.memory.that.erase(user);
         self.forgets.remembered.erase(user);
         for id in own() {

@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
-use gateway_core::{
-    input::AppInput,
-    vocab::{AppCard, ErrorCode},
-};
+use gateway_core::{input::AppInput, vocab::ErrorCode};
 use hyper::HeaderMap;
 use sha2::{Digest as _, Sha256};
 use tokio::{
@@ -18,11 +15,12 @@ use tools::apps::manifest::App;
 
 use super::{
     PATH_OLD,
-    host::{Host, ToApp},
+    host::Host,
     refusals,
     relay::Relay,
     socket::{SdkVersion, Session, Ws, send},
     streams::Subscriptions,
+    tasks::message::{AppsMessage, ToApp},
     wire::FromApp,
 };
 use crate::clock;
@@ -127,7 +125,7 @@ pub(super) async fn admit(
         () = host.stop.cancelled() => return Err(refusal("INTERNAL_ERROR", "the gateway is stopping")),
     };
     let claim = Claim::read(&first, &headers).ok_or_else(malformed)?;
-    let (app, user) = judge(host, &claim, &first)?;
+    let (app, user) = judge(host, &claim, &first).await?;
     let session = Session {
         host: host.clone(),
         user,
@@ -159,53 +157,46 @@ pub(super) async fn admit(
 /// The app and the user of a session; from here on by connection alone: later frames name their session in several ways.
 ///
 /// These are an author's first stumbling blocks: told where he looks, and to whom waits for the start.
-fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, String), Refusal> {
+async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>, String), Refusal> {
     let refusal = |code, message: String| Refusal { code, message, again: claim.again };
-    let session = host.by_session(&claim.session);
+    let session = host.tasks.by_session(&claim.session);
     let complain = |user: &str, package: &str, code, why: &str| {
         let message = format!("{code}: {why}");
-        host.complain(user, package, "socket", ErrorCode::PermissionDenied, message, refusals::shown(frame));
+        host.installed.complain(user, package, "socket", ErrorCode::PermissionDenied, message, refusals::shown(frame));
     };
-    // Whoever knows the name of a session was called by the gateway: no other socket will come.
-    let turned_away = |code, why: String| {
+    let app = host.installed.get(&claim.package);
+    let wrong = match (&session, &app) {
+        (Some((_, card)), _) if card.package != claim.package => {
+            let why =
+                format!("its server says that it is `{}`, and it was installed as `{}`", claim.package, card.package);
+            Some(("APP_NOT_STARTED", tools::reply::cut(&why, WHY_BYTES_MAX)))
+        }
+        (_, Some(app)) if !key_fits(app, &claim.key) => {
+            Some(("INVALID_API_KEY", "its API key is not the one that it was installed with".to_owned()))
+        }
+        _ => None,
+    };
+    if let Some((code, why)) = wrong {
+        // Whoever knows the name of a session was called by the gateway: no other socket will come.
         match &session {
             Some((user, card)) => {
                 complain(user, &card.package, code, &why);
-                host.input(user, AppInput::TurnedAway { package: card.package.clone(), why: why.clone() });
+                let turned_away = AppInput::TurnedAway { package: card.package.clone(), why: why.clone() };
+                host.tasks.tell(user, AppsMessage::Input(turned_away)).await;
             }
             None => complain("", &claim.package, code, &why),
         }
-        refusal(code, why)
-    };
-    let app = host.installed.get(&claim.package);
-    if let Some((_, card)) = &session
-        && card.package != claim.package
-    {
-        let why = format!("its server says that it is `{}`, and it was installed as `{}`", claim.package, card.package);
-        return Err(turned_away("APP_NOT_STARTED", tools::reply::cut(&why, WHY_BYTES_MAX)));
+        return Err(refusal(code, why));
     }
     let Some(app) = app else {
         return Err(refusal("APP_NOT_STARTED", "no such app is installed".to_owned()));
     };
-    if !key_fits(&app, &claim.key) {
-        let why = "its API key is not the one that it was installed with";
-        return Err(turned_away("INVALID_API_KEY", why.to_owned()));
-    }
     let Some((user, _)) = session else {
         let why = "this session was not started by the gateway, or is over";
         complain("", &app.package, "SESSION_NOT_FOUND", why);
         return Err(refusal("SESSION_NOT_FOUND", why.to_owned()));
     };
     Ok((app, user))
-}
-
-impl Host {
-    /// Whose session this is, and which app's.
-    pub(super) fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
-        let users = self.users();
-        let mut found = users.iter().filter_map(|(user, apps)| Some((user, apps.lives().by_session(session)?)));
-        found.next().map(|(user, card)| (user.clone(), card.clone()))
-    }
 }
 
 /// Whether a key is the app's, by its hash.

@@ -1,8 +1,9 @@
 //! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
 //!
 //! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `settings`
-//! (plain functions); `host` holds everything, `outputs` carries out what the life cycles want, `admission` lets sockets in,
-//! `socket` has one task for each app that runs, `rest` answers what apps ask by HTTP.
+//! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want, `host`
+//! is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` has one task for each app that runs,
+//! `rest` answers what apps ask by HTTP.
 
 mod admission;
 pub mod bitmap;
@@ -11,7 +12,6 @@ pub mod feed;
 pub mod glasses;
 pub mod host;
 pub mod installed;
-mod outputs;
 mod photo;
 mod port;
 mod refusals;
@@ -26,6 +26,7 @@ pub mod sound;
 mod speech;
 mod storage;
 pub mod streams;
+mod tasks;
 mod webhook;
 pub mod wire;
 

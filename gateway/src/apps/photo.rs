@@ -18,10 +18,7 @@ use tools::{
     ports::{DeviceCall as _, PortError},
 };
 
-use super::{
-    host::{Host, ToApp},
-    wire,
-};
+use super::{host::Host, tasks::message::ToApp, wire};
 use crate::{clock, ports::stores::ConnectedDevices};
 
 /// The tool of glasses with a camera.
@@ -126,7 +123,7 @@ impl Host {
         frame: String,
     ) {
         let complain =
-            |code, why: String| self.complain(&user, &app.package, "photo_request", code, why, frame.clone());
+            |code, why: String| self.installed.complain(&user, &app.package, "photo_request", code, why, frame.clone());
         let taken = self.take(&user, &wish).await;
         if let Err(error) = &taken {
             complain(ErrorCode::ExecutionError, error.to_string());
@@ -183,9 +180,8 @@ impl Host {
 
     async fn take(&self, user: &str, wish: &Wish) -> Result<Photo, PortError> {
         let device = {
-            let users = self.users();
-            let glasses = users.get(user).map(|apps| &apps.glasses);
-            let seeing = glasses.into_iter().flatten().find(|(_, glasses)| glasses.camera);
+            let apps = self.tasks.snapshot(user);
+            let seeing = apps.glasses.iter().find(|(_, glasses)| glasses.camera);
             seeing.map(|(device, _)| device.clone())
         };
         let device =

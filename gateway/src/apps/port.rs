@@ -9,7 +9,7 @@ use tools::{
     ports::{AppEntry, AppHost, PortError},
 };
 
-use super::host::{Host, name_of};
+use super::{host::Host, tasks::name_of};
 
 impl Host {
     /// The apps that a user may speak of or to.

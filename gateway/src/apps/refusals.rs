@@ -5,7 +5,7 @@ use reqwest::Url;
 use serde_json::Value;
 use tools::apps::log::{EXCERPT_BYTES_MAX, Event, Fault, Latest};
 
-use super::host::Host;
+use super::installed::Installed;
 use crate::clock;
 
 /// Parts of a field's name that make its value a secret.
@@ -15,7 +15,7 @@ const HIDDEN: &str = "***";
 /// Fields in fields that are looked through; deeper ones are left out.
 const DEPTH_MAX: usize = 8;
 
-impl Host {
+impl Installed {
     /// Keeps a fault of an app. `request` is shown as it is.
     pub(super) fn complain(
         &self,
@@ -29,13 +29,13 @@ impl Host {
         let (wall_ms, user) = (clock::wall_ms(), user.to_owned());
         let what = what.chars().filter(|c| !c.is_control()).take(40).collect();
         let fault = Fault { wall_ms, user, what, code, message, request, answer: String::new(), times: 1 };
-        self.installed.client().log().fault(package, fault);
+        self.client().log().fault(package, fault);
     }
 
     /// Keeps something that happened to an app and is no fault.
     pub(super) fn note(&self, user: &str, package: &str, what: &str, message: String) {
         let event = Event { wall_ms: clock::wall_ms(), user: user.to_owned(), what: what.to_owned(), message };
-        self.installed.client().log().event(package, event);
+        self.client().log().event(package, event);
     }
 
     /// Keeps what an app drew or was told last.
@@ -45,7 +45,7 @@ impl Host {
             Latest::Transcript => "transcript",
         };
         let event = Event { wall_ms: clock::wall_ms(), user: user.to_owned(), what: what.to_owned(), message };
-        self.installed.client().log().latest(package, kind, event);
+        self.client().log().latest(package, kind, event);
     }
 }
 

@@ -12,13 +12,13 @@ use tools::apps::log::Latest;
 
 use super::{
     drawing::{self, Drawn},
-    host::ToApp,
     photo::Wish,
     refusals,
     relay::{Relay, Whole},
     socket::{SdkVersion, Session},
     speech::{self, Wanted},
     streams,
+    tasks::message::{AppsMessage, ToApp},
     wire::{self, FromApp, Subscription},
 };
 use crate::{clock, runtime::spawn};
@@ -30,17 +30,17 @@ const REQUEST_BYTES_MAX: usize = 200;
 
 impl Session {
     /// Carries a message out; what is to be answered at once. `frame` is the message as it came.
-    pub(super) fn handle(&mut self, message: FromApp, frame: &str) -> Vec<Value> {
+    pub(super) async fn handle(&mut self, message: FromApp, frame: &str) -> Vec<Value> {
         let now = clock::wall_ms();
         match message {
             FromApp::SubscriptionUpdate { subscriptions } => {
-                self.subscribe(subscriptions.into_iter().map(Subscription::into_name).collect())
+                self.subscribe(subscriptions.into_iter().map(Subscription::into_name).collect()).await
             }
             FromApp::DisplayEvent { view, layout, duration_ms, force_display } => {
                 let (package, duration_ms) = (self.app.package.clone(), drawing::duration_ms(duration_ms));
                 let view = drawing::view(view.as_deref(), &layout);
                 let told = drawing::told(view, duration_ms, &layout);
-                self.host.note_latest(&self.user, &self.app.package, Latest::Drawing, told);
+                self.host.installed.note_latest(&self.user, &self.app.package, Latest::Drawing, told);
                 let draw = move |content: Option<Content>| AppEvent::Draw {
                     package: package.clone(),
                     view,
@@ -52,11 +52,11 @@ impl Session {
                     Drawn::Refused(why) => vec![wire::error("LAYOUT_NOT_AVAILABLE", &why, now)],
                     Drawn::Content(content) => {
                         self.animation = None;
-                        self.draw(&draw(Some(content)))
+                        self.draw(draw(Some(content))).await
                     }
                     Drawn::Clear => {
                         self.animation = None;
-                        self.draw(&draw(None))
+                        self.draw(draw(None)).await
                     }
                     Drawn::Animation { frames, interval, repeat } => {
                         self.animate(frames.into_iter().map(|frame| draw(Some(frame))).collect(), interval, repeat)
@@ -70,7 +70,7 @@ impl Session {
                 }
                 let text = content.as_str().unwrap_or_default();
                 let text = text.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX).collect();
-                self.draw(&AppEvent::DashboardLine { package: self.app.package.clone(), text })
+                self.draw(AppEvent::DashboardLine { package: self.app.package.clone(), text }).await
             }
             FromApp::DashboardModeChange {} | FromApp::DashboardSystemUpdate {} => {
                 vec![wire::error("PERMISSION_DENIED", "the dashboard itself is the gateway's", now)]
@@ -131,7 +131,7 @@ impl Session {
             FromApp::OwnershipRelease { reason } => {
                 tracing::debug!(package = self.app.package, reason, "an app gives its session up");
                 let (package, connection) = (self.app.package.clone(), self.connection);
-                self.host.input(&self.user, AppInput::Released { package, connection });
+                self.tell(AppsMessage::Input(AppInput::Released { package, connection })).await;
                 Vec::new()
             }
             // Only to whom asks: 2.x would take an unasked one for an error.
@@ -143,8 +143,9 @@ impl Session {
         }
     }
 
-    fn draw(&self, event: &AppEvent) -> Vec<Value> {
-        self.host.draw(&self.user, &self.app.package, self.connection, event);
+    async fn draw(&self, event: AppEvent) -> Vec<Value> {
+        let package = self.app.package.clone();
+        self.tell(AppsMessage::Draw { package, connection: self.connection, event, over: None }).await;
         Vec::new()
     }
 
@@ -157,10 +158,14 @@ impl Session {
         spawn("app-animation", async move {
             loop {
                 for frame in &frames {
-                    host.draw(&user, &package, connection, frame);
-                    tokio::select! {
-                        () = over.cancelled() => return,
-                        () = tokio::time::sleep(interval) => {}
+                    let (package, event) = (package.clone(), frame.clone());
+                    let draw = AppsMessage::Draw { package, connection, event, over: Some(over.clone()) };
+                    let drawn = async {
+                        host.tasks.tell(&user, draw).await;
+                        tokio::time::sleep(interval).await;
+                    };
+                    if over.run_until_cancelled(drawn).await.is_none() {
+                        return;
                     }
                 }
                 if !repeat {
@@ -216,7 +221,14 @@ impl Session {
             if let Err(why) = &outcome
                 && why != speech::INTERRUPTED
             {
-                host.complain(&user, &app.package, "audio_play_request", ErrorCode::ExecutionError, why.clone(), frame);
+                host.installed.complain(
+                    &user,
+                    &app.package,
+                    "audio_play_request",
+                    ErrorCode::ExecutionError,
+                    why.clone(),
+                    frame,
+                );
             }
             let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
             drop(out.send(ToApp::Json(answer)).await);

@@ -137,7 +137,7 @@ fn permissions(host: &Host, package: &str) -> Reply {
 
 /// For the app whose session the bearer names.
 fn settings(host: &Host, package: &str, session: &str) -> Reply {
-    let user = host.by_session(session).filter(|(_, card)| card.package == package).map(|(user, _)| user);
+    let user = host.tasks.by_session(session).filter(|(_, card)| card.package == package).map(|(user, _)| user);
     let (Some(user), Some(app)) = (user, host.installed.get(package)) else {
         return failed(StatusCode::UNAUTHORIZED, "no such session runs");
     };
@@ -148,7 +148,7 @@ impl Host {
     /// Whether a user is one of this box.
     fn knows(&self, user: &str) -> bool {
         let paired = self.store.disk().devices().unwrap_or_default();
-        self.users().contains_key(user) || paired.iter().any(|(_, device)| device.user == user)
+        self.tasks.knows(user) || paired.iter().any(|(_, device)| device.user == user)
     }
 }
 

@@ -3,15 +3,8 @@
 use serde_json::{Map, Value, json};
 use tools::apps::manifest::App;
 
-use super::{
-    host::{Host, ToApp},
-    socket::zone,
-    wire,
-};
-use crate::{
-    clock,
-    store::{self, Kind, Write},
-};
+use super::{host::Host, socket::zone, tasks::message::AppsMessage};
+use crate::store::{self, Kind, Write};
 
 /// Bytes of one value: a choice or a line of text.
 pub const VALUE_BYTES_MAX: usize = 8 * 1024;
@@ -122,17 +115,7 @@ impl Host {
         };
         self.store.write(row).await.map_err(|error| error.to_string())?;
         let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
-        let users = self.users();
-        let running = users.get(user).and_then(|apps| {
-            let connection = apps.lives().connection(package)?;
-            let session = apps.lives().session(package)?;
-            Some((apps.sockets.get(&connection)?, session))
-        });
-        if let Some((socket, session)) = running {
-            for message in wire::settings_update(package, session, &settings, &system, clock::wall_ms()) {
-                drop(socket.try_send(ToApp::Json(message)));
-            }
-        }
+        self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
         Ok(())
     }
 }

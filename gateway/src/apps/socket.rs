@@ -4,15 +4,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use gateway_core::{
-    input::AppInput,
-    vocab::{AppConnection, AppState, ErrorCode},
-};
+use gateway_core::vocab::{AppConnection, AppState, ErrorCode};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 use tokio_tungstenite::{
@@ -30,11 +27,12 @@ use super::{
     admission::{self, Refusal},
     feed::{Event, Listener},
     glasses,
-    host::{Host, ToApp, WAITING_MAX},
+    host::Host,
     refusals,
     relay::Relay,
     settings,
     streams::{self, Offer, Subscriptions},
+    tasks::message::{AppsMessage, ToApp, WAITING_MAX},
     wire::{self, FromApp},
 };
 use crate::{clock, runtime::sleep_until, transport::websocket};
@@ -144,11 +142,10 @@ impl Session {
     pub(super) fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
         let system = settings::of_the_house(&zone(), &self.app.permissions);
-        let users = self.host.users();
-        let worn = users.get(&self.user).and_then(|apps| apps.glasses.values().next());
+        let apps = self.host.tasks.snapshot(&self.user);
+        let worn = apps.glasses.values().next();
         let capabilities = worn.map_or_else(glasses::none, glasses::Glasses::capabilities);
         let model = worn.map(|glasses| glasses.model.clone());
-        drop(users);
         let battery = self.host.battery_of(&self.user);
         let mut state = json!({"connected": model.is_some(), "modelName": model});
         if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {
@@ -167,23 +164,14 @@ impl Session {
         tracing::info!(user = self.user, package = self.app.package, "an app's socket is open");
         let package = self.app.package.clone();
         let (connection, resumed, out) = (self.connection, self.resumed, self.out.clone());
-        // In this order: the machine may want the socket closed at once.
-        self.host.with(&self.user, |apps| {
-            apps.sockets.insert(connection, out);
-            let joined = AppInput::Joined { package: package.clone(), connection, resumed };
-            apps.driver.push(joined);
-        });
+        let joined = AppsMessage::Joined { package: package.clone(), connection, resumed, socket: out };
+        self.host.tasks.send(&self.user, joined).await;
         let end = self.serve(&mut ws, &mut messages).await;
-        let host = self.host.clone();
-        host.listens(&self.user, &package, connection, false);
-        host.with(&self.user, |apps| {
-            apps.sockets.remove(&connection);
-            apps.driver.push(AppInput::Lost { package: package.clone(), connection });
-        });
-        let state = host.with(&self.user, |apps| apps.lives().state(&package));
-        if state == Some(AppState::Grace) {
+        let (reply, state) = oneshot::channel();
+        self.tell(AppsMessage::Left { package: package.clone(), connection, reply }).await;
+        if state.await == Ok(Some(AppState::Grace)) {
             tracing::info!(user = self.user, package, "an app's socket was lost");
-            host.note(&self.user, &package, "socket", "lost; it may come back".to_owned());
+            self.host.installed.note(&self.user, &package, "socket", "lost; it may come back".to_owned());
         } else {
             tracing::debug!(user = self.user, package, ?end, "an app's socket is closed");
         }
@@ -262,7 +250,7 @@ impl Session {
 
     async fn frame(&mut self, ws: &mut Ws, text: &str) -> Result<(), Gone> {
         let answers = match serde_json::from_str::<FromApp>(text) {
-            Ok(message) => self.handle(message, text),
+            Ok(message) => self.handle(message, text).await,
             Err(error) => {
                 tracing::debug!(package = self.app.package, %error, "a frame of an app was not understood");
                 vec![wire::error("MALFORMED_MESSAGE", "the frame was not understood", clock::wall_ms())]
@@ -280,12 +268,18 @@ impl Session {
     /// Keeps a refusal for who writes the app; once for a connection, since apps ask again and again.
     fn log_once(&mut self, what: &str, code: ErrorCode, why: String, frame: String) {
         if self.told.len() < TOLD_MAX && self.told.insert(format!("{what} {why}")) {
-            self.host.complain(&self.user, &self.app.package, what, code, why, frame);
+            self.host.installed.complain(&self.user, &self.app.package, what, code, why, frame);
         }
     }
 
+    /// Tells the task of the user's apps.
+    pub(super) async fn tell(&self, message: AppsMessage) {
+        // Where it has ended the gateway is stopping, and this socket is told the same.
+        self.host.tasks.tell(&self.user, message).await;
+    }
+
     /// A new list of streams; what is to be told about it.
-    pub(super) fn subscribe(&mut self, names: Vec<String>) -> Vec<Value> {
+    pub(super) async fn subscribe(&mut self, names: Vec<String>) -> Vec<Value> {
         let since_us = clock::mono_us().saturating_sub(self.joined_us);
         if names.is_empty() && since_us < EMPTY_IGNORED_MS * 1_000 {
             return Vec::new();
@@ -300,7 +294,8 @@ impl Session {
         } else if self.listener.as_ref().is_none_or(|listener| listener.wants() != wants) {
             self.listener = Some(feed.listen(wants));
         }
-        self.host.listens(&self.user, &self.app.package, self.connection, wants.words || wants.audio);
+        let (package, listens) = (self.app.package.clone(), wants.words || wants.audio);
+        self.tell(AppsMessage::Listens { package, connection: self.connection, listens }).await;
         let now = clock::wall_ms();
         let mut told = Vec::new();
         if !changed.denied.is_empty() {
@@ -321,7 +316,7 @@ impl Session {
     /// What became of its last list.
     fn note_subscriptions(&mut self) {
         self.settled_us = None;
-        self.host.note(&self.user, &self.app.package, "subscriptions", self.subscriptions.told());
+        self.host.installed.note(&self.user, &self.app.package, "subscriptions", self.subscriptions.told());
     }
 
     async fn event(&mut self, ws: &mut Ws, event: Event) -> Result<(), Gone> {
@@ -333,7 +328,7 @@ impl Session {
             && self.subscriptions.wants().words
         {
             let said = if *last { format!("\"{text}\"") } else { format!("\"{text}\" ...") };
-            self.host.note_latest(&self.user, &self.app.package, Latest::Transcript, said);
+            self.host.installed.note_latest(&self.user, &self.app.package, Latest::Transcript, said);
         }
         let frames: Vec<Value> = self
             .subscriptions

@@ -180,9 +180,8 @@ impl Host {
     /// # Errors
     /// There are none.
     fn speaking(&self, user: &str) -> Result<(String, u32), String> {
-        let users = self.users();
-        let mut worn = users.get(user).into_iter().flat_map(|apps| &apps.glasses);
-        let speaking = worn.find_map(|(device, glasses)| Some((device.clone(), glasses.speaker_hz?)));
+        let apps = self.tasks.snapshot(user);
+        let speaking = apps.glasses.iter().find_map(|(device, glasses)| Some((device.clone(), glasses.speaker_hz?)));
         speaking.ok_or_else(|| "no glasses with a speaker are connected".to_owned())
     }
 

@@ -179,18 +179,19 @@ impl Session {
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
-            part(&services, (&id, number), &record.user, worn);
+            part(&services, (&id, number), &record.user, worn).await;
             return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
         }
         // Before the welcome: who knows of the glasses may start apps on them.
         if worn {
-            services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats));
+            services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
         }
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
-        formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms).map_err(|error| {
-            part(&services, (&id, number), &record.user, worn);
-            internal(error.to_string())
-        })?;
+        let welcomed = formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms);
+        if let Err(error) = welcomed {
+            part(&services, (&id, number), &record.user, worn).await;
+            return Err(internal(error.to_string()));
+        }
         let info = DeviceInfo {
             id: id.clone(),
             user: record.user.clone(),
@@ -268,7 +269,7 @@ impl Session {
         running.session.input(Input::LinkLost);
         running.session.input(Input::Shutdown);
         settle(&mut running);
-        self.leave();
+        self.leave().await;
         end
     }
 
@@ -309,13 +310,13 @@ impl Session {
         }
     }
 
-    fn leave(&mut self) {
+    async fn leave(&mut self) {
         if let Some(ear) = &self.ear {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
         tools::device::unregister(&self.services.registry, &self.id);
         let worn = self.transport.is_glasses;
-        if part(&self.services, (&self.id, self.number), &self.user_name, worn) {
+        if part(&self.services, (&self.id, self.number), &self.user_name, worn).await {
             if worn {
                 self.tap.connected(false);
             }
@@ -414,10 +415,10 @@ impl Shell for Running<'_> {
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.
-fn part(services: &Services, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+async fn part(services: &Services, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
     let ours = services.roster.leave(id, number);
     if ours && worn {
-        services.apps.glasses_went(user, id);
+        services.apps.glasses_went(user, id).await;
     }
     ours
 }

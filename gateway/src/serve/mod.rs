@@ -258,7 +258,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         quic,
     });
     users.wake_all();
-    apps.restore();
+    apps.restore().await;
     let mut tasks = vec![
         spawn("apps", apps.run()),
         spawn(

@@ -1,0 +1,136 @@
+//! What glasses show of their user's apps, and what apps are told of the glasses.
+
+use gateway_core::{
+    input::{AppInput, Input},
+    vocab::{AppCard, AppConnection, AppEvent, AppState, View},
+};
+use serde_json::{Value, json};
+
+use super::{message::ToApp, task::Task};
+use crate::{
+    apps::{
+        glasses::{Glasses, state_update},
+        wire,
+    },
+    clock,
+    mailbox::DeviceMessage,
+};
+
+/// What an app has drawn that stands until it draws something else.
+#[derive(Default)]
+pub(super) struct Drawn {
+    /// Its line of the dashboard.
+    line: Option<AppEvent>,
+    /// In front.
+    main: Option<AppEvent>,
+}
+
+impl Drawn {
+    /// Keeps what stands until something else is drawn. What has a time of its own would be drawn for too long.
+    fn keep(&mut self, event: &AppEvent) {
+        match event {
+            AppEvent::DashboardLine { .. } => self.line = Some(event.clone()),
+            AppEvent::Draw { view: View::Main, content, duration_ms, .. } => {
+                let stands = content.is_some() && duration_ms.is_none_or(|ms| ms == 0);
+                self.main = stands.then(|| event.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Task {
+    /// Tells all of the user's glasses.
+    pub(super) fn show(&self, event: &AppEvent) {
+        for (_, present) in self.common().roster.all().into_iter().filter(|(_, present)| present.user == self.user) {
+            drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event.clone()))));
+        }
+    }
+
+    /// Something that a running app wants on the glasses; from any other connection it is dropped.
+    pub(super) fn draw(&mut self, package: &str, connection: AppConnection, event: &AppEvent) {
+        if self.lives().connection(package) == Some(connection) {
+            self.drawn.entry(package.to_owned()).or_default().keep(event);
+            self.show(event);
+        }
+    }
+
+    /// A connected app is given what is said from now on, or not any more; from any other connection it is dropped.
+    pub(super) fn listens(&mut self, package: String, connection: AppConnection, listens: bool) {
+        let changed = self.lives().connection(&package) == Some(connection)
+            && if listens { self.listening.insert(package.clone()) } else { self.listening.remove(&package) };
+        if changed {
+            self.show(&AppEvent::Listens { package, listens });
+        }
+    }
+
+    /// Glasses of the user have come.
+    pub(super) fn glasses_came(&mut self, device: String, glasses: Glasses) {
+        let told = wire::time(clock::wall_ms());
+        let state = json!({"connected": true, "modelName": glasses.model});
+        let capabilities = json!({
+            "type": "capabilities_update",
+            "capabilities": glasses.capabilities(),
+            "modelName": glasses.model,
+            "timestamp": told,
+        });
+        self.glasses.insert(device, glasses);
+        self.push(AppInput::Present(true));
+        self.tell_all(&[capabilities, state_update(state, false, told)]);
+    }
+
+    /// They have gone.
+    pub(super) fn glasses_went(&mut self, device: &str) {
+        self.glasses.remove(device);
+        self.stale = true;
+        if self.glasses.is_empty() {
+            self.push(AppInput::Present(false));
+            self.tell_all(&[state_update(json!({"connected": false}), false, wire::time(clock::wall_ms()))]);
+        }
+    }
+
+    /// Their battery has changed.
+    pub(super) fn battery(&self, percent: u8, charging: bool) {
+        let state = json!({"batteryLevel": percent, "charging": charging});
+        self.tell_all(&[state_update(state, false, wire::time(clock::wall_ms()))]);
+    }
+
+    fn tell_all(&self, messages: &[Value]) {
+        for socket in self.sockets.values() {
+            for message in messages {
+                drop(socket.try_send(ToApp::Json(message.clone())));
+            }
+        }
+    }
+
+    /// Tells glasses that have come what they have to know of the apps that run already.
+    pub(super) fn catch_up(&self, device: &str) {
+        let Some(present) = self.common().roster.get(device) else { return };
+        for event in self.news() {
+            drop(present.mailbox.try_send(DeviceMessage::Input(Input::App(event))));
+        }
+    }
+
+    fn news(&self) -> Vec<AppEvent> {
+        let mut events = Vec::new();
+        for (card, state) in self.lives().all() {
+            let AppCard { package, name, kind, .. } = card.clone();
+            match state {
+                AppState::Running | AppState::Grace => {
+                    events.push(AppEvent::Resumed { package: package.clone(), name, kind });
+                }
+                AppState::Connecting | AppState::Resurrecting => {
+                    events.push(AppEvent::Starting { package: package.clone(), name, kind });
+                }
+                AppState::Stopping | AppState::Dormant | AppState::Away => continue,
+            }
+            if let Some(drawn) = self.drawn.get(&package) {
+                events.extend(drawn.line.iter().chain(&drawn.main).cloned());
+            }
+            if self.listening.contains(&package) {
+                events.push(AppEvent::Listens { package, listens: true });
+            }
+        }
+        events
+    }
+}

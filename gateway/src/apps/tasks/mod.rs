@@ -1,0 +1,308 @@
+//! One task per user with apps, round the machine of their life cycles: it alone decides what becomes of them, and what of
+//! theirs is on the glasses.
+//!
+//! Others send it messages, and read what it last published of itself.
+
+mod display;
+pub mod message;
+mod outputs;
+mod sessions;
+mod snapshot;
+mod task;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
+
+use gateway_core::vocab::AppCard;
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{message::AppsMessage, task::Task};
+pub use self::{snapshot::Snapshot, task::name_of};
+use super::{installed::Installed, speech::Speeches};
+use crate::{
+    roster::Roster,
+    runtime::{drive::drive, spawn},
+    store::Store,
+};
+
+/// Messages that may wait for one user's apps: 32 of them, each with some drawings under way.
+const MESSAGES_MAX: usize = 256;
+
+/// What the apps of all users have in common.
+pub struct Common {
+    /// Keeps which apps run, and what their sessions are called.
+    pub store: Store,
+    /// The glasses.
+    pub roster: Arc<Roster>,
+    /// What may run, the client that calls it, and its log.
+    pub installed: Arc<Installed>,
+    /// What apps say, and must not any more once they have stopped.
+    pub speeches: Arc<Speeches>,
+    /// Set when the gateway stops.
+    pub stop: CancellationToken,
+}
+
+/// A user's task, seen from outside.
+struct Place {
+    mailbox: mpsc::Sender<AppsMessage>,
+    snapshot: Arc<Snapshot>,
+}
+
+/// What became of a message.
+enum Given {
+    /// It is in the mailbox.
+    Taken,
+    /// It is not yet.
+    NoRoom(mpsc::Sender<AppsMessage>, AppsMessage),
+    /// There is no task.
+    Nobody,
+}
+
+/// All users' tasks, started when first needed; each ends when nothing of its user has been left for a while.
+pub struct Tasks {
+    common: Common,
+    /// Where apps are told to connect; known once the port is bound.
+    url: OnceLock<String>,
+    places: Mutex<BTreeMap<String, Place>>,
+    running: TaskTracker,
+}
+
+impl Tasks {
+    /// No task runs yet.
+    pub fn new(common: Common) -> Arc<Self> {
+        let (url, places, running) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
+        Arc::new(Self { common, url, places, running })
+    }
+
+    /// Where apps are told to connect.
+    pub fn set_url(&self, url: String) {
+        drop(self.url.set(url));
+    }
+
+    /// Returns when the gateway has stopped and all tasks have ended.
+    pub async fn stopped(&self) {
+        self.common.stop.cancelled().await;
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    fn places(&self) -> MutexGuard<'_, BTreeMap<String, Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the task of a user's apps a message, and waits for room in its mailbox; the task is started where there is
+    /// none. `false`: the gateway is stopping.
+    pub async fn send(self: &Arc<Self>, user: &str, message: AppsMessage) -> bool {
+        self.start(user);
+        self.tell(user, message).await
+    }
+
+    /// The same where there is a task: where there is none, there is nobody whom the message would concern. `false`: there
+    /// is none.
+    pub async fn tell(&self, user: &str, message: AppsMessage) -> bool {
+        match self.give(user, message) {
+            Given::Taken => true,
+            // Whoever waits holds the mailbox, so that the task does not end.
+            Given::NoRoom(mailbox, message) => mailbox.send(message).await.is_ok(),
+            Given::Nobody => false,
+        }
+    }
+
+    /// The same at once. `false`: nobody was told, since there is no task or no room.
+    pub fn try_tell(&self, user: &str, message: AppsMessage) -> bool {
+        let given = self.give(user, message);
+        if matches!(given, Given::NoRoom(..)) {
+            tracing::warn!(user, "too many messages wait for a user's apps; one was dropped");
+        }
+        matches!(given, Given::Taken)
+    }
+
+    fn give(&self, user: &str, message: AppsMessage) -> Given {
+        let places = self.places();
+        let Some(Place { mailbox, .. }) = places.get(user) else { return Given::Nobody };
+        // Under the lock: a task that ends takes its place away first.
+        match mailbox.try_send(message) {
+            Ok(()) => Given::Taken,
+            Err(TrySendError::Full(message)) => Given::NoRoom(mailbox.clone(), message),
+            Err(TrySendError::Closed(_)) => Given::Nobody,
+        }
+    }
+
+    fn start(self: &Arc<Self>, user: &str) {
+        let mut places = self.places();
+        let place = places.get(user);
+        if place.is_some_and(|place| !place.mailbox.is_closed()) || self.common.stop.is_cancelled() {
+            return;
+        }
+        if place.is_some() {
+            tracing::error!(user, "the task of a user's apps has ended by itself; it is started anew");
+        }
+        let (mailbox, messages) = mpsc::channel(MESSAGES_MAX);
+        places.insert(user.to_owned(), Place { mailbox, snapshot: Arc::default() });
+        drop(places);
+        let mut task = Task::new(self.clone(), user.to_owned(), messages);
+        spawn("user-apps", self.running.track_future(async move { drive(&mut task).await }));
+    }
+
+    /// Takes a task out of its place, unless there is a message for it, or somebody with one.
+    fn leave(&self, user: &str, messages: &mpsc::Receiver<AppsMessage>) -> bool {
+        let mut places = self.places();
+        let unused = places.get(user).is_some_and(|place| place.mailbox.strong_count() == 1) && messages.is_empty();
+        if unused {
+            places.remove(user);
+        }
+        unused
+    }
+
+    fn publish(&self, user: &str, snapshot: Snapshot) {
+        if let Some(place) = self.places().get_mut(user) {
+            place.snapshot = Arc::new(snapshot);
+        }
+    }
+
+    /// What is known of a user's apps; empty where they have no task.
+    pub fn snapshot(&self, user: &str) -> Arc<Snapshot> {
+        self.places().get(user).map_or_else(Arc::default, |place| place.snapshot.clone())
+    }
+
+    /// Whether a user has a task.
+    pub fn knows(&self, user: &str) -> bool {
+        self.places().contains_key(user)
+    }
+
+    /// What is known of all users' apps.
+    pub fn snapshots(&self) -> Vec<(String, Arc<Snapshot>)> {
+        self.places().iter().map(|(user, place)| (user.clone(), place.snapshot.clone())).collect()
+    }
+
+    /// Whose session this is, and which app's.
+    pub fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
+        let places = self.places();
+        let mut found = places.iter().filter_map(|(user, place)| Some((user, place.snapshot.by_session(session)?)));
+        found.next().map(|(user, card)| (user.clone(), card.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gateway_core::vocab::{AppKind, AppStopReason};
+    use tokio::sync::oneshot;
+    use tools::{apps::client::Client, registry::Registry};
+
+    use super::*;
+    use crate::apps::glasses::Glasses;
+
+    const USER: &str = "ann";
+
+    fn tasks(folder: &std::path::Path) -> Arc<Tasks> {
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let store = Store::open(folder, 16).unwrap();
+        let (registry, client) = (Arc::new(Registry::default()), Arc::new(Client::new().unwrap()));
+        Tasks::new(Common {
+            installed: Arc::new(Installed::load(store.clone(), registry, client).unwrap()),
+            store,
+            roster: Arc::default(),
+            speeches: Arc::default(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Sends a message and waits for its answer.
+    async fn ask<T>(tasks: &Arc<Tasks>, message: impl FnOnce(oneshot::Sender<T>) -> AppsMessage) -> T {
+        let (reply, answer) = oneshot::channel();
+        assert!(tasks.send(USER, message(reply)).await);
+        answer.await.unwrap()
+    }
+
+    async fn come(tasks: &Arc<Tasks>) {
+        let (device, glasses) = ("glasses".to_owned(), Glasses { model: "Sim".into(), ..Glasses::default() });
+        ask(tasks, |reply| AppsMessage::GlassesCame { device, glasses, reply }).await;
+    }
+
+    async fn go(tasks: &Arc<Tasks>) {
+        ask(tasks, |reply| AppsMessage::GlassesWent { device: "glasses".to_owned(), reply }).await;
+    }
+
+    #[tokio::test]
+    async fn who_was_answered_sees_what_he_was_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        assert!(!tasks.knows(USER));
+        come(&tasks).await;
+        assert_eq!(tasks.snapshot(USER).glasses["glasses"].model, "Sim");
+        let (package, session) = ("org.example.app".to_owned(), "s-1".to_owned());
+        let card = AppCard { package: package.clone(), name: String::new(), kind: AppKind::Foreground, session };
+        ask(&tasks, |reply| AppsMessage::Restore { cards: vec![card], reply }).await;
+        assert_eq!(tasks.by_session("s-1").map(|(user, _)| user).as_deref(), Some(USER));
+        let reason = AppStopReason::User;
+        let stop = |reply| AppsMessage::Stop { package: package.clone(), reason, reply };
+        assert!(ask(&tasks, stop).await);
+        assert!(tasks.snapshot(USER).states().is_empty() && tasks.by_session("s-1").is_none());
+        assert!(!ask(&tasks, stop).await, "it does not run any more");
+        go(&tasks).await;
+        assert!(tasks.snapshot(USER).glasses.is_empty());
+    }
+
+    #[tokio::test]
+    async fn with_an_erasure_the_task_ends_unless_something_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        come(&tasks).await;
+        ask(&tasks, |reply| AppsMessage::Erased { reply }).await;
+        assert_eq!(tasks.snapshot(USER).glasses.len(), 1);
+        go(&tasks).await;
+        assert!(tasks.knows(USER), "it stays for a while");
+        ask(&tasks, |reply| AppsMessage::Erased { reply }).await;
+        tasks.running.close();
+        tasks.running.wait().await;
+        assert!(!tasks.knows(USER));
+        assert!(!tasks.tell(USER, AppsMessage::Battery { percent: 9, charging: false }).await, "nobody is there");
+    }
+
+    #[tokio::test]
+    async fn a_task_with_a_message_to_come_does_not_leave() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        let (mailbox, messages) = mpsc::channel(1);
+        tasks.places().insert(USER.to_owned(), Place { mailbox, snapshot: Arc::default() });
+        let battery = || AppsMessage::Battery { percent: 9, charging: false };
+        assert!(tasks.try_tell(USER, battery()));
+        assert!(!tasks.leave(USER, &messages), "a message waits");
+        let mut messages = messages;
+        let waiting @ Given::NoRoom(..) = tasks.give(USER, battery()) else { panic!("there is no room") };
+        messages.recv().await.unwrap();
+        assert!(!tasks.leave(USER, &messages), "somebody waits for room");
+        drop(waiting);
+        assert!(tasks.leave(USER, &messages) && !tasks.knows(USER));
+    }
+
+    #[tokio::test]
+    async fn a_full_mailbox_is_waited_for_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        tasks.start(USER);
+        // On this one thread the task does not run before somebody waits.
+        let battery = || AppsMessage::Battery { percent: 9, charging: false };
+        assert!((0..MESSAGES_MAX).all(|_| tasks.try_tell(USER, battery())));
+        assert!(!tasks.try_tell(USER, battery()), "what is not waited for is refused");
+        come(&tasks).await;
+        assert_eq!(tasks.snapshot(USER).glasses.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_gateways_stop_ends_all_tasks_and_starts_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let tasks = tasks(folder.path());
+        come(&tasks).await;
+        tasks.common.stop.cancel();
+        tasks.stopped().await;
+        let (reply, answer) = oneshot::channel();
+        assert!(!tasks.send(USER, AppsMessage::Erased { reply }).await);
+        assert!(answer.await.is_err());
+        assert!(!tasks.send("bob", AppsMessage::Battery { percent: 9, charging: false }).await);
+        assert!(!tasks.knows("bob"));
+    }
+}

@@ -1,0 +1,191 @@
+//! Carries out what the life cycles want, and says what of it an app's author may want to know.
+
+use std::{sync::Arc, time::Duration};
+
+use gateway_core::{
+    app_life,
+    input::AppInput,
+    output::AppOutput,
+    vocab::{AppConnection, AppEvent, AppStopReason, ErrorCode, WebhookCall},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tools::apps::manifest::App;
+
+use super::{
+    message::{AppsMessage, ToApp},
+    task::Task,
+};
+use crate::{
+    apps::{webhook, wire},
+    clock,
+    runtime::spawn,
+};
+
+impl Task {
+    pub(super) fn fulfil(&mut self, output: AppOutput) {
+        match output {
+            AppOutput::Call { package, session, call, afresh, old } => {
+                let (Some(app), Some(url)) = (self.common().installed.get(&package), self.tasks.url.get().cloned())
+                else {
+                    return self.not_installed(package, call);
+                };
+                let old = old.and_then(|connection| self.sockets.get(&connection).cloned());
+                self.call((app, url), session, call, afresh, old);
+            }
+            AppOutput::CallStop { package, session, call, reason } => {
+                self.note(&package, "stop", format!("told to stop: {}", reason.as_str()));
+                let Some(app) = self.common().installed.get(&package) else {
+                    return self.not_installed(package, call);
+                };
+                self.call_stop(app, session, call, reason);
+            }
+            AppOutput::Close { connection, heard } => self.tell(connection, ToApp::Close { heard }),
+            AppOutput::Drop { connection } => self.tell(connection, ToApp::Drop),
+            AppOutput::Glasses(event) => {
+                if let AppEvent::Stopped { package } = &event {
+                    self.drawn.remove(package);
+                    self.listening.remove(package);
+                    let common = self.common();
+                    common.speeches.withdraw(&common.roster, &self.user, package);
+                }
+                self.show(&event);
+            }
+            AppOutput::Started { package } => {
+                tracing::info!(user = self.user, package, "a mini-app runs");
+                self.note(&package, "start", "it runs".to_owned());
+                self.answer_starts(&package, &Ok(true));
+            }
+            AppOutput::Failed { package, why, again_ms } => {
+                let user = &self.user;
+                match again_ms {
+                    // The first time says it; every minute again would say no more.
+                    Some(ms) if ms > app_life::RETRY_MS_MIN => {
+                        tracing::debug!(user, package, why, again_ms, "a mini-app still does not run");
+                    }
+                    again_ms => tracing::warn!(user, package, why, again_ms, "a mini-app does not run"),
+                }
+                self.note_failed(&package, &why);
+                let again = again_ms.map_or_else(String::new, |_| "; it is tried again until it is stopped".to_owned());
+                self.answer_starts(&package, &Err(format!("{why}{again}")));
+            }
+            AppOutput::Asleep { package } => {
+                let why = "no glasses are connected";
+                self.note(&package, "stop", format!("it waits: {why}"));
+                self.answer_starts(&package, &Err(why.to_owned()));
+            }
+            AppOutput::Stopped { package } => {
+                tracing::info!(user = self.user, package, "a mini-app has stopped");
+                self.note(&package, "stop", "it has stopped".to_owned());
+                for waiting in self.stopping.remove(&package).unwrap_or_default() {
+                    let _ = waiting.send(true);
+                }
+            }
+            AppOutput::Remember(card) => self.remember(card),
+            AppOutput::Forget { package } => self.forget(package),
+        }
+    }
+
+    fn answer_starts(&mut self, package: &str, outcome: &Result<bool, String>) {
+        for waiting in self.starting.remove(package).unwrap_or_default() {
+            drop(waiting.send(outcome.clone()));
+        }
+    }
+
+    /// `afresh`: with a stop before it, after which the socket `old` is closed.
+    fn call(
+        &mut self,
+        (app, url): (Arc<App>, String),
+        session: String,
+        call: WebhookCall,
+        afresh: bool,
+        old: Option<mpsc::Sender<ToApp>>,
+    ) {
+        let (user, package) = (self.user.clone(), app.package.clone());
+        self.note(&package, "start", if afresh { "called anew" } else { "called" }.to_owned());
+        let underway = self.stops.get(&package).cloned();
+        let tasks = self.tasks.clone();
+        self.calls += 1;
+        spawn("app-start", async move {
+            if let Some(underway) = underway {
+                let limit = Duration::from_millis(app_life::STOP_MS_MAX);
+                drop(timeout(limit, underway.cancelled()).await);
+            }
+            let http = tasks.common.installed.client().http();
+            if afresh {
+                let body = wire::stop_request(&session, &user, AppStopReason::System.as_str(), clock::wall_ms());
+                // Whatever comes of it: its server may be a new one, which knows of no session.
+                drop(webhook::stop(http, &app, &body).await);
+                if let Some(old) = old {
+                    close(&old).await;
+                }
+            }
+            let body = wire::session_request(&session, &user, &url, clock::wall_ms());
+            let outcome = webhook::start(http, &app, &body).await;
+            tasks.tell(&user, AppsMessage::Input(AppInput::Answered { package, call, outcome })).await;
+        });
+    }
+
+    fn call_stop(&mut self, app: Arc<App>, session: String, call: WebhookCall, reason: AppStopReason) {
+        let (user, package) = (self.user.clone(), app.package.clone());
+        let done = CancellationToken::new();
+        self.stops.retain(|_, stop| !stop.is_cancelled());
+        self.stops.insert(package.clone(), done.clone());
+        let tasks = self.tasks.clone();
+        self.calls += 1;
+        spawn("app-stop", async move {
+            let body = wire::stop_request(&session, &user, reason.as_str(), clock::wall_ms());
+            let installed = &tasks.common.installed;
+            let told = webhook::stop(installed.client().http(), &app, &body).await;
+            done.cancel();
+            if let Some((code, why)) = told.wrong {
+                let request = format!("POST {}/webhook {body}", app.public_url);
+                installed.complain(&user, &package, "stop", code, why, request);
+            }
+            let outcome = if told.heard { Ok(()) } else { Err("it was not told".to_owned()) };
+            tasks.tell(&user, AppsMessage::Input(AppInput::Answered { package, call, outcome })).await;
+        });
+    }
+
+    /// Nobody is there to be called.
+    fn not_installed(&mut self, package: String, call: WebhookCall) {
+        let outcome = Err("it is not installed any more".to_owned());
+        self.push(AppInput::Answered { package, call, outcome });
+    }
+
+    fn tell(&self, connection: AppConnection, what: ToApp) {
+        let Some(socket) = self.sockets.get(&connection) else { return };
+        if socket.try_send(what).is_err() {
+            tracing::debug!(connection, "an app's socket does not take what it is told");
+        }
+    }
+
+    fn note(&self, package: &str, what: &str, message: String) {
+        self.common().installed.note(&self.user, package, what, message);
+    }
+
+    /// An app did not start, unless the reason stands in its log already.
+    fn note_failed(&self, package: &str, why: &str) {
+        let (installed, user) = (&self.common().installed, &self.user);
+        let known = installed.client().log().faults(package);
+        if known
+            .last()
+            .is_some_and(|fault| fault.user == *user && fault.what == "socket" && fault.message.contains(why))
+        {
+            return;
+        }
+        let request = installed.get(package).map_or_else(String::new, |app| {
+            format!("POST {}/webhook session_request for {user}, whose server is to dial the gateway", app.public_url)
+        });
+        installed.complain(user, package, "start", ErrorCode::AppNotAvailable, why.to_owned(), request);
+    }
+}
+
+/// Closes the socket of an app that has taken its stop, where it does not do so itself. The app hears of it before it is
+/// called again: what it does then is by the name of the session, and the next one has the same.
+async fn close(socket: &mpsc::Sender<ToApp>) {
+    let limit = Duration::from_millis(app_life::CLOSE_MS);
+    if timeout(limit, socket.closed()).await.is_err() && socket.try_send(ToApp::Close { heard: true }).is_ok() {
+        drop(timeout(limit, socket.closed()).await);
+    }
+}

@@ -1,0 +1,72 @@
+//! What the sessions of apps are called, and which are to run again after a restart.
+//!
+//! A session has one name for each user and package, made once: published apps keep what they have by it. It cannot be
+//! guessed, since one of the SDK's REST calls shows nothing else. It goes with the user, or with the app.
+
+use gateway_core::vocab::AppCard;
+
+use super::task::Task;
+use crate::store::{Kind, Write};
+
+impl Task {
+    /// What a session of this app is called; made, and kept, where it never had one.
+    ///
+    /// # Errors
+    /// The store or the system's random numbers fail, in words.
+    pub(super) fn session_name(&mut self, package: &str) -> Result<String, String> {
+        if let Some(name) = self.names.get(package) {
+            return Ok(name.clone());
+        }
+        let kept = self.common().store.disk().row(Kind::AppSessionNames, &self.user, package.as_bytes());
+        let kept = kept.map_err(|error| error.to_string())?.and_then(|name| String::from_utf8(name).ok());
+        let name = match kept {
+            Some(name) => name,
+            None => {
+                let name = new_name(&self.user, package).map_err(|error| error.to_string())?;
+                let (owner, key) = (self.user.clone(), package.as_bytes().to_vec());
+                let value = name.clone().into_bytes();
+                self.keep(Write::PutRow { kind: Kind::AppSessionNames, owner, key, value });
+                name
+            }
+        };
+        self.names.insert(package.to_owned(), name.clone());
+        Ok(name)
+    }
+
+    /// Remembers beyond a restart that an app runs.
+    pub(super) fn remember(&self, card: AppCard) {
+        match serde_json::to_vec(&card) {
+            Ok(value) => self.keep(Write::PutRow {
+                kind: Kind::AppSessions,
+                owner: self.user.clone(),
+                key: card.package.into_bytes(),
+                value,
+            }),
+            Err(error) => tracing::error!(%error, "a session cannot be written"),
+        }
+    }
+
+    /// Does not.
+    pub(super) fn forget(&self, package: String) {
+        let owner = self.user.clone();
+        self.keep(Write::RemoveRow { kind: Kind::AppSessions, owner, key: package.into_bytes() });
+    }
+
+    fn keep(&self, write: Write) {
+        let told = |result: Result<u64, _>| {
+            if let Err(error) = result {
+                tracing::warn!(%error, "what is known of an app's session is not remembered");
+            }
+        };
+        if let Err(error) = self.common().store.submit(write, told) {
+            tracing::warn!(%error, "what is known of an app's session is not remembered");
+        }
+    }
+}
+
+fn new_name(user: &str, package: &str) -> Result<String, getrandom::Error> {
+    let mut random = [0; 12];
+    getrandom::fill(&mut random)?;
+    let random: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{user}-{package}-{random}"))
+}
