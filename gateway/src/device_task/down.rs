@@ -1,21 +1,16 @@
 //! The core's wishes, carried out.
 
-use device_protocol::{Choice, DisplayAction, Down, Layout, Sound, ToolState, View, down as message, limits};
+use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
     input::{Input, UserInput},
-    output::{Chime, CloseReason, Output, Stage, ToolActivityState},
-    vocab,
-    vocab::{
-        ApprovalOutcome, Clarity, Content, DisplayCommand, ErrorCode, ListeningState, ToolCall, ToolResult, Transcript,
-        TranscriptKind, Turn, countdown,
-    },
+    output::{Chime, CloseReason, Output, Stage},
+    vocab::{ApprovalOutcome, Clarity, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::{photos::Called, session::Session};
+use super::{session::Session, work::Consideration};
 use crate::{
     clock,
-    device_task::work::Consideration,
-    mailbox::{CallDevice, Considered, Transcribed},
+    mailbox::{Considered, Transcribed},
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -23,14 +18,9 @@ use crate::{
 
 /// Milliseconds over which the device fades what it still plays.
 const HUSH_FADE_MS: u16 = 30;
-// What the core lets through must fit the wire.
-const _: () = assert!(gateway_core::limits::BITMAP_BYTES_MAX <= limits::BITMAP_BYTES_MAX);
 /// Turns whose record is open at once: the one under way and those that wait for their last
 /// acknowledgement.
 const RECORDS_MAX: usize = 8;
-/// Calls whose numbers are known at once: those of the turn under way and of a few that were interrupted.
-const NUMBERS_MAX: usize = 128;
-
 impl Session {
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
@@ -296,131 +286,6 @@ impl Session {
         Ok(())
     }
 
-    fn display(&mut self, command: &DisplayCommand, down: &mut Sender) -> Result<(), LinkError> {
-        let left;
-        let display = match command {
-            DisplayCommand::Show { view, priority, revision, duration_ms, content } => {
-                let (layout, first, second) = match content {
-                    Content::Text { text } => (Layout::TextWall, text.as_str(), ""),
-                    Content::Card { title, text } => (Layout::ReferenceCard, title.as_str(), text.as_str()),
-                    Content::Countdown { title, left_ms } => {
-                        left = countdown(u64::from(left_ms.div_ceil(1_000)));
-                        (Layout::ReferenceCard, title.as_str(), left.as_str())
-                    }
-                    Content::Double { top, bottom } => (Layout::DoubleText, top.as_str(), bottom.as_str()),
-                    Content::Dashboard { left, right } => (Layout::Dashboard, left.as_str(), right.as_str()),
-                    Content::Bitmap { text, .. } => (Layout::Bitmap, text.as_str(), ""),
-                };
-                let bitmap = match content {
-                    Content::Bitmap { bitmap, .. } => Some(message::Bitmap {
-                        width_px: bitmap.width_px(),
-                        height_px: bitmap.height_px(),
-                        pixels: bitmap.pixels(),
-                    }),
-                    _ => None,
-                };
-                message::Display {
-                    action: DisplayAction::Replace,
-                    view: view_of(*view),
-                    priority: *priority as u8,
-                    duration_ms: duration_ms.unwrap_or(0),
-                    revision: *revision,
-                    content: message::Content { layout, first, second, permille: 0 },
-                    bitmap,
-                    countdown_ms: match content {
-                        Content::Countdown { left_ms, .. } => *left_ms,
-                        _ => 0,
-                    },
-                }
-            }
-            DisplayCommand::Clear { view, revision } => message::Display {
-                action: DisplayAction::Clear,
-                view: view_of(*view),
-                priority: 0,
-                duration_ms: 0,
-                revision: *revision,
-                content: message::Content::EMPTY,
-                bitmap: None,
-                countdown_ms: 0,
-            },
-        };
-        self.send(down, self.turn, Down::Display(self.room.fit(display))).map(drop)
-    }
-
-    fn activity(
-        &mut self,
-        turn: Turn,
-        call_id: String,
-        label: &str,
-        state: ToolActivityState,
-        down: &mut Sender,
-    ) -> Result<(), LinkError> {
-        let call = self.number_of(&call_id);
-        let state = match state {
-            ToolActivityState::Started => ToolState::Started,
-            ToolActivityState::Finished => ToolState::Finished,
-            ToolActivityState::Failed => ToolState::Failed,
-        };
-        if state != ToolState::Started {
-            self.numbers.remove(&call_id);
-        }
-        let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
-        self.send(down, turn.id, Down::ToolActivity(activity)).map(drop)
-    }
-
-    /// The number of a turn's call in this session, for the sign on the display and the tool of the glasses alike.
-    fn number_of(&mut self, call_id: &str) -> u32 {
-        if let Some(known) = self.numbers.get(call_id) {
-            return *known;
-        }
-        let number = self.next_number();
-        if self.numbers.len() >= NUMBERS_MAX {
-            self.numbers.pop_first();
-        }
-        self.numbers.insert(call_id.to_owned(), number);
-        number
-    }
-
-    /// Counted, not derived from how many run: a number must not come back while another call still has it.
-    fn next_number(&mut self) -> u32 {
-        self.numbered = self.numbered.wrapping_add(1);
-        self.numbered
-    }
-
-    pub(super) fn call_device(&mut self, call: CallDevice, down: &mut Sender) -> Result<(), LinkError> {
-        self.cancel_calls(down)?;
-        let CallDevice { turn, call: ToolCall { id, name, arguments }, deadline, cancel, reply } = call;
-        // A call from outside may have an id of any kind.
-        let number = if turn == Turn::default() { self.next_number() } else { self.number_of(&id) };
-        let text = arguments.to_string();
-        let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && self.room.holds(text.len() + name.len());
-        if !fits || name.len() > limits::NAME_BYTES_MAX {
-            let text = "the arguments are too large for the glasses";
-            drop(reply.send(ToolResult::failed(ErrorCode::InvalidArguments, text, false)));
-            return Ok(());
-        }
-        let frame = message::ToolCall {
-            call: number,
-            name: &name,
-            arguments: &text,
-            deadline_ms: u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX),
-        };
-        self.send(down, turn.id, Down::ToolCall(frame))?;
-        self.calls.insert(number, Called::new(reply, cancel, turn.id, &arguments));
-        Ok(())
-    }
-
-    /// Tells the glasses which of their calls are not wanted any more. Those that nobody waits for are forgotten.
-    pub(super) fn cancel_calls(&mut self, down: &mut Sender) -> Result<(), LinkError> {
-        let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().map(|turn| (*call, turn));
-        let cancelled: Vec<(u32, u32)> = self.calls.iter_mut().filter_map(cancelled).collect();
-        self.calls.retain(|_, called| called.is_wanted());
-        for (call, turn) in cancelled {
-            self.send(down, turn, Down::ToolCancel(message::ToolCancel { call }))?;
-        }
-        Ok(())
-    }
-
     /// It is known how well a text is understood.
     pub(super) fn considered(&mut self, Considered { utterance, revision, considered }: Considered) {
         let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
@@ -460,13 +325,6 @@ impl Session {
             turn,
             ..TurnRecord::default()
         })
-    }
-}
-
-fn view_of(view: vocab::View) -> View {
-    match view {
-        vocab::View::Main => View::Main,
-        vocab::View::Dashboard => View::Dashboard,
     }
 }
 

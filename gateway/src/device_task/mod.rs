@@ -1,11 +1,15 @@
 //! One task per device: frames in, facts to the core, its wishes out.
 
+mod calls;
 mod down;
+mod drawing;
 mod formats;
 mod meter;
+mod open;
 mod photos;
 pub mod prepare;
 mod room;
+mod running;
 pub mod services;
 mod session;
 mod tap;

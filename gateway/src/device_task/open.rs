@@ -1,0 +1,221 @@
+//! How a session begins: formats agreed on, the device entered, welcomed; and how its place is given up.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use device_protocol::{DisplayKind, RejectCode, limits};
+use gateway_core::{
+    conversation::{self, Conversation},
+    driver::Driver,
+    input::{Input, UserInput},
+    vocab::{DeviceInfo, DisplaySize, Turn},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tools::ports::DeviceStatus;
+
+use super::{
+    formats::{self, Agreed},
+    meter::Meter,
+    photos::Photos,
+    room::Room,
+    services::Services,
+    session::Session,
+    tap::{self, Tap},
+    window::Window,
+    work::Work,
+};
+use crate::{
+    clock,
+    identity::Admitted,
+    mailbox::{self, Mailbox},
+    roster::{Full, Present, Via},
+    speech::{
+        ear::{self, Ear},
+        mouth::Mouth,
+    },
+    store,
+    transport::Link,
+    users,
+};
+
+/// How long a device that connected again waits until its older session has ended, which takes it one round of its loop.
+const REPLACED_MAX: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Agrees on formats, enters the device, welcomes it.
+    pub(super) async fn open(
+        services: Arc<Services>,
+        link: &mut Link,
+        admitted: Admitted,
+        number: u32,
+    ) -> Result<Self, (RejectCode, String)> {
+        let Admitted { id, record, hello } = admitted;
+        let formats = formats::agree(&hello.capabilities).map_err(|text| (RejectCode::NoCommonFormat, text))?;
+        let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
+        let ear = ear_of(&services, &formats, link.transport.ordered, &mailbox).map_err(internal)?;
+        let mouth = mouth_of(&services, &formats).map_err(internal)?;
+        let screen = &hello.capabilities.display;
+        let display =
+            (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows });
+        let status = Arc::new(Mutex::new(DeviceStatus {
+            name: record.name.clone(),
+            model: hello.model.clone(),
+            firmware: hello.firmware.clone(),
+            connection: link.transport.name.to_owned(),
+            display,
+            ..DeviceStatus::default()
+        }));
+        let feed = services.apps.feeds.of(&record.user);
+        let user = services.users.mailbox(&record.user).map_err(refused)?;
+        let stay =
+            services.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
+        let language =
+            if hello.language.is_empty() { services.config.language.clone() } else { hello.language.clone() };
+        let present = Present {
+            session: number,
+            user: record.user.clone(),
+            language: language.clone(),
+            mailbox: mailbox.clone(),
+            status: status.clone(),
+            via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
+        };
+        let replaced = services
+            .roster
+            .enter(&id, present, services.config.limits.sessions_max)
+            .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+        // Apps run on glasses only.
+        let worn = link.transport.is_glasses;
+        // Two sessions of one device would each offer its tools.
+        if let Some(old) = replaced
+            && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
+        {
+            part(&services, (&id, number), &record.user, worn).await;
+            return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+        }
+        // Before the welcome: who knows of the glasses may start apps on them.
+        if worn {
+            services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
+        }
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
+        let welcomed = formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms);
+        if let Err(error) = welcomed {
+            part(&services, (&id, number), &record.user, worn).await;
+            return Err(internal(error));
+        }
+        let info = DeviceInfo {
+            id: id.clone(),
+            user: record.user.clone(),
+            display,
+            bitmaps: screen.kind == DisplayKind::Pixels,
+            speaker: formats.down.is_some(),
+            echo_cancelled: hello.capabilities.echo_cancelled,
+            captions: screen.captions,
+        };
+        services.preparer.prepare(&record.user, &id, &language);
+        let mut session = Self {
+            driver: Driver::new(Conversation::new(conversation::Config {
+                heartbeat_ms,
+                silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
+                ..services.config.conversation.clone()
+            })),
+            heard_us: None,
+            work: Work::new(
+                record.user.clone(),
+                id.clone(),
+                // Numbers of sessions begin anew with the process.
+                format!("{:x}.{number}", clock::wall_ms()),
+                language,
+                (services.models.clone(), services.preparer.clone()),
+                services.executor.clone(),
+                stay.clone(),
+                services.remembered.clone(),
+                mailbox.clone(),
+            ),
+            meter: Meter::new(&services.config.limits, clock::mono_us()),
+            transport: link.transport,
+            user_name: record.user,
+            services,
+            id,
+            number,
+            user,
+            stay,
+            ear,
+            mouth,
+            formats,
+            mailbox,
+            status,
+            calls: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            numbered: 0,
+            failures: link.failures.take(),
+            last_decode: None,
+            photos: Photos::default(),
+            tap: Tap::new(feed, &hello.model),
+            records: BTreeMap::new(),
+            turn: 0,
+            speech: (0, Turn::default()),
+            asked: (0, 0),
+            control_received: 0,
+            window: Window::default(),
+            told_of_sound: false,
+            room: Room::of(&hello.capabilities),
+            heartbeat: None,
+            end: None,
+            messages,
+        };
+        session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
+        if worn {
+            session.tap.connected(true);
+        }
+        session.input(Input::Connected { device: info, resumed: false });
+        Ok(session)
+    }
+}
+
+fn internal(error: impl ToString) -> (RejectCode, String) {
+    (RejectCode::Internal, error.to_string())
+}
+
+fn refused(error: users::Error) -> (RejectCode, String) {
+    match error {
+        // In a moment it may.
+        users::Error::Crowded(_) | users::Error::Store(store::Error::Erasing) => (RejectCode::Busy, error.to_string()),
+        error => internal(error),
+    }
+}
+
+/// The ear of a device with a microphone. `ordered`: its link loses nothing and keeps the order.
+fn ear_of(
+    services: &Services,
+    formats: &Agreed,
+    ordered: bool,
+    mailbox: &Mailbox,
+) -> Result<Option<Ear>, audio::listener::Error> {
+    let Some((codec, rate)) = formats.up else { return Ok(None) };
+    let parts = ear::Organs {
+        silero: services.engines.silero.clone(),
+        scheduler: services.engines.asr.clone(),
+        wake_phrases: services.config.conversation.wake_phrases.clone().into(),
+        judge: services.engines.judge.clone(),
+    };
+    Ear::new(codec, rate, ordered, parts, mailbox.clone()).map(Some)
+}
+
+/// The mouth of a device with a speaker.
+fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audio::speaker::Error> {
+    let Some((codec, rate)) = formats.down else { return Ok(None) };
+    let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
+    Mouth::new(codec, rate, voice, compute, services.config.speed).map(Some)
+}
+
+/// Takes a session out of its place; `false` where a newer one of the same device has it.
+pub(super) async fn part(services: &Services, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+    let ours = services.roster.leave(id, number);
+    if ours && worn {
+        services.apps.glasses_went(user, id).await;
+    }
+    ours
+}

@@ -1,0 +1,192 @@
+//! The task of one user: its machine, and what that wants.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gateway_core::{
+    driver::Driver,
+    input::{Input, ScheduleEntry, ScheduleKind, UserInput},
+    output::{Record, UserOutput},
+    user::User,
+    vocab::{Message, Timestamp},
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Summariser, UserMessage,
+    summary::{self, Summed},
+    title,
+};
+use crate::{
+    clock,
+    mailbox::DeviceMessage,
+    models::spending,
+    questions::Questions,
+    roster::Roster,
+    runtime::{drive::Shell, spawn},
+    store::{self, EntryRecord, MessageRecord, Store, Write},
+};
+
+/// A user's task.
+pub(super) struct Task {
+    pub(super) name: String,
+    pub(super) driver: Driver<User>,
+    pub(super) store: Store,
+    pub(super) roster: Arc<Roster>,
+    pub(super) questions: Arc<Questions>,
+    pub(super) summariser: Summariser,
+    pub(super) mailbox: mpsc::Sender<UserMessage>,
+    pub(super) added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
+    pub(super) removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
+    pub(super) next_request: u64,
+    pub(super) messages: mpsc::Receiver<UserMessage>,
+    pub(super) ended: bool,
+}
+
+impl Shell for Task {
+    type Machine = User;
+    type Event = Option<UserMessage>;
+    type End = ();
+
+    fn driver(&mut self) -> &mut Driver<User> {
+        &mut self.driver
+    }
+
+    fn now(&self) -> Timestamp {
+        clock::now()
+    }
+
+    async fn next_event(&mut self) -> Option<UserMessage> {
+        self.messages.recv().await
+    }
+
+    fn handle_event(&mut self, message: Option<UserMessage>) {
+        let request = self.next_request;
+        match message {
+            Some(UserMessage::Input(input)) => self.driver.push(input),
+            Some(UserMessage::End) | None => self.ended = true,
+            Some(UserMessage::Add { due, kind, text, reply }) => {
+                self.next_request += 1;
+                self.added.insert(request, reply);
+                self.driver.push(UserInput::ScheduleAdd { request, due, kind, text });
+            }
+            Some(UserMessage::Remove { id, reply }) => {
+                self.next_request += 1;
+                self.removed.insert(request, reply);
+                self.driver.push(UserInput::ScheduleRemove { request, id });
+            }
+            Some(UserMessage::List { reply }) => {
+                drop(reply.send(self.driver.machine().entries(clock::now())));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, output: UserOutput) {
+        match output {
+            UserOutput::Grant { device, turn, history, means } => {
+                self.tell(&device, Input::Granted { turn, history, means });
+            }
+            UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
+            UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
+            UserOutput::Scheduled { request, entry } => {
+                if let Some(reply) = self.added.remove(&request) {
+                    drop(reply.send(Ok(entry)));
+                }
+            }
+            UserOutput::Unscheduled { request, entry } => {
+                if let Some(reply) = self.removed.remove(&request) {
+                    drop(reply.send(Ok(entry)));
+                }
+            }
+            UserOutput::ScheduleFailed { request, reason } => {
+                if let Some(reply) = self.added.remove(&request) {
+                    drop(reply.send(Err(reason)));
+                } else if let Some(reply) = self.removed.remove(&request) {
+                    drop(reply.send(Err(reason)));
+                }
+            }
+            UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
+            UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
+            UserOutput::Summarise { request, rank, messages } => self.summarise(request, rank, messages),
+            UserOutput::Persist { ticket, record } => self.persist(ticket, record),
+        }
+    }
+
+    fn end(&mut self) -> Option<()> {
+        self.ended.then_some(())
+    }
+}
+
+impl Task {
+    fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
+        let Summariser { models, language } = self.summariser.clone();
+        let mailbox = self.mailbox.clone();
+        spawn("summary", async move {
+            let Some(model) = models.get(usize::from(rank)).cloned() else { return };
+            let summing = summary::summarise(model, language, messages);
+            let Summed { text, usage } = tokio::select! {
+                summed = summing => summed,
+                // The user is being erased: nobody is to read on.
+                () = mailbox.closed() => return,
+            };
+            drop(mailbox.send(UserMessage::Input(UserInput::Summarised { request, text, rank, usage })).await);
+        });
+    }
+
+    fn tell(&self, device: &str, input: Input) {
+        let told = self
+            .roster
+            .get(device)
+            .is_some_and(|present| present.mailbox.try_send(DeviceMessage::Input(input)).is_ok());
+        if !told {
+            tracing::debug!(device, "a device of this user is gone");
+        }
+    }
+
+    fn persist(&self, ticket: u64, record: Record) {
+        let write = write_of(&self.name, record);
+        let mailbox = self.mailbox.clone();
+        let reply = move |result: Result<u64, store::Error>| {
+            let input = match result {
+                Ok(_) => UserInput::Persisted { ticket },
+                Err(error) => UserInput::PersistFailed { ticket, reason: error.to_string() },
+            };
+            // On the store's thread, which may wait: the user's task never waits for it.
+            drop(mailbox.blocking_send(UserMessage::Input(input)));
+        };
+        if let Err(error) = self.store.submit(write, reply) {
+            let input = UserInput::PersistFailed { ticket, reason: error.to_string() };
+            drop(self.mailbox.try_send(UserMessage::Input(input)));
+        }
+    }
+}
+
+fn write_of(user: &str, record: Record) -> Write {
+    let user = user.to_owned();
+    match record {
+        Record::Messages(messages) => {
+            let wall_ms = clock::wall_ms();
+            let title = title::title(&messages);
+            let messages = messages
+                .iter()
+                .filter_map(|message| serde_json::to_string(message).ok())
+                .map(|json| MessageRecord { wall_ms, json })
+                .collect();
+            Write::AppendMessages { user, messages, title }
+        }
+        Record::Summary { text, behind } => Write::PutSummary { user, text, behind },
+        Record::Spending(spending) => spending::write(user, spending),
+        Record::ConversationBegan => Write::BeginConversation { user, wall_ms: clock::wall_ms() },
+        Record::HistoryCleared => Write::ClearMessages { user },
+        Record::Entry(entry) => Write::PutEntry {
+            user,
+            id: entry.id,
+            entry: EntryRecord {
+                reminder: entry.kind == ScheduleKind::Reminder,
+                text: entry.text,
+                due_wall_ms: entry.due_wall_ms,
+                duration_ms: entry.duration_ms,
+            },
+        },
+        Record::EntryRemoved { id } => Write::RemoveEntry { user, id },
+    }
+}
