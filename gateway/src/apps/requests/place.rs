@@ -1,0 +1,32 @@
+//! Where the wearer is.
+
+use serde_json::Value;
+
+use crate::{
+    apps::{socket::Session, streams, wire},
+    clock,
+};
+
+impl Session {
+    /// The place, for an app that asks once.
+    pub(super) fn place(&self, correlation: String) -> Value {
+        let now = clock::wall_ms();
+        let allowed = self.app.permissions.iter().any(|has| has == "LOCATION" || has == "ALL");
+        let mut answer = match self.host.location {
+            None => wire::error("LOCATION_NOT_AVAILABLE", streams::NO_PLACE, now),
+            Some(_) if !allowed => {
+                let why = "the wearer's place needs the permission LOCATION, which the app's manifest does not ask for";
+                wire::error("PERMISSION_DENIED", why, now)
+            }
+            Some(location) => {
+                let mut data = streams::place(location);
+                data.insert("correlationId".to_owned(), correlation.into());
+                return wire::data_stream(&self.name, "location_update", data, now);
+            }
+        };
+        if let Some(fields) = answer.as_object_mut() {
+            fields.insert("correlationId".to_owned(), correlation.into());
+        }
+        answer
+    }
+}

@@ -1,0 +1,111 @@
+//! What an app wants to be heard, and streams of sound that it sends itself.
+
+use gateway_core::vocab::ErrorCode;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{BUSY, REQUEST_BYTES_MAX};
+use crate::{
+    apps::{
+        refusals,
+        relay::{Relay, Whole},
+        socket::Session,
+        speech::{self, Wanted},
+        tasks::message::ToApp,
+        wire,
+    },
+    clock,
+    runtime::spawn,
+};
+
+impl Session {
+    /// Says or plays something.
+    pub(super) fn play(&mut self, request: String, wanted: Wanted, frame: &str) -> Vec<Value> {
+        if request.len() > REQUEST_BYTES_MAX {
+            return vec![wire::error("MALFORMED_MESSAGE", "the request's number is too long", clock::wall_ms())];
+        }
+        if Relay::owns(&wanted.url) {
+            let whole = self.relay.play(request, wanted);
+            return whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default();
+        }
+        self.be_heard(request, wanted, None, frame)
+    }
+
+    fn play_whole(&mut self, whole: Whole, frame: &str) -> Vec<Value> {
+        match whole.file {
+            Ok(file) => self.be_heard(whole.request, whole.wanted, Some(file), frame),
+            Err(why) => vec![wire::audio_play_response(&whole.request, Err(&why))],
+        }
+    }
+
+    /// Says or plays it in a task of its own, which answers when it was heard.
+    fn be_heard(&mut self, request: String, wanted: Wanted, file: Option<Vec<u8>>, frame: &str) -> Vec<Value> {
+        let Ok(room) = self.requests.clone().try_acquire_owned() else {
+            return vec![wire::audio_play_response(&request, Err(BUSY))];
+        };
+        let words = if file.is_none() { speech::words_of(&wanted.url) } else { None };
+        let begun = words.map(|text| self.host.say(&self.user, &self.app, &text, &wanted));
+        if wanted.alone {
+            // A file that is still being fetched must not end what was asked for after it.
+            self.playing.iter().for_each(|(_, earlier)| earlier.cancel());
+        }
+        let stop = CancellationToken::new();
+        self.playing.retain(|(_, token)| !token.is_cancelled());
+        self.playing.push((wanted.track, stop.clone()));
+        let (host, user, app, out) = (self.host.clone(), self.user.clone(), self.app.clone(), self.out.clone());
+        let frame = refusals::shown(frame);
+        spawn("app-sound", async move {
+            let outcome = match begun {
+                Some(Ok(Some(begun))) => host.heard(begun, &stop).await,
+                Some(Ok(None)) => Ok(None),
+                Some(Err(why)) => Err(why),
+                None => host.play(&user, &app, &wanted, file, &stop).await,
+            };
+            stop.cancel();
+            if let Err(why) = &outcome
+                && why != speech::INTERRUPTED
+            {
+                host.installed.complain(
+                    &user,
+                    &app.package,
+                    "audio_play_request",
+                    ErrorCode::ExecutionError,
+                    why.clone(),
+                    frame,
+                );
+            }
+            let answer = wire::audio_play_response(&request, outcome.as_ref().map(|it| *it).map_err(String::as_str));
+            drop(out.send(ToApp::Json(answer)).await);
+            drop(room);
+        });
+        Vec::new()
+    }
+
+    /// Ends what the app says and plays, or one track of it.
+    pub(super) fn stop_playing(&mut self, track: Option<u8>) -> Vec<Value> {
+        for (_, stop) in self.playing.iter().filter(|(playing, _)| track.is_none() || *playing == track) {
+            stop.cancel();
+        }
+        let gathered = self.relay.stop(track);
+        gathered.iter().map(|request| wire::audio_play_response(request, Err(speech::INTERRUPTED))).collect()
+    }
+
+    /// Begins to gather a stream.
+    pub(super) fn start_stream(&mut self, number: &str) -> Value {
+        match self.relay.start(number) {
+            Ok(url) => json!({"type": "audio_stream_ready", "streamId": number, "streamUrl": url}),
+            Err(why) => wire::error("AUDIO_STREAM_NOT_AVAILABLE", &why, clock::wall_ms()),
+        }
+    }
+
+    /// Plays a stream that is whole, if it is wanted.
+    pub(super) fn end_stream(&mut self, number: &str, frame: &str) -> Vec<Value> {
+        let whole = self.relay.end(number);
+        whole.map(|whole| self.play_whole(whole, frame)).unwrap_or_default()
+    }
+}
+
+/// The app's name for a kind of sound; what is out of range is the nearest.
+pub(super) fn track(number: f32) -> u8 {
+    number as u8
+}
