@@ -15,7 +15,7 @@ use toml::{
 use super::{
     Problems,
     model::{ModelKind, Written},
-    remedy,
+    problems::remedy,
 };
 
 /// Where the section of a model stands.

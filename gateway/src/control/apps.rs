@@ -1,45 +1,20 @@
 //! What can be asked about mini-apps.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use chat_models::intents::{Decision, Engine};
-use gateway_core::vocab::{AppKind, AppState, AppStopReason, ClientClass, Message, Phrases, Role, ToolCall, Turn};
+use gateway_core::vocab::{AppKind, AppState, AppStopReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    net::unix::OwnedWriteHalf,
-    sync::broadcast::error::RecvError,
-    time::{Duration, interval},
-};
-use tokio_util::sync::CancellationToken;
-use tools::{
-    alike::likeness,
-    apps::{
-        import,
-        log::{Entry, FOLLOWERS_MAX, Fault, Log},
-        manifest::App,
-    },
-    call::CallContext,
-    permissions::{Switches as _, is_denied},
-};
+use tools::apps::{import, log::Fault, manifest::App};
 
-use super::{Answer, commands::check_name, server::say, sides};
-use crate::{clock, control::admin::Admin};
+use super::{Answer, attempt::attempt, sides};
+use crate::control::admin::Admin;
 
 /// Bytes of a key: more than any made by a person or a program.
 const KEY_BYTES_MAX: usize = 256;
-/// Bytes of a sentence: a minute of fast speech.
-const SENTENCE_BYTES_MAX: usize = 2_000;
-/// How long a tool that sets no time of its own may take when it is tried.
-const TRY_MS: u64 = 30_000;
 /// How long an app may take to start: as long as the host gives it, and a little more.
 const START_MS_MAX: u64 = 12_000;
-/// Templates that are shown where a sentence fits none: those that were probably meant.
-const PHRASES_MAX: usize = 8;
-/// How often a follower is told what an app drew and heard last.
-const LATEST_MS: u64 = 1_000;
 
 /// What can be asked.
 #[allow(missing_docs, reason = "the fields are the words of the command line")]
@@ -195,7 +170,7 @@ async fn start(admin: &Admin, user: &str, package: &str) -> Result<bool, String>
     started.map_err(|why| format!("{package} did not start: {why}; `lorgnette apps logs {package}` shows more"))
 }
 
-fn not_installed(package: &str) -> String {
+pub(super) fn not_installed(package: &str) -> String {
     format!("no app `{package}` is installed; `lorgnette apps list` shows them")
 }
 
@@ -269,152 +244,4 @@ fn hash_of(key: &str) -> Result<String, String> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// As if the sentence had been said, to the offline engine.
-async fn attempt(admin: &Admin, text: &str, user: &str, device: Option<&str>, run: bool) -> Result<Answer, String> {
-    if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
-        return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
-    }
-    // Glasses of this user's that are there can be drawn on, and asked.
-    let device = device.map_or_else(|| super::tools::device_of(admin, user), str::to_owned);
-    let request = request(admin, text, user, &device);
-    let calls = match Engine::new().decide(&request) {
-        Decision::Say(said) | Decision::Ask(said, _) => {
-            let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
-            let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
-                Decision::Say(_) | Decision::Ask(..) => Vec::new(),
-                Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
-            };
-            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(admin, user, text), off } });
-        }
-        Decision::Calls(calls) => calls,
-    };
-    let mut tried = Vec::new();
-    for call in calls {
-        let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        let result = if run { Some(execute(admin, user, &device, call).await) } else { None };
-        tried.push(TriedCall { tool, arguments, result });
-    }
-    Ok(Answer::Tried { tried: Tried::Calls(tried) })
-}
-
-/// A sentence of a user's as the engine gets it.
-fn request(admin: &Admin, text: &str, user: &str, device: &str) -> chat_models::Request {
-    chat_models::Request {
-        system: String::new(),
-        messages: vec![Message::text(Role::User, text)],
-        tools: admin.executor.offered(user, device, ClientClass::Internal).1,
-        now: clock::now(),
-        language: admin.config.language.clone(),
-        max_tokens: None,
-        scene: Arc::new(admin.scenes.of(user)),
-        watch: chat_models::Watch::default(),
-        pending: None,
-    }
-}
-
-/// What the offline engine makes of a sentence of a user's, and why.
-pub(super) fn explain(admin: &Admin, text: &str, user: &str) -> Result<Answer, String> {
-    check_name(user)?;
-    if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
-        return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
-    }
-    let device = super::tools::device_of(admin, user);
-    let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
-    let explanation = Engine::new().explain(&request(admin, text, user, &device), &all);
-    Ok(Answer::Explained { explanation: Box::new(explanation) })
-}
-
-/// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is
-/// like it, nothing else.
-fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
-    let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
-    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.config.language);
-    let (apps, denied) = (admin.installed.list(), admin.switches.denied(user));
-    let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
-    let mut all: Vec<(usize, String, String)> = tools
-        .flat_map(|tool| {
-            let templates = tool.spec.phrases.iter().filter(heard).flat_map(|spoken| &spoken.templates);
-            templates.map(|template| (likeness(text, &words_of(template)), tool.spec.name.clone(), template.clone()))
-        })
-        .collect();
-    all.sort_by_key(|(likeness, ..)| std::cmp::Reverse(*likeness));
-    let any = all.first().is_some_and(|(likeness, ..)| *likeness > 0);
-    let shown = all.into_iter().filter(|(likeness, ..)| !any || *likeness > 0).take(PHRASES_MAX);
-    shown.map(|(_, tool, template)| (tool, template)).collect()
-}
-
-/// A template without its slots.
-fn words_of(template: &str) -> String {
-    let mut parts = template.split('{');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
-}
-
-/// What is kept of an app, then everything that happens to it, until the client leaves or the gateway stops.
-pub(super) async fn follow(
-    mut read: impl AsyncRead + Unpin,
-    mut write: OwnedWriteHalf,
-    admin: &Admin,
-    package: &str,
-) -> anyhow::Result<()> {
-    let log = admin.installed.client().log();
-    if admin.installed.get(package).is_none() {
-        return say(&mut write, &Answer::Error { message: not_installed(package) }).await;
-    }
-    let Some(mut coming) = log.follow() else {
-        let message = format!("{FOLLOWERS_MAX} clients follow apps already, and more may not");
-        return say(&mut write, &Answer::Error { message }).await;
-    };
-    let mut told = log.latest_of(package).iter().flatten().map(|(number, _)| *number).max();
-    say(&mut write, &Answer::AppLog { entries: log.of(package) }).await?;
-    let mut look = interval(Duration::from_millis(LATEST_MS));
-    loop {
-        let entries = tokio::select! {
-            entry = coming.recv() => match entry {
-                // What the app drew and heard before it stands before it.
-                Ok((of, number, entry)) if of == package => {
-                    let mut entries = unseen(log, package, &mut told, number);
-                    entries.push(entry);
-                    entries
-                }
-                Ok(_) => continue,
-                // What was missed is kept, at least the end of it.
-                Err(RecvError::Lagged(_)) => log.of(package),
-                Err(RecvError::Closed) => return Ok(()),
-            },
-            _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
-            // The client says nothing more: whatever comes is its end.
-            _ = read.read_u8() => return Ok(()),
-            () = admin.stop.cancelled() => return Ok(()),
-        };
-        if !entries.is_empty() {
-            say(&mut write, &Answer::AppLog { entries }).await?;
-        }
-    }
-}
-
-/// The last drawing and the last transcript that are not told yet and came before `end`, in their order.
-fn unseen(log: &Log, package: &str, told: &mut Option<u64>, end: u64) -> Vec<Entry> {
-    let mut latest: Vec<_> = log.latest_of(package).into_iter().flatten().collect();
-    latest.retain(|(number, _)| Some(*number) > *told && *number < end);
-    latest.sort_by_key(|(number, _)| *number);
-    *told = (*told).max(latest.last().map(|(number, _)| *number));
-    latest.into_iter().map(|(_, event)| Entry::Event(event)).collect()
-}
-
-async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> gateway_core::vocab::ToolResult {
-    let context = CallContext {
-        session: String::new(),
-        user: user.to_owned(),
-        device: device.to_owned(),
-        turn: Turn::default(),
-        cancel: CancellationToken::new(),
-        default_timeout: Duration::from_millis(TRY_MS),
-        client: ClientClass::Internal,
-        caller: None,
-        stay: None,
-    };
-    admin.executor.call(context, call).await
 }

@@ -6,7 +6,7 @@ use device_protocol::GoodbyeReason;
 use gateway_core::vocab::ApprovalChoice;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Answer, Paired, Request, SessionOf, Waits, apps, mcp, memory, status, tools, turns_as_json};
+use super::{Answer, Paired, Request, SessionOf, Waits, apps, attempt, mcp, memory, status, tools, turns_as_json};
 use crate::{
     clock,
     control::admin::Admin,
@@ -129,7 +129,7 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         Request::ToolReports => Ok(tools::reports(admin)),
         Request::CallTool { user, name, arguments } => tools::call(admin, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,
-        Request::ExplainSentence { text, user } => apps::explain(admin, &text, &user),
+        Request::ExplainSentence { text, user } => attempt::explain(admin, &text, &user),
         Request::ApplyTools { user } => {
             let told = admin.roster.apply_tools(user.as_deref());
             Ok(done(format!(

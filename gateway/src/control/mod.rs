@@ -2,8 +2,10 @@
 //! line each way; a client asks once and reads one answer.
 
 pub mod admin;
+mod app_log;
 pub mod apps;
 pub mod ask;
+mod attempt;
 pub mod client;
 mod commands;
 mod mcp;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use tools::mcp::server::Who;
 
-use super::{Answer, LINE_BYTES_MAX, Request, apps, ask, commands, memory, socket_path};
+use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
 use crate::{control::admin::Admin, questions::WATCHERS_MAX, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
@@ -83,7 +83,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     }
     if let Ok(Request::FollowApp { package }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "apps logs", "control");
-        return apps::follow(reader.into_inner(), write, admin, &package).await;
+        return app_log::follow(reader.into_inner(), write, admin, &package).await;
     }
     if let Ok(Request::Ask { user, text }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");

@@ -9,8 +9,9 @@ use audio::scheduling::Scheduling;
 use tokio::{runtime::Runtime, task::JoinHandle};
 use tracing::Instrument as _;
 
-/// Threads that carry the tasks. What takes long runs beside them: in [`compute`] and on recognition threads.
-const THREADS: usize = 2;
+/// Threads that carry the tasks. What takes long runs beside them: in [`compute`] and on recognition threads. More than a
+/// small box has cores, since one that waits for the voice detector, on a thread of its own, carries nothing meanwhile.
+const THREADS: usize = 4;
 
 /// The runtime that a gateway runs on.
 ///

@@ -1,0 +1,66 @@
+//! Following what happens to an app.
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _},
+    net::unix::OwnedWriteHalf,
+    sync::broadcast::error::RecvError,
+    time::{Duration, interval},
+};
+use tools::apps::log::{Entry, FOLLOWERS_MAX, Log};
+
+use super::{Answer, admin::Admin, apps::not_installed, server::say};
+
+/// How often a follower is told what an app drew and heard last.
+const LATEST_MS: u64 = 1_000;
+
+/// What is kept of an app, then everything that happens to it, until the client leaves or the gateway stops.
+pub(super) async fn follow(
+    mut read: impl AsyncRead + Unpin,
+    mut write: OwnedWriteHalf,
+    admin: &Admin,
+    package: &str,
+) -> anyhow::Result<()> {
+    let log = admin.installed.client().log();
+    if admin.installed.get(package).is_none() {
+        return say(&mut write, &Answer::Error { message: not_installed(package) }).await;
+    }
+    let Some(mut coming) = log.follow() else {
+        let message = format!("{FOLLOWERS_MAX} clients follow apps already, and more may not");
+        return say(&mut write, &Answer::Error { message }).await;
+    };
+    let mut told = log.latest_of(package).iter().flatten().map(|(number, _)| *number).max();
+    say(&mut write, &Answer::AppLog { entries: log.of(package) }).await?;
+    let mut look = interval(Duration::from_millis(LATEST_MS));
+    loop {
+        let entries = tokio::select! {
+            entry = coming.recv() => match entry {
+                // What the app drew and heard before it stands before it.
+                Ok((of, number, entry)) if of == package => {
+                    let mut entries = unseen(log, package, &mut told, number);
+                    entries.push(entry);
+                    entries
+                }
+                Ok(_) => continue,
+                // What was missed is kept, at least the end of it.
+                Err(RecvError::Lagged(_)) => log.of(package),
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
+            // The client says nothing more: whatever comes is its end.
+            _ = read.read_u8() => return Ok(()),
+            () = admin.stop.cancelled() => return Ok(()),
+        };
+        if !entries.is_empty() {
+            say(&mut write, &Answer::AppLog { entries }).await?;
+        }
+    }
+}
+
+/// The last drawing and the last transcript that are not told yet and came before `end`, in their order.
+fn unseen(log: &Log, package: &str, told: &mut Option<u64>, end: u64) -> Vec<Entry> {
+    let mut latest: Vec<_> = log.latest_of(package).into_iter().flatten().collect();
+    latest.retain(|(number, _)| Some(*number) > *told && *number < end);
+    latest.sort_by_key(|(number, _)| *number);
+    *told = (*told).max(latest.last().map(|(number, _)| *number));
+    latest.into_iter().map(|(_, event)| Entry::Event(event)).collect()
+}

@@ -1,0 +1,129 @@
+//! Sentences as the offline engine takes them: tried, run, explained.
+
+use std::{sync::Arc, time::Duration};
+
+use chat_models::intents::{Decision, Engine};
+use gateway_core::vocab::{ClientClass, Message, Phrases, Role, ToolCall, ToolResult, Turn};
+use tokio_util::sync::CancellationToken;
+use tools::{
+    alike::likeness,
+    call::CallContext,
+    permissions::{Switches as _, is_denied},
+};
+
+use super::{
+    Answer,
+    admin::Admin,
+    apps::{Tried, TriedCall},
+    commands::check_name,
+};
+use crate::clock;
+
+/// Bytes of a sentence: a minute of fast speech.
+const SENTENCE_BYTES_MAX: usize = 2_000;
+/// How long a tool that sets no time of its own may take when it is tried.
+const TRY_MS: u64 = 30_000;
+/// Templates that are shown where a sentence fits none: those that were probably meant.
+const PHRASES_MAX: usize = 8;
+
+/// As if the sentence had been said, to the offline engine.
+pub(super) async fn attempt(
+    admin: &Admin,
+    text: &str,
+    user: &str,
+    device: Option<&str>,
+    run: bool,
+) -> Result<Answer, String> {
+    if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
+        return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
+    }
+    // Glasses of this user's that are there can be drawn on, and asked.
+    let device = device.map_or_else(|| super::tools::device_of(admin, user), str::to_owned);
+    let request = request(admin, text, user, &device);
+    let calls = match Engine::new().decide(&request) {
+        Decision::Say(said) | Decision::Ask(said, _) => {
+            let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+            let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
+                Decision::Say(_) | Decision::Ask(..) => Vec::new(),
+                Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
+            };
+            return Ok(Answer::Tried { tried: Tried::Said { said, phrases: phrases(admin, user, text), off } });
+        }
+        Decision::Calls(calls) => calls,
+    };
+    let mut tried = Vec::new();
+    for call in calls {
+        let (tool, arguments) = (call.name.clone(), call.arguments.clone());
+        let result = if run { Some(execute(admin, user, &device, call).await) } else { None };
+        tried.push(TriedCall { tool, arguments, result });
+    }
+    Ok(Answer::Tried { tried: Tried::Calls(tried) })
+}
+
+/// A sentence of a user's as the engine gets it.
+fn request(admin: &Admin, text: &str, user: &str, device: &str) -> chat_models::Request {
+    chat_models::Request {
+        system: String::new(),
+        messages: vec![Message::text(Role::User, text)],
+        tools: admin.executor.offered(user, device, ClientClass::Internal).1,
+        now: clock::now(),
+        language: admin.config.language.clone(),
+        max_tokens: None,
+        scene: Arc::new(admin.scenes.of(user)),
+        watch: chat_models::Watch::default(),
+        pending: None,
+    }
+}
+
+/// What the offline engine makes of a sentence of a user's, and why.
+pub(super) fn explain(admin: &Admin, text: &str, user: &str) -> Result<Answer, String> {
+    check_name(user)?;
+    if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
+        return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
+    }
+    let device = super::tools::device_of(admin, user);
+    let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+    let explanation = Engine::new().explain(&request(admin, text, user, &device), &all);
+    Ok(Answer::Explained { explanation: Box::new(explanation) })
+}
+
+/// Templates of the apps' tools in the language that is heard, what is most like the sentence first. Where anything is
+/// like it, nothing else.
+fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
+    let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
+    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.config.language);
+    let (apps, denied) = (admin.installed.list(), admin.switches.denied(user));
+    let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
+    let mut all: Vec<(usize, String, String)> = tools
+        .flat_map(|tool| {
+            let templates = tool.spec.phrases.iter().filter(heard).flat_map(|spoken| &spoken.templates);
+            templates.map(|template| (likeness(text, &words_of(template)), tool.spec.name.clone(), template.clone()))
+        })
+        .collect();
+    all.sort_by_key(|(likeness, ..)| std::cmp::Reverse(*likeness));
+    let any = all.first().is_some_and(|(likeness, ..)| *likeness > 0);
+    let shown = all.into_iter().filter(|(likeness, ..)| !any || *likeness > 0).take(PHRASES_MAX);
+    shown.map(|(_, tool, template)| (tool, template)).collect()
+}
+
+/// A template without its slots.
+fn words_of(template: &str) -> String {
+    let mut parts = template.split('{');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
+}
+
+async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> ToolResult {
+    let context = CallContext {
+        session: String::new(),
+        user: user.to_owned(),
+        device: device.to_owned(),
+        turn: Turn::default(),
+        cancel: CancellationToken::new(),
+        default_timeout: Duration::from_millis(TRY_MS),
+        client: ClientClass::Internal,
+        caller: None,
+        stay: None,
+    };
+    admin.executor.call(context, call).await
+}
