@@ -47,6 +47,9 @@ pub trait Machine {
 }
 
 /// A machine with the queue in front of it.
+///
+/// The queue holds what one event of the shell and the outputs that follow bring about. The shell takes the next event when it
+/// is empty, so that its own limits on an event bound it.
 #[derive(Debug)]
 pub struct Driver<M: Machine> {
     machine: M,
