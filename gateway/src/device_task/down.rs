@@ -4,13 +4,13 @@ use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
     input::{Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
-    vocab::{ApprovalOutcome, Clarity, ListeningState, Transcript, TranscriptKind, Turn},
+    vocab::{ApprovalOutcome, CommandMatch, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::{session::Session, work::Consideration};
+use super::{session::Session, work::Matching};
 use crate::{
     clock,
-    mailbox::{Considered, Transcribed},
+    mailbox::{CommandMatched, Transcribed},
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -31,11 +31,11 @@ impl Session {
                 }
             }
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
-            Output::Consider { utterance, revision, text, pending } => {
+            Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
-                match self.work.consider((utterance, revision), &text, pending, scene) {
-                    Consideration::Now(considered) => self.considered(Considered { utterance, revision, considered }),
-                    Consideration::Later => {}
+                match self.work.match_command((utterance, revision), &text, pending, scene) {
+                    Matching::Now(found) => self.command_matched(CommandMatched { utterance, revision, found }),
+                    Matching::Later => {}
                 }
             }
             Output::CancelTranscribe { utterance, revision } => {
@@ -87,8 +87,8 @@ impl Session {
                 self.record(turn.id).used(usage);
                 self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
             }
-            Output::ShortageTold { shortage, service } => {
-                self.tell_user(UserInput::ShortageTold { shortage, service });
+            Output::FallbackTold { reason, level } => {
+                self.tell_user(UserInput::FallbackTold { reason, level });
             }
             Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
             Output::CancelModel { turn } => self.work.cancel_model(turn),
@@ -287,12 +287,12 @@ impl Session {
     }
 
     /// It is known how well a text is understood.
-    pub(super) fn considered(&mut self, Considered { utterance, revision, considered }: Considered) {
-        let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
-        if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
-            ear.note_vocabulary(considered.vocabulary);
+    pub(super) fn command_matched(&mut self, CommandMatched { utterance, revision, found }: CommandMatched) {
+        let matched = found.as_ref().map_or(CommandMatch::None, |found| found.matched);
+        if let (Some(ear), Some(found)) = (&mut self.ear, found) {
+            ear.note_vocabulary(found.vocabulary);
         }
-        self.input(Input::Considered { utterance, revision, clarity });
+        self.input(Input::CommandMatched { utterance, revision, matched });
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {

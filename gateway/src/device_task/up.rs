@@ -311,7 +311,7 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
-            DeviceMessage::Considered(considered) => self.considered(considered),
+            DeviceMessage::CommandMatched(matched) => self.command_matched(matched),
             DeviceMessage::Synthesised(clause) => {
                 let (speech, turn) = self.speech;
                 if clause.speech == speech && clause.clause == 0 {

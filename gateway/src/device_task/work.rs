@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
+use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Tools, Watch, same_tools};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
@@ -63,9 +63,9 @@ pub struct Asked {
 }
 
 /// What is made of a text before it is asked.
-pub enum Consideration {
+pub enum Matching {
     /// This.
-    Now(Option<Considered>),
+    Now(Option<Matched>),
     /// It comes as a message.
     Later,
 }
@@ -214,27 +214,29 @@ impl Work {
 
     /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
     /// be the answer to, or go on with. The answer comes as a message where the tools are too new to say.
-    pub fn consider(
+    pub fn match_command(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
         pending: Option<Pending>,
         scene: Scene,
-    ) -> Consideration {
+    ) -> Matching {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
-            return Consideration::Now(models.iter().find_map(|model| model.consider(&request)));
+            return Matching::Now(models.iter().find_map(|model| model.match_command(&request)));
         }
         let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
-        spawn("consider", async move {
+        spawn("match-command", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
-            let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
+            let found = ready.then(|| models.iter().find_map(|model| model.match_command(&request))).flatten();
             drop(
-                mailbox.send(DeviceMessage::Considered(mailbox::Considered { utterance, revision, considered })).await,
+                mailbox
+                    .send(DeviceMessage::CommandMatched(mailbox::CommandMatched { utterance, revision, found }))
+                    .await,
             );
         });
-        Consideration::Later
+        Matching::Later
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -375,7 +377,7 @@ mod tests {
     use tools::router::Router;
 
     use super::*;
-    use crate::models::routed::Routed;
+    use crate::models::tool_selection::selecting::SelectingModel;
 
     fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
         Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn what_a_router_leaves_out_is_no_change() {
         let plain: Arc<dyn ChatModel> = Arc::new(Scripted::list([Answer::text("Fed.")]));
-        let routed = Routed::new(plain.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
         let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
         let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
         let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));

@@ -34,8 +34,8 @@ use crate::{
     http::{Bound, Doors, Listen},
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    models::chooser::BySentences,
-    models::{Choosing, ranks},
+    models::tool_selection::BySentences,
+    models::{ToolSelection, ranks},
     ports::{
         books::{StoredCatalogue, StoredLedger, StoredSwitches},
         context::{Personalities, Remembered},
@@ -75,7 +75,7 @@ pub struct Running {
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
 pub(crate) fn models(config: &Checked, sentences: Option<Arc<BySentences>>) -> Result<ranks::Ranks> {
-    ranks::set_up(&config.ranks, &Choosing::new(config.router, &config.router_by, sentences)?)
+    ranks::set_up(&config.ranks, &ToolSelection::new(config.router, &config.router_by, sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.

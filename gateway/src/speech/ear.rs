@@ -239,7 +239,7 @@ impl Ear {
         self.decodes.forget();
     }
 
-    /// What a second hearing listens for.
+    /// What a second pass is biased towards.
     pub fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.decodes.note_vocabulary(vocabulary);
     }

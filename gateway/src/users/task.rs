@@ -82,8 +82,8 @@ impl Shell for Task {
 
     fn carry_out(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history, means } => {
-                self.tell(&device, Input::Granted { turn, history, means });
+            UserOutput::Grant { device, turn, history, route } => {
+                self.tell(&device, Input::Granted { turn, history, route });
             }
             UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),

@@ -122,7 +122,7 @@ impl Active {
             cx.done.push(call.clone());
             cx.push(Output::RunTool { turn: self.turn, call });
             self.watch_tools(cx);
-            self.watch_patience(cx);
+            self.arm_preamble(cx);
         }
         vec![Event::Pause]
     }

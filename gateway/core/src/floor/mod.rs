@@ -2,12 +2,12 @@
 //! were meant for the assistant, and when one is over.
 
 mod addressing;
-mod again;
 pub(crate) mod barge_in;
 pub(crate) mod commands;
 mod endpoint;
 mod form;
-mod hearing;
+mod lifecycle;
+mod second_pass;
 mod talk;
 mod utterance;
 pub(crate) mod wake;

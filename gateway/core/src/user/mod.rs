@@ -2,8 +2,8 @@
 
 mod compaction;
 mod history;
-mod means;
 mod questions;
+mod routing;
 mod schedule;
 mod turns;
 mod wording;
@@ -16,13 +16,13 @@ use alloc::{
 
 pub use self::{
     compaction::Config as Compaction,
-    means::{Model, Price},
+    routing::{Model, Price},
 };
 use self::{
     compaction::Kept,
     history::History,
-    means::Models,
     questions::Questions,
+    routing::ModelRouter,
     schedule::{Schedule, State},
     turns::Turns,
 };
@@ -88,7 +88,7 @@ pub struct User {
     next_id: u64,
     last_ticket: u64,
     history: History,
-    models: Models,
+    models: ModelRouter,
     schedule: Schedule,
     turns: Turns,
     questions: Questions,
@@ -102,7 +102,7 @@ impl User {
     /// A user of whom nothing is known yet.
     pub fn new(config: Config) -> Self {
         Self {
-            models: Models::new(&config.models, config.nano_per_day),
+            models: ModelRouter::new(&config.models, config.nano_per_day),
             config,
             now: Timestamp::default(),
             out: VecDeque::new(),
@@ -134,8 +134,8 @@ impl User {
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
             self.history.pause(self.now.wall_ms, self.config.pause_ms);
-            let (history, means) = (self.history.for_model(&self.config.compaction), self.models.means(self.now));
-            self.out.push_back(UserOutput::Grant { device, turn, history, means });
+            let (history, route) = (self.history.for_model(&self.config.compaction), self.models.route(self.now));
+            self.out.push_back(UserOutput::Grant { device, turn, history, route });
         }
         self.schedule.ring(self.now);
         self.tell_timers();
@@ -177,7 +177,7 @@ impl Machine for User {
                 let spent = self.models.used(now, rank, usage, outcome);
                 self.spent(spent);
             }
-            UserInput::ShortageTold { shortage, service } => self.models.told(shortage, service),
+            UserInput::FallbackTold { reason, level } => self.models.told(reason, level),
             UserInput::Summarised { request, text, rank, usage } => {
                 let spent = self.models.spent(now, rank, usage);
                 self.spent(spent);

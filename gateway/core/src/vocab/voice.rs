@@ -71,26 +71,25 @@ pub enum TranscriptKind {
     Speculative,
     /// The turn has ended.
     Final,
-    /// Once more, by larger weights where there are any, because the first text made no clear command or holds free
-    /// text.
-    Again,
-    /// The same by the usual weights, because the larger ones did not make it clear.
-    AgainUsual,
+    /// Once more, by the second model where there is one, because the first text is no clear command or holds free text.
+    SecondPass,
+    /// The same by the first model, because the second did not make it clear.
+    ThirdPass,
 }
 
-/// How well what was said is understood as a command, in ascending order.
+/// How well a text matches a command, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Clarity {
-    /// It is none.
-    Unclear,
+pub enum CommandMatch {
+    /// It is no command.
+    None,
     /// It is one if some of its words were misheard.
-    Guessed,
-    /// It is the beginning of one, and lacks what that has to be told.
-    Partial,
-    /// It is one as it stands, but part of it is free text, which could be anything.
-    Free,
+    Misheard,
+    /// It is the beginning of one: an argument is missing.
+    Incomplete,
+    /// It is one, and part of it is free text, which could be anything.
+    FreeText,
     /// It is one as it stands.
-    Clear,
+    Exact,
 }
 
 /// What was understood of one utterance.

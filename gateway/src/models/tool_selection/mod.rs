@@ -1,6 +1,7 @@
-//! Who chooses tools for a request where words alone do not.
+//! Tool selection for one request, where words alone do not choose: by a model or by sentence embeddings.
 
 mod model;
+pub(crate) mod selecting;
 mod sentences;
 
 use std::sync::Arc;
@@ -14,15 +15,15 @@ use tools::{
 use self::model::ByModel;
 pub(crate) use self::sentences::BySentences;
 
-/// One of them. When it fails, the router's words choose, or all tools are offered.
-pub(crate) enum Chooser {
+/// What chooses. When it fails, the router's words choose, or all tools are offered.
+pub(crate) enum ToolSelector {
     /// A cheap model.
     Model(ByModel),
     /// Sentence embeddings.
     Sentences(Arc<BySentences>),
 }
 
-impl Chooser {
+impl ToolSelector {
     /// This model chooses.
     pub(crate) fn model(model: Arc<dyn ChatModel>) -> Self {
         Self::Model(ByModel::new(model))

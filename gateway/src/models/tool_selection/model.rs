@@ -150,9 +150,9 @@ mod tests {
     async fn chosen(answer: Answer) -> (Reason, Vec<String>) {
         let wait = if answer == Answer::hang() { Duration::ZERO } else { Duration::from_secs(60) };
         let model = Arc::new(Scripted::list([answer]));
-        let chooser = ByModel { model: model.clone(), wait };
+        let selector = ByModel { model: model.clone(), wait };
         let said = Said { now: "Go".into(), ..Said::default() };
-        let choice = chooser.choose(&Router::default(), &tools(), &said, 20).await;
+        let choice = selector.choose(&Router::default(), &tools(), &said, 20).await;
         let told = model.requests()[0].messages[0].plain_text();
         assert!(told.contains("- x.07: Does thing 7.") && told.ends_with("The user says: \"Go\""), "{told}");
         assert!(!told.contains("clock"), "what is always on is no question");
