@@ -147,13 +147,17 @@ fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
 
 #[test]
 fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
-    use Priority::{SecondPass, Final, Overheard, Partial, Speculative, Unsure};
+    use Priority::{Final, Overheard, Partial, SecondPass, Speculative, Unsure};
     let world = World::new(1, 4);
     let scheduler = world.scheduler.as_ref().unwrap();
     world.run(1, Final);
     assert_eq!(world.submit(2, Partial).unwrap_err(), Busy::NoThreadFree);
     world.submit(3, SecondPass).unwrap();
-    assert_eq!(world.submit(4, SecondPass).unwrap_err(), Busy::QueueFull, "by its turn nobody would wait for it any more");
+    assert_eq!(
+        world.submit(4, SecondPass).unwrap_err(),
+        Busy::QueueFull,
+        "by its turn nobody would wait for it any more"
+    );
     world.submit(5, Overheard).unwrap();
     world.submit(6, Unsure).unwrap();
     world.submit(7, Overheard).unwrap();

@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     photos,
-    ports::{books::StoredSwitches, context::Remembered, preferences::Preferences},
+    ports::{context::Remembered, preferences::Preferences, records::StoredSwitches},
     roster::Roster,
     store::{Scope, Store},
     telemetry::Turns,

@@ -1,5 +1,5 @@
 //! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
-//! [`Lives`](crate::app_life).
+//! [`AppLifecycles`](crate::app_life).
 
 use alloc::{string::String, vec::Vec};
 

@@ -1,5 +1,5 @@
 //! Everything that a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
-//! [`Lives`](crate::app_life), can want.
+//! [`AppLifecycles`](crate::app_life), can want.
 
 use alloc::{string::String, vec::Vec};
 

@@ -69,7 +69,7 @@ pub struct Checked {
     pub user: user::Config,
     /// How the assistant speaks, by parts of models' names; `default` for all others.
     pub personality: BTreeMap<String, String>,
-    /// Folders with skills, beside the one in the data folder.
+    /// SkillStore with skills, beside the one in the data folder.
     pub skills: Vec<PathBuf>,
     /// Recognition threads.
     pub asr_workers: usize,

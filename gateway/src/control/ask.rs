@@ -234,7 +234,7 @@ impl Glasses {
                         let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                         // Whoever may open the control socket answers as an operator does. A question that is settled
                         // already says so by its own event.
-                        drop(admin.questions.answer(reply.question.into(), choice).await);
+                        drop(admin.approvals.answer(reply.question.into(), choice).await);
                     }
                 }
             }

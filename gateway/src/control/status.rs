@@ -114,7 +114,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         waiting: admin.pairings.waiting(clock::mono_us()).len(),
         users: admin.users.count(),
         users_max: config.limits.users_max,
-        questions: admin.questions.list().len(),
+        questions: admin.approvals.list().len(),
         models: config.ranks.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: config.asr_workers, running, waiting, left_out, lost },
         mcp: mcp::servers(admin),

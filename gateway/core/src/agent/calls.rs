@@ -135,7 +135,7 @@ fn kept(result: &ToolResult, call_id: &str, images: ImagePolicy) -> ToolResult {
 }
 
 /// Why this call need not run: it has failed in this very form before.
-pub(super) fn in_vain(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
+pub(super) fn repeated_failure(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let before = steps.iter().flat_map(|step| &step.calls);
     let same = before.filter(|pending| pending.call.name == call.name && pending.call.arguments == call.arguments);
     let errors: Vec<_> = same.filter_map(|pending| pending.result.as_ref()?.error.as_ref()).collect();

@@ -196,7 +196,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         // A turn of which the conversation knows nothing: nobody will ever end it.
         "followed" => input(world, device, Input::Followed(words.has("yes"))),
-        "wedge" => {
+        "orphan-turn" => {
             let turn = Turn { id: 77, revision: 0 };
             let device = world.devices[device].info.id.clone();
             world.user_input(UserInput::TurnRequested { device, turn });

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use chat_models::ChatModel;
 use tools::{
     registry::Specs,
-    router::{Choice, Router, Said},
+    router::{Choice, Query, Router},
 };
 
 use self::model::ByModel;
@@ -30,7 +30,7 @@ impl ToolSelector {
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         match self {
             Self::Model(model) => model.choose(router, tools, said, tools_max).await,
             Self::Sentences(sentences) => sentences.choose(router, tools, said, tools_max).await,

@@ -10,7 +10,7 @@ use chat_models::{ChatModel, Request, Tools};
 use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::router::{Router, Said};
+use tools::router::{Query, Router};
 
 use crate::models::tool_selection::ToolSelector;
 
@@ -40,7 +40,7 @@ impl ChatModel for SelectingModel {
 
     /// A model that chooses would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
-        let said = Said::of(&request.messages);
+        let said = Query::of(&request.messages);
         let choose = || self.router.choose(&request.tools, &said, self.model.tools_max()).tools;
         self.selector.is_none().then(choose)
     }
@@ -49,7 +49,7 @@ impl ChatModel for SelectingModel {
         self.model.prepare(tools, language);
         // Reads what the tools say of themselves; of the lists that may come of it, the one for words that speak for
         // none is known already.
-        let doubt = self.router.choose(tools, &Said::default(), self.model.tools_max());
+        let doubt = self.router.choose(tools, &Query::default(), self.model.tools_max());
         self.model.prepare(&doubt.tools, language);
     }
 
@@ -66,7 +66,7 @@ impl ChatModel for SelectingModel {
     }
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        let (said, tools_max) = (Said::of(&request.messages), self.model.tools_max());
+        let (said, tools_max) = (Query::of(&request.messages), self.model.tools_max());
         let choice = match &self.selector {
             Some(selector) => selector.choose(&self.router, &request.tools, &said, tools_max).await,
             None => self.router.choose(&request.tools, &said, tools_max),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     registry::{Registry, Specs},
     router::{
-        Choice, Router, Said,
+        Choice, Query, Router,
         minilm::MiniLm,
         sentences::{Embedder, Sentences},
     },
@@ -57,7 +57,7 @@ impl BySentences {
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     async fn chosen(selector: &BySentences, now: &str) -> (Reason, Vec<String>) {
-        let said = Said { now: now.into(), ..Said::default() };
+        let said = Query { now: now.into(), ..Query::default() };
         let choice = selector.choose(&Router::default(), &tools(), &said, 128).await;
         (choice.reason, choice.tools.iter().map(|tool| tool.name.clone()).collect())
     }

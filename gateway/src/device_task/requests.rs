@@ -10,7 +10,7 @@ use gateway_core::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{call::CallContext, executor::Executor, in_flight::Stay};
+use tools::{call::CallContext, executor::Executor, in_flight::SessionLease};
 
 use super::prepare::{Preparer, are_ready};
 use crate::{
@@ -27,7 +27,7 @@ const EVENTS_MAX: usize = 64;
 const TOOL_MS_DEFAULT: u64 = 30_000;
 
 /// What runs for one device.
-pub struct Work {
+pub struct Requests {
     user: String,
     device: String,
     session: String,
@@ -35,7 +35,7 @@ pub struct Work {
     models: Ranks,
     preparer: Preparer,
     executor: Executor,
-    stay: Stay,
+    lease: SessionLease,
     remembered: Arc<Remembered>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
@@ -70,7 +70,7 @@ pub enum Matching {
     Later,
 }
 
-impl Work {
+impl Requests {
     /// Nothing runs yet.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub fn new(
@@ -80,7 +80,7 @@ impl Work {
         language: String,
         (models, preparer): (Ranks, Preparer),
         executor: Executor,
-        stay: Stay,
+        lease: SessionLease,
         remembered: Arc<Remembered>,
         mailbox: Mailbox,
     ) -> Self {
@@ -93,7 +93,7 @@ impl Work {
             models,
             preparer,
             executor,
-            stay,
+            lease,
             remembered,
             mailbox,
             called,
@@ -279,7 +279,7 @@ impl Work {
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
             caller: None,
-            stay: Some(self.stay.clone()),
+            session_lease: Some(self.lease.clone()),
         };
         let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
         let mut calling = Box::pin(async move {
@@ -362,7 +362,7 @@ fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
     tools
 }
 
-impl Drop for Work {
+impl Drop for Requests {
     fn drop(&mut self) {
         self.forget();
         for cancel in self.called.values() {
