@@ -40,7 +40,7 @@ const TRY_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erasure {
-    /// Whose.
+    /// Name of the user.
     pub user: String,
     /// Also the pairings of the user's devices.
     pub devices: bool,

@@ -17,7 +17,7 @@ pub struct CallContext {
     /// Within it a turn and a call id name a call once and for all: the same call seen again is not
     /// run again. Empty where nobody vouches for that; every call is a new one then.
     pub session: String,
-    /// The turn that it belongs to.
+    /// The turn that makes the call.
     pub turn: Turn,
     /// Fires when the turn is interrupted.
     pub cancel: CancellationToken,

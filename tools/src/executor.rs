@@ -1,5 +1,5 @@
-//! How a call comes to its one result: find, permit, check, look back, limit, ask, activate, run,
-//! cap, record.
+//! How a call comes to its one result: find, permit, check, look back, limit, ask, wait for other
+//! changes of the turn, activate, write the intent down, run, cap, record. docs/tools.md has the rules.
 
 use std::{
     panic::AssertUnwindSafe,

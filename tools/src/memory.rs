@@ -82,7 +82,7 @@ pub trait Conversations: Send + Sync {
 /// A skill that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
+    /// Name in its front matter.
     pub name: String,
     /// When it is of use, in a sentence or two.
     pub description: String,

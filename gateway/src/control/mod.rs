@@ -183,7 +183,7 @@ pub struct SessionOf {
 /// An MCP server behind the gateway.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct McpServer {
-    /// Its name.
+    /// Name in the configuration.
     pub name: String,
     /// `up`, `down` or `starting`.
     pub state: String,

@@ -54,7 +54,7 @@ impl Personality for Personalities {
 pub struct Block {
     /// What it is, for logs and counting: no words of the wearer's.
     pub kind: &'static str,
-    /// The text.
+    /// As it goes to the model.
     pub text: String,
 }
 

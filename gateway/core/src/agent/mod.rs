@@ -50,7 +50,7 @@ pub(crate) struct Spoken {
     pub(crate) decided_us: u64,
 }
 
-/// The machine of this module.
+/// The turn under way: its request, its steps and what it waits for; and how earlier turns ended.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     last_turn: u32,

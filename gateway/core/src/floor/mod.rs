@@ -90,7 +90,7 @@ enum Ear {
     FollowUp { until_us: u64 },
 }
 
-/// The machine of this module.
+/// Whose turn it is to speak: the open utterance, those that wait for their text, and whether a wake phrase is needed.
 #[derive(Debug)]
 pub(crate) struct Floor {
     phrases: Phrases,

@@ -5,17 +5,16 @@ use alloc::string::String;
 /// What the listener noticed. Times are capture times in microseconds on the clock of the glasses, whose zero is the
 /// beginning of their session.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum VoiceFact {
     /// A voice began; opens the utterance.
     SpeechStarted {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
     },
     /// First sign of a pause; `at_us` is the last voiced sample.
     Paused {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -24,7 +23,6 @@ pub enum VoiceFact {
     },
     /// Voice again before the utterance was closed.
     Resumed {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -32,7 +30,6 @@ pub enum VoiceFact {
     /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the
     /// speaker is done, where an end-of-turn model is at hand.
     Silence {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -43,7 +40,6 @@ pub enum VoiceFact {
     },
     /// It ends here, pause or not: the wearer let the talk button go, or the longest utterance allowed is reached.
     Ended {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
