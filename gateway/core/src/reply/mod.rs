@@ -2,18 +2,11 @@
 
 mod clause;
 mod display;
-mod marks;
-mod markup;
 mod playout;
-mod sentences;
 
 use alloc::{string::String, vec::Vec};
 
-use self::{
-    display::Board,
-    markup::{Markup, Piece},
-    playout::Job,
-};
+use self::{display::Board, playout::Job};
 pub(crate) use self::{
     display::{cards, reading_ms},
     playout::Purpose,
@@ -22,6 +15,7 @@ use crate::{
     agent::history::Heard,
     context::{Context, Timer},
     output::{Chime, Output},
+    speech_text::markup::{self, Markup, Piece},
     vocab::{Content, Priority, Turn},
 };
 
