@@ -82,21 +82,6 @@ impl Default for Markup {
     }
 }
 
-/// All of a text at once: what is shown and what is said.
-pub(crate) fn clean(text: &str) -> (String, String) {
-    let mut markup = Markup::default();
-    let mut pieces = markup.push(text);
-    pieces.extend(markup.finish());
-    let (mut shown, mut said) = (String::new(), String::new());
-    for piece in pieces {
-        shown.push_str(&piece.text);
-        if piece.spoken {
-            said.push_str(&piece.text);
-        }
-    }
-    (shown.trim_end().to_string(), said.trim_end().to_string())
-}
-
 impl Markup {
     /// Adds text; returns what is clean now.
     pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
