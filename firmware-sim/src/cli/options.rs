@@ -1,4 +1,4 @@
-//! Options that every command takes.
+//! Options common to all commands.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use firmware_sim::microphone::Background;
 use firmware_sim::profile::Profile;
 use firmware_sim::transport::{Scheme, Target};
 
-/// Where the gateway is and what the glasses are.
+/// The gateway's address and the kind of glasses.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Glasses, network and output")]
 pub(crate) struct Common {
