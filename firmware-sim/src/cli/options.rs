@@ -11,7 +11,7 @@ use firmware_sim::microphone::Background;
 use firmware_sim::profile::Profile;
 use firmware_sim::transport::{Scheme, Target};
 
-/// The gateway's address and the kind of glasses.
+/// Where the gateway is and what the glasses are.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Glasses, network and output")]
 pub(crate) struct Common {

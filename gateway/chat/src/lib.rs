@@ -72,7 +72,7 @@ pub struct Request {
     pub now: Timestamp,
     /// BCP 47 tag of the wearer's language, for example `en`.
     pub language: String,
-    /// Context of the wearer's words: apps and active sides.
+    /// Context of the wearer's words: apps, active sides and preferences.
     pub scene: Arc<Scene>,
     /// Longest answer in the provider's tokens; `None`: the provider's default.
     pub max_tokens: Option<u32>,
