@@ -282,7 +282,7 @@ message! {
 message! {
     /// The question is settled, by this device, by voice, by another device or by timeout: remove it from the display.
     pub struct ApprovalSettled {
-        /// Number of the question, as in [`Approval`].
+        /// Number of the question, as in [`ApprovalRequest`].
         approval: u32,
         /// The choice.
         choice: Choice,
