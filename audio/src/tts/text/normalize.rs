@@ -1,5 +1,5 @@
-//! Times, dates, amounts, units, abbreviations and signs in words that the lexicon can read. Plain figures,
-//! ordinals, years and money in dollars, pounds and euros stay as they are: the lexicon reads those.
+//! Rewrites times, dates, amounts, units, abbreviations and signs as words that the lexicon can read. Plain figures,
+//! ordinals, years and money in dollars, pounds and euros are left: the lexicon reads those.
 //!
 //! The rules run in order, each over the whole text; word lists come from the voice's own file.
 
@@ -13,13 +13,13 @@ use super::super::Error;
 use super::super::assets::{self, Pairs};
 use super::{abbreviations, amounts, extra, readings};
 
-/// The word lists, as the file has them.
+/// The word lists in the file's format.
 #[derive(Deserialize)]
 pub(super) struct Words {
     pub(super) months: Pairs<String>,
     pub(super) titles: HashMap<String, String>,
     pub(super) abbreviations: HashMap<String, String>,
-    /// One and more than one of a unit.
+    /// Singular and plural of units.
     pub(super) units: HashMap<String, [String; 2]>,
     symbols: Pairs<String>,
     pub(super) currency: HashMap<String, [String; 2]>,
@@ -34,13 +34,13 @@ pub(super) struct Match<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Group `n`, empty when it took no part.
+    /// Group `n`, empty if it did not take part in the match.
     pub(super) fn group(&self, n: usize) -> &'a str {
         self.captures.get(n).map_or("", |group| group.as_str())
     }
 }
 
-/// What to say for a match; `None` leaves it as written.
+/// The reading of a match; `None` leaves it as written.
 type Say = fn(&Words, &Match<'_>) -> Option<String>;
 
 struct Rule {
@@ -168,12 +168,12 @@ impl Normalizer {
         Ok(Self { words, rules, symbols, titles })
     }
 
-    /// Words after which a period ends no sentence.
+    /// Words after which a period does not end a sentence.
     pub(super) fn titles(&self) -> &HashSet<String> {
         &self.titles
     }
 
-    /// `text` on one line, in words where figures and signs would not be read well.
+    /// `text` on one line, with figures and signs rewritten where they would not be read well.
     pub(super) fn normalize(&self, text: &str) -> String {
         let text = single_spaced(text);
         let mut text = text.replace('’', "'").replace('‒', "-").replace('―', "—");
@@ -208,8 +208,8 @@ fn alternatives(words: impl Iterator<Item = String>) -> String {
     words.iter().map(|word| fancy_regex::escape(word)).collect::<Vec<_>>().join("|")
 }
 
-/// Replaces each match by what `say` makes of it. A pattern that gives up (its search is bounded) leaves the rest
-/// of the text as it was.
+/// Replaces each match by the result of `say`. If the pattern's bounded search gives up, the rest of the text is left
+/// unchanged.
 fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<String>) -> String {
     let mut out = String::new();
     let mut done = 0;
