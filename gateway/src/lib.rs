@@ -16,7 +16,6 @@ pub mod models;
 mod photos;
 pub mod ports;
 pub mod questions;
-mod reply;
 mod roster;
 pub mod runtime;
 pub mod serve;
