@@ -9,8 +9,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::{PATH_OLD, admission::key_fits, host::Host, storage::Refusal};
-use crate::{config::APP_SOCKET_PATH, reply::Reply};
+use super::{APP_SOCKET_PATH, PATH_OLD, admission::key_fits, host::Host, storage::Refusal};
+use crate::reply::Reply;
 
 /// Bytes of a request's body: all that an app may keep, and its JSON.
 const BODY_BYTES_MAX: usize = 1_100_000;

@@ -73,7 +73,7 @@ impl Session {
         let stay =
             services.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
         let language =
-            if hello.language.is_empty() { services.config.language.clone() } else { hello.language.clone() };
+            if hello.language.is_empty() { services.settings.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -84,7 +84,7 @@ impl Session {
         };
         let replaced = services
             .roster
-            .enter(&id, present, services.config.limits.sessions_max)
+            .enter(&id, present, services.settings.limits.sessions_max)
             .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
         // Apps run on glasses only.
         let worn = link.transport.is_glasses;
@@ -99,7 +99,7 @@ impl Session {
         if worn {
             services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
         }
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
         let welcomed = formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms);
         if let Err(error) = welcomed {
             part(&services, (&id, number), &record.user, worn).await;
@@ -119,7 +119,7 @@ impl Session {
             driver: Driver::new(Conversation::new(conversation::Config {
                 heartbeat_ms,
                 silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
-                ..services.config.conversation.clone()
+                ..services.settings.conversation.clone()
             })),
             heard_us: None,
             work: Work::new(
@@ -134,7 +134,7 @@ impl Session {
                 services.remembered.clone(),
                 mailbox.clone(),
             ),
-            meter: Meter::new(&services.config.limits, clock::mono_us()),
+            meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
             services,
@@ -198,7 +198,7 @@ fn ear_of(
     let parts = ear::Organs {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
-        wake_phrases: services.config.conversation.wake_phrases.clone().into(),
+        wake_phrases: services.settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
     };
     Ear::new(codec, rate, ordered, parts, mailbox.clone()).map(Some)
@@ -208,7 +208,7 @@ fn ear_of(
 fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
     let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
-    Mouth::new(codec, rate, voice, compute, services.config.speed).map(Some)
+    Mouth::new(codec, rate, voice, compute, services.settings.voice.speed).map(Some)
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.

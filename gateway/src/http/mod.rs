@@ -1,6 +1,7 @@
 //! The listeners: one TCP port for WebSocket and the pages, one UDP port for QUIC.
 
 pub mod pages;
+pub mod settings;
 
 use std::{
     convert::Infallible,
@@ -28,10 +29,10 @@ use tokio::{
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_util::sync::CancellationToken;
 
-use self::pages::Pages;
+use self::{pages::Pages, settings::Listen};
 use crate::{
-    apps, clock,
-    config::APP_SOCKET_PATH,
+    apps::{self, APP_SOCKET_PATH},
+    clock,
     device_task::{self, services::Services},
     reply::{Reply, plain},
     runtime::spawn,
@@ -49,21 +50,13 @@ const HANDSHAKE_MS_MAX: u64 = 5_000;
 /// First byte of a TLS record that carries a handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Where to listen.
-pub struct Listen {
-    /// TCP: WebSocket and pages.
-    pub web: SocketAddr,
-    /// UDP: QUIC; absent: none.
-    pub quic: Option<SocketAddr>,
-    /// Accept `ws://` from other machines too.
-    pub plain_everywhere: bool,
-}
-
 /// What is behind the ports.
 #[derive(Clone)]
 pub struct Doors {
     /// For glasses.
     pub services: Arc<Services>,
+    /// Whether glasses come in over WebSocket.
+    pub websocket: bool,
     /// For everybody else.
     pub pages: Arc<Pages>,
 }
@@ -85,7 +78,7 @@ impl Bound {
         let tcp = TcpListener::bind(listen.web).await;
         let tcp = tcp.map_err(|error| anyhow!(cannot_listen(listen.web, "TCP", "listen.web", &error)))?;
         let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
-        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain_everywhere })
+        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain })
     }
 
     /// The TCP address really bound.
@@ -103,7 +96,7 @@ impl Bound {
 
     /// Accepts until `stop`.
     pub async fn serve(self, doors: Doors, stop: CancellationToken) {
-        let places = Arc::new(Places::new(doors.services.config.limits.connections_max));
+        let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = doors.services.clone();
             let accepting = serve_quic(endpoint, self.tls.fingerprint, places.clone(), services, stop.clone());
@@ -194,7 +187,7 @@ async fn serve_quic(
         };
         // An address that has not shown that it can receive gets a retry first: no amplification.
         if !incoming.remote_address_validated()
-            && endpoint.open_connections() > services.config.limits.connections_max / 2
+            && endpoint.open_connections() > services.settings.limits.connections_max / 2
         {
             drop(incoming.retry());
             continue;
@@ -281,7 +274,7 @@ where
 }
 
 async fn answer(request: Request<Incoming>, peer: Peer) -> Reply {
-    if request.uri().path() == PATH && peer.doors.services.config.websocket {
+    if request.uri().path() == PATH && peer.doors.websocket {
         return upgrade(request, peer);
     }
     if matches!(request.uri().path(), APP_SOCKET_PATH | apps::PATH_OLD) {

@@ -2,16 +2,17 @@
 
 mod try_page;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, header, http::uri::Authority};
 use serde_json::json;
 
+pub use try_page::About;
+
 use crate::{
     apps::{self, host::Host},
-    config::Checked,
     health::Health,
     identity::Pairings,
     mcp::Mcp,
@@ -21,8 +22,10 @@ use crate::{
 
 /// What requests are answered from. One per process.
 pub struct Pages {
-    /// The checked configuration.
-    pub config: Arc<Checked>,
+    /// Where everything of this gateway lives.
+    pub data_dir: PathBuf,
+    /// What the page to talk from a browser tells; absent: there is no such page.
+    pub try_page: Option<About>,
     /// Mini-apps that run.
     pub apps: Arc<Host>,
     /// MCP in both directions.
@@ -85,7 +88,7 @@ pub async fn answer(request: Request<Incoming>, peer: SocketAddr, pages: &Pages)
 
 /// `ok` in one line, or what does not work: whoever supervises the gateway looks at the status alone.
 async fn health(pages: &Pages) -> Reply {
-    let problems = pages.health.problems(&pages.config.data_dir, &pages.store).await;
+    let problems = pages.health.problems(&pages.data_dir, &pages.store).await;
     if problems.is_empty() {
         return plain(StatusCode::OK, "ok\n");
     }

@@ -20,8 +20,8 @@ use super::Pages;
 use super::{host, host_is_loopback};
 use crate::{
     clock,
-    config::{Checked, Model},
     identity::{fingerprint, pairing::Grant},
+    models::settings::Model,
     reply::{Reply, plain},
 };
 
@@ -97,7 +97,7 @@ static HEADERS: [(HeaderName, &str); 8] = [
 
 /// Whether the page exists for who asks from there.
 pub(super) fn is_for(peer: SocketAddr, pages: &Pages) -> bool {
-    pages.config.try_page && peer.ip().is_loopback()
+    pages.try_page.is_some() && peer.ip().is_loopback()
 }
 
 /// From the root to the page: who opens the bare address looks for it.
@@ -115,8 +115,8 @@ pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, pages: 
         plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
     } else if request.uri().path() == PAIR {
         pair(request, pages).await
-    } else if request.uri().path() == ABOUT {
-        about(&request, &pages.config)
+    } else if let Some(about) = pages.try_page.as_ref().filter(|_| request.uri().path() == ABOUT) {
+        about.answer(&request)
     } else {
         file(&request)
     };
@@ -142,26 +142,34 @@ fn file(request: &Request<Incoming>) -> Reply {
     reply
 }
 
-/// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
-/// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
-fn about(request: &Request<Incoming>, config: &Checked) -> Reply {
-    if request.method() != Method::GET {
-        return only(Method::GET);
+/// What the page tells of the gateway before it connects.
+pub struct About(String);
+
+impl About {
+    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers
+    /// what the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+    pub fn new(conversation: &Config, models: &[Model]) -> Self {
+        let model = models.iter().find_map(|model| match model {
+            Model::Provider(config) => Some(config),
+            Model::Offline => None,
+        });
+        let model = model.map(|config| {
+            let host = config.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+            let host = host.unwrap_or_default();
+            json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
+        });
+        let Config { wake_phrases, always_listening, .. } = conversation;
+        Self(json!({"phrases": wake_phrases, "always": always_listening, "model": model}).to_string())
     }
-    let model = config.ranks.models.iter().find_map(|model| match model {
-        Model::Remote(remote) => Some(remote),
-        Model::Offline => None,
-    });
-    let model = model.map(|remote| {
-        let host =
-            remote.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)).unwrap_or_default();
-        json!({"name": remote.model, "here": host_is_loopback(&host), "host": host})
-    });
-    let Config { wake_phrases, always_listening, .. } = &config.conversation;
-    let words = json!({"phrases": wake_phrases, "always": always_listening, "model": model});
-    let mut reply = Reply::new(Full::new(Bytes::from(words.to_string())).boxed());
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-    reply
+
+    fn answer(&self, request: &Request<Incoming>) -> Reply {
+        if request.method() != Method::GET {
+            return only(Method::GET);
+        }
+        let mut reply = Reply::new(Full::new(Bytes::from(self.0.clone())).boxed());
+        reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+        reply
+    }
 }
 
 fn only(method: Method) -> Reply {
