@@ -25,7 +25,7 @@ pub enum DeviceMessage {
     /// A decode ended.
     Transcribed(Transcribed),
     /// It is known how well a text is understood.
-    Considered(Considered),
+    CommandMatched(CommandMatched),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -55,13 +55,13 @@ pub struct Transcribed {
 }
 
 /// How well a text is understood as a command.
-pub struct Considered {
+pub struct CommandMatched {
     /// What it was said in.
     pub utterance: u32,
     /// Number of the question.
     pub revision: u16,
     /// What it was taken for; `None`: nobody can say.
-    pub considered: Option<chat_models::Considered>,
+    pub found: Option<chat_models::Matched>,
 }
 
 /// A request to a model has gone out.
@@ -86,7 +86,7 @@ pub struct Scored {
 
 /// A clause was synthesised.
 pub struct Synthesised {
-    /// The speech.
+    /// Number of the speech, unique in the session.
     pub speech: u32,
     /// Clause of it.
     pub clause: u16,
@@ -102,7 +102,7 @@ pub struct Synthesised {
 
 /// A tool of the glasses is to run.
 pub struct CallDevice {
-    /// The turn that it belongs to.
+    /// The turn that called it.
     pub turn: Turn,
     /// The call, by the name that the glasses offered.
     pub call: ToolCall,

@@ -98,6 +98,22 @@ impl Generator {
     }
 }
 
+/// Prints what a session takes, in bytes: idle, and in the middle of a sentence. `alone`: without any session.
+async fn report_memory(generator: &mut Generator, alone: u64, glasses: usize) -> Result<()> {
+    sleep(Duration::from_secs(5)).await;
+    let idle = resident();
+    generator.tell("once").await?;
+    sleep(Duration::from_millis(2_500)).await;
+    let streaming = resident();
+    println!(
+        "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
+        idle.saturating_sub(alone) / glasses as u64,
+        streaming.saturating_sub(alone) / glasses as u64
+    );
+    while generator.line().await? != "done" {}
+    Ok(())
+}
+
 async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let typed = number("--typed", 0)?;
@@ -112,17 +128,7 @@ async fn run() -> Result<()> {
     let alone = resident();
     generator.connect(&house, glasses, users).await?;
     if typed == 0 {
-        sleep(Duration::from_secs(5)).await;
-        let idle = resident();
-        generator.tell("once").await?;
-        sleep(Duration::from_millis(2_500)).await;
-        let streaming = resident();
-        println!(
-            "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
-            idle.saturating_sub(alone) / glasses as u64,
-            streaming.saturating_sub(alone) / glasses as u64
-        );
-        while generator.line().await? != "done" {}
+        report_memory(&mut generator, alone, glasses).await?;
     }
 
     let services = house.running.services();
@@ -169,10 +175,10 @@ async fn run() -> Result<()> {
     records.retain(|key, _| !known.contains(key));
     let (before, now) = (shed, services.engines.asr.shed());
     println!(
-        "{} turns; decodes left out: {} partial, {} second hearings, {} overheard, {} unsure, {} addressed",
+        "{} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
         records.len(),
         now.partial - before.partial,
-        now.again - before.again,
+        now.second_pass - before.second_pass,
         now.overheard - before.overheard,
         now.unsure - before.unsure,
         now.addressed - before.addressed

@@ -25,7 +25,7 @@ use gateway_core::conversation::{Config, Conversation};
 use gateway_core::driver::Machine as _;
 use gateway_core::input::Input;
 use gateway_core::output::{Chime, Output};
-use gateway_core::vocab::{Clarity, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};
+use gateway_core::vocab::{CommandMatch, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};
 use tokio::task::JoinSet;
 
 const TABLE: &str = include_str!("data/wake-phrases.tsv");
@@ -204,9 +204,9 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
                     let text = text.to_owned();
                     inputs.push(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
                 }
-                Output::Consider { utterance, revision, text, .. } => {
+                Output::MatchCommand { utterance, revision, text, .. } => {
                     request = text;
-                    inputs.push(Input::Considered { utterance, revision, clarity: Clarity::Clear });
+                    inputs.push(Input::CommandMatched { utterance, revision, matched: CommandMatch::Exact });
                 }
                 Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
                 Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),

@@ -45,6 +45,7 @@ fn google() -> Arc<dyn Provider> {
 /// The answer, and what it means.
 type Case = (&'static str, fn() -> Arc<dyn Provider>, Vec<ModelEvent>);
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     let text = |text: &str| ModelEvent::Text(text.to_owned());
     let thinking = |provider: &str, data: Value| ModelEvent::Thinking { provider: provider.to_owned(), data };

@@ -1,9 +1,9 @@
 //! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
 //!
-//! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and
-//! `app_settings` (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want, `host`
-//! is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` has one task for each app that runs,
-//! `rest` answers what apps ask by HTTP.
+//! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `app_settings`
+//! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want,
+//! `host` is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` is one app's task,
+//! `rest` answers what apps ask by HTTP. `settings` is the section of the configuration.
 
 mod admission;
 mod app_settings;

@@ -5,12 +5,12 @@ use clap::Subcommand;
 
 use super::usage::{Since, parse_since};
 use crate::{
+    approvals::Event,
     config::Config,
     control::{
         Answer, Request,
         client::{ask, follow},
     },
-    questions::Event,
 };
 
 /// List, watch and answer questions that wait for a wearer's consent.

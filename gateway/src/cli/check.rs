@@ -44,11 +44,11 @@ pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
-    let choosing = match &config.models.tools.by {
+    let selection = match &config.models.tools.by {
         RouterBy::Model(model) => Some(model),
         RouterBy::Words | RouterBy::Sentences { .. } => None,
     };
-    let all = config.models.chain.iter().chain(choosing);
+    let all = config.models.chain.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
     if !keys.is_empty() {

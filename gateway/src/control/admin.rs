@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use crate::{
     apps::installed::Installed, device_task::services::Services, erasing::Eraser, health::Health, mcp::Mcp,
-    models::settings::Model, ports::books::StoredSwitches, skills::Folders, speech::settings::Hearing,
+    models::settings::Model, ports::records::StoredSwitches, skills::SkillStore, speech::settings::Hearing,
 };
 
 /// What commands need. One per process.
@@ -18,7 +18,7 @@ pub struct Admin {
     /// MCP in both directions.
     pub mcp: Arc<Mcp>,
     /// Skills.
-    pub skills: Arc<Folders>,
+    pub skills: Arc<SkillStore>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
     /// Whether the gateway can keep what it is told.

@@ -124,7 +124,7 @@ async fn execute(services: &Services, user: &str, device: &str, call: ToolCall) 
         default_timeout: Duration::from_millis(TRY_MS),
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     };
     services.executor.call(context, call).await
 }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::Who;
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
-use crate::{control::admin::Admin, device_task::services::Services, questions::WATCHERS_MAX, runtime::spawn};
+use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::services::Services, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;
@@ -138,11 +138,11 @@ async fn watch_approvals(
     mut write: OwnedWriteHalf,
     services: &Services,
 ) -> Result<()> {
-    let Some(mut events) = services.questions.watch() else {
+    let Some(mut events) = services.approvals.watch() else {
         let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    say(&mut write, &Answer::Approvals { approvals: services.questions.list() }).await?;
+    say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -154,7 +154,7 @@ async fn watch_approvals(
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
             // What was missed is told by what is open now.
             Err(RecvError::Lagged(_)) => {
-                say(&mut write, &Answer::Approvals { approvals: services.questions.list() }).await?;
+                say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
             }
             Err(RecvError::Closed) => return Ok(()),
         }

@@ -78,8 +78,8 @@ pub struct Recogniser {
 pub struct LeftOut {
     /// Looks at utterances that went on.
     pub partial: u64,
-    /// Second hearings.
-    pub again: u64,
+    /// Second passes.
+    pub second_pass: u64,
     /// Speech that was not meant for the assistant.
     pub overheard: u64,
     /// Speech of which that was not known.
@@ -101,8 +101,8 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
     });
     let (waiting, running) = services.engines.asr.load();
     let model = started.hearing.model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let audio::asr::Shed { partial, again, overheard, unsure, addressed } = services.engines.asr.shed();
-    let left_out = LeftOut { partial, again, overheard, unsure, addressed };
+    let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
+    let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
     let lost = services.losses.get();
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -115,7 +115,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         waiting: services.admission.pairings.waiting(clock::mono_us()).len(),
         users: services.users.count(),
         users_max: limits.users_max,
-        questions: services.questions.list().len(),
+        questions: services.approvals.list().len(),
         models: started.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, lost },
         mcp: mcp::servers(&admin.mcp),

@@ -4,13 +4,13 @@ use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
     input::{Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
-    vocab::{ApprovalOutcome, Clarity, ListeningState, Transcript, TranscriptKind, Turn},
+    vocab::{ApprovalOutcome, CommandMatch, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::{session::Session, work::Consideration};
+use super::{requests::Matching, session::Session};
 use crate::{
     clock,
-    mailbox::{Considered, Transcribed},
+    mailbox::{CommandMatched, Transcribed},
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -22,6 +22,7 @@ const HUSH_FADE_MS: u16 = 30;
 /// acknowledgement.
 const RECORDS_MAX: usize = 8;
 impl Session {
+    #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind, meant } => {
@@ -31,11 +32,11 @@ impl Session {
                 }
             }
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
-            Output::Consider { utterance, revision, text, pending } => {
+            Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
-                match self.work.consider((utterance, revision), &text, pending, scene) {
-                    Consideration::Now(considered) => self.considered(Considered { utterance, revision, considered }),
-                    Consideration::Later => {}
+                match self.requests.match_command((utterance, revision), &text, pending, scene) {
+                    Matching::Now(found) => self.command_matched(CommandMatched { utterance, revision, found }),
+                    Matching::Later => {}
                 }
             }
             Output::CancelTranscribe { utterance, revision } => {
@@ -69,7 +70,7 @@ impl Session {
                 };
                 self.send(down, turn.id, Down::Transcript(transcript))?;
             }
-            Output::ExpectRequest => self.work.expect_request(),
+            Output::ExpectRequest => self.requests.expect_request(),
             Output::RequestTurn { turn } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
@@ -77,7 +78,7 @@ impl Session {
             Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = turn.id;
                 let scene = self.services.scenes.of(&self.user_name);
-                let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
+                let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
                 if let Some(events) = asked.answer {
                     self.input(Input::AnsweredOnBox { turn, events });
@@ -87,22 +88,22 @@ impl Session {
                 self.record(turn.id).used(usage);
                 self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
             }
-            Output::ShortageTold { shortage, service } => {
-                self.tell_user(UserInput::ShortageTold { shortage, service });
+            Output::FallbackTold { reason, level } => {
+                self.tell_user(UserInput::FallbackTold { reason, level });
             }
             Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
-            Output::CancelModel { turn } => self.work.cancel_model(turn),
+            Output::CancelModel { turn } => self.requests.cancel_model(turn),
             Output::RunTool { turn, call } => {
-                let slow = self.work.is_slow(&call.name);
-                self.work.run_tool(turn, call);
+                let slow = self.requests.is_slow(&call.name);
+                self.requests.run_tool(turn, call);
                 if slow {
                     self.input(Input::SlowTool { turn });
                 }
             }
             Output::Prefer(preference) => self.services.preferences.keep(&self.user_name, preference),
-            Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
+            Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
-                let label = self.work.title(&tool);
+                let label = self.requests.title(&tool);
                 self.activity(turn, call_id, &label, state, down)?
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
@@ -138,7 +139,7 @@ impl Session {
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
-                self.services.questions.settle(&self.id, settled);
+                self.services.approvals.settle(&self.id, settled);
                 let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
@@ -152,7 +153,7 @@ impl Session {
             }
             Output::TurnDone { turn, messages, outcome } => {
                 self.turn = 0;
-                self.work.turn_done(turn);
+                self.requests.turn_done(turn);
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone { device, turn, messages });
                 let mut record = self.records.remove(&turn.id).unwrap_or_default();
@@ -287,12 +288,12 @@ impl Session {
     }
 
     /// It is known how well a text is understood.
-    pub(super) fn considered(&mut self, Considered { utterance, revision, considered }: Considered) {
-        let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
-        if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
-            ear.note_vocabulary(considered.vocabulary);
+    pub(super) fn command_matched(&mut self, CommandMatched { utterance, revision, found }: CommandMatched) {
+        let matched = found.as_ref().map_or(CommandMatch::None, |found| found.matched);
+        if let (Some(ear), Some(found)) = (&mut self.ear, found) {
+            ear.note_vocabulary(found.vocabulary);
         }
-        self.input(Input::Considered { utterance, revision, clarity });
+        self.input(Input::CommandMatched { utterance, revision, matched });
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {

@@ -8,6 +8,7 @@ mod meter;
 mod open;
 mod photos;
 pub mod prepare;
+pub mod requests;
 mod room;
 mod running;
 pub mod services;
@@ -16,7 +17,6 @@ pub mod settings;
 mod tap;
 mod up;
 mod window;
-pub mod work;
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use tools::{executor::Executor, permissions::Switches as _, registry::Registry};
 
 use crate::{
     models::ranks::Ranks,
-    ports::books::StoredSwitches,
+    ports::records::StoredSwitches,
     roster::Roster,
     runtime::compute::{Compute, Urgency},
 };

@@ -1,10 +1,9 @@
 //! Which chat model answers.
 
-pub mod chooser;
 pub mod ranks;
-pub mod routed;
 pub mod settings;
 pub mod spending;
+pub mod tool_selection;
 
 use std::sync::Arc;
 
@@ -21,22 +20,21 @@ use chat_models::{
 use tools::router::Router;
 
 use self::{
-    chooser::{BySentences, Chooser},
-    routed::Routed,
-    settings::{KeySource, Model, OAuth, ProviderConfig, RouterBy, ToolSelection},
+    settings::{KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
+    tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
 };
 
 /// The model that the configuration names.
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
-pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn ChatModel>> {
+pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc<dyn ChatModel>> {
     let Model::Provider(config) = model else {
-        return Ok(Arc::new(intents::Engine::sharing(choosing.grammars.clone())));
+        return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
     };
     // Inside the commands: those need the phrases of all tools.
-    let Choosing { router, chooser, grammars } = choosing.clone();
-    let model = Arc::new(Routed::new(served(config)?, router, chooser));
+    let ToolSelection { router, selector, grammars } = selection.clone();
+    let model = Arc::new(SelectingModel::new(served(config)?, router, selector));
     Ok(if config.commands_offline {
         Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
     } else {
@@ -46,25 +44,25 @@ pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn C
 
 /// How tools are chosen for each request, and what all models share of them.
 #[derive(Clone)]
-pub(crate) struct Choosing {
+pub(crate) struct ToolSelection {
     router: Arc<Router>,
-    chooser: Option<Arc<Chooser>>,
+    selector: Option<Arc<ToolSelector>>,
     grammars: intents::Grammars,
 }
 
-impl Choosing {
+impl ToolSelection {
     /// As the configuration says; with `sentences`, those choose.
     ///
     /// # Errors
     /// The key of the model that chooses cannot be read, or its address is wrong.
-    pub(crate) fn new(selection: &ToolSelection, sentences: Option<Arc<BySentences>>) -> Result<Self> {
-        let model = match &selection.by {
+    pub(crate) fn new(settings: &SelectionSettings, sentences: Option<Arc<BySentences>>) -> Result<Self> {
+        let model = match &settings.by {
             RouterBy::Model(Model::Provider(config)) => Some(served(config).context("`router.model`")?),
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
-        let chooser = model.map(Chooser::model).or(sentences.map(Chooser::Sentences));
-        let (router, grammars) = (Arc::new(Router::new(selection.router)), intents::Grammars::default());
-        Ok(Self { router, chooser: chooser.map(Arc::new), grammars })
+        let selector = model.map(ToolSelector::model).or(sentences.map(ToolSelector::Sentences));
+        let (router, grammars) = (Arc::new(Router::new(settings.router)), intents::Grammars::default());
+        Ok(Self { router, selector: selector.map(Arc::new), grammars })
     }
 }
 
@@ -157,9 +155,9 @@ mod tests {
         config.models.chain.remove(0)
     }
 
-    fn choosing() -> Choosing {
-        let selection = ToolSelection { router: tools::router::Config::default(), by: RouterBy::Words };
-        Choosing::new(&selection, None).unwrap()
+    fn selection() -> ToolSelection {
+        let settings = SelectionSettings { router: tools::router::Config::default(), by: RouterBy::Words };
+        ToolSelection::new(&settings, None).unwrap()
     }
 
     #[test]
@@ -170,7 +168,7 @@ mod tests {
         let set = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         set(0o644);
         let open = model(&format!("kind = \"gemini\"\nkey_file = {key:?}"));
-        for error in [chat_model(&open, &choosing()).err().unwrap(), check_key(&open).unwrap_err()] {
+        for error in [chat_model(&open, &selection()).err().unwrap(), check_key(&open).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("`key_file`") && error.contains("chmod 600"), "{error}");
             assert!(!error.contains("planted"), "{error}");
@@ -179,15 +177,15 @@ mod tests {
         check_key(&open).unwrap();
         for kind in ["responses", "anthropic", "gemini"] {
             let model = model(&format!("kind = \"{kind}\"\nkey_file = {key:?}"));
-            assert_eq!(chat_model(&model, &choosing()).unwrap().name(), "m");
+            assert_eq!(chat_model(&model, &selection()).unwrap().name(), "m");
         }
         for flavour in ["kind = \"gemini\"\nflavour = \"cloud_code\"", "kind = \"responses\"\nflavour = \"chatgpt\""] {
             let oauth = "[model.oauth]\nclient_id = \"x\"\ntoken_url = \"https://t.example\"\ndevice_url = \"https://d.example\"";
             let model = model(&format!("{flavour}\nlogin = \"x\"\n{oauth}"));
-            assert!(chat_model(&model, &choosing()).is_ok());
+            assert!(chat_model(&model, &selection()).is_ok());
         }
         let missing = model("kind = \"gemini\"\nkey_file = \"/nonexistent\"");
-        let error = format!("{:#}", chat_model(&missing, &choosing()).err().unwrap());
+        let error = format!("{:#}", chat_model(&missing, &selection()).err().unwrap());
         assert!(error.contains("key_file") && error.contains("/nonexistent"), "{error}");
     }
 

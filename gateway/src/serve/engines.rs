@@ -1,4 +1,4 @@
-//! Loading the models of hearing and speaking, and of choosing tools.
+//! Loading the models of hearing and speaking, and of selecting tools.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use audio::{
 use crate::{
     config::Config,
     device_task::services::Engines,
-    models::{chooser::BySentences, settings::RouterBy},
+    models::{settings::RouterBy, tool_selection::BySentences},
     runtime::{compute::Compute, on_own_thread},
     speech::{ear::PauseJudge, settings::Hearing},
 };
@@ -41,9 +41,9 @@ pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySente
             let remedy = if path.starts_with(&models_dir) { missing } else { own };
             asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
         };
-        let (usual, larger) = (load(&whisper)?, second_model.as_deref().map(load).transpose()?);
+        let (first, second) = (load(&whisper)?, second_model.as_deref().map(load).transpose()?);
         let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
-        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&usual, larger.as_ref()))?)
+        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&first, second.as_ref()))?)
     });
     let path = config.models_dir.join(silero::FILE_NAME);
     let vad = on_own_thread(move || {

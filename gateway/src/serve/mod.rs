@@ -34,10 +34,10 @@ use crate::{
     },
     mcp::{Mcp, Prepared},
     models::{
-        Choosing,
-        chooser::BySentences,
+        ToolSelection,
         ranks::{self, Ranks},
         settings::Models,
+        tool_selection::BySentences,
     },
     runtime::spawn,
     store::Store,
@@ -64,7 +64,7 @@ pub struct Running {
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
 pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<Ranks> {
-    ranks::set_up(&models.chain, &Choosing::new(&models.tools, sentences)?)
+    ranks::set_up(&models.chain, &ToolSelection::new(&models.tools, sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.
@@ -139,7 +139,7 @@ fn services(
         roster: of_users.roster.clone(),
         users: of_users.users.clone(),
         apps: of_users.apps.clone(),
-        questions: of_users.questions.clone(),
+        approvals: of_users.approvals.clone(),
         preferences: of_tools.preferences.clone(),
         registry: of_users.registry.clone(),
         executor: of_tools.executor.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use tools::{
-    executor::{Books, Executor},
+    executor::{CallRecords, Executor},
     memory::Memory,
     ports::{Ports, Style},
     source::Source,
@@ -15,14 +15,14 @@ use crate::{
     config::Config,
     mcp::Prepared,
     ports::{
-        books::{StoredCatalogue, StoredLedger, StoredSwitches},
         context::{Personalities, Remembered},
         intents::StoredIntents,
         memory::{StoredConversations, StoredTexts},
         preferences::Preferences,
+        records::{StoredCatalogue, StoredLedger, StoredSwitches},
         stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
     },
-    skills::Folders,
+    skills::SkillStore,
     store::Store,
 };
 
@@ -39,26 +39,31 @@ pub(super) struct ToolServices {
     /// What models are told of wearers.
     pub(super) remembered: Arc<Remembered>,
     /// Skills.
-    pub(super) skills: Arc<Folders>,
+    pub(super) skills: Arc<SkillStore>,
 }
 
 impl ToolServices {
     /// No tool runs yet; those of apps and servers are offered as they were last known.
     pub(super) fn new(config: &Config, store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<Self> {
-        let skills = Arc::new(Folders::new(config.skills.all(&config.data_dir)));
+        let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
         let (memory, remembered) = memory(config, store, of_users, &skills);
         offer_known(store, of_users, mcp)?;
         let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
-        let books = books(config, store, of_users, &switches)?;
-        let executor = Executor::with_books(of_users.registry.clone(), ports(store, of_users, &memory), books);
+        let records = records(config, store, of_users, &switches)?;
+        let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
         Ok(Self { executor, switches, preferences, memory, remembered, skills })
     }
 }
 
 /// What tools remember of users, and what models are told of it.
-fn memory(config: &Config, store: &Store, of_users: &UserServices, skills: &Arc<Folders>) -> (Memory, Arc<Remembered>) {
+fn memory(
+    config: &Config,
+    store: &Store,
+    of_users: &UserServices,
+    skills: &Arc<SkillStore>,
+) -> (Memory, Arc<Remembered>) {
     let personalities = Arc::new(Personalities::new(&config.assistant.personality));
     let facts = Arc::new(StoredTexts::facts(store.clone()));
     let instructions = Arc::new(StoredTexts::instructions(store.clone()));
@@ -81,7 +86,7 @@ fn ports(store: &Store, of_users: &UserServices, memory: &Memory) -> Ports {
         schedule: Arc::new(UserSchedule(of_users.users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(of_users.roster.clone())),
-        consent: of_users.questions.clone(),
+        consent: of_users.approvals.clone(),
         apps: of_users.apps.clone(),
         memory: memory.clone(),
         clock: Arc::new(SystemClock),
@@ -105,11 +110,16 @@ fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result
 }
 
 /// What is written down about calls, and how many there may be.
-fn books(config: &Config, store: &Store, of_users: &UserServices, switches: &Arc<StoredSwitches>) -> Result<Books> {
+fn records(
+    config: &Config,
+    store: &Store,
+    of_users: &UserServices,
+    switches: &Arc<StoredSwitches>,
+) -> Result<CallRecords> {
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone());
     journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
-    Ok(Books {
+    Ok(CallRecords {
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),
         switches: Some(switches.clone()),

@@ -10,10 +10,10 @@ use tokio_util::sync::CancellationToken;
 use tools::{apps::client::Client, in_flight::InFlight, registry::Registry};
 
 use crate::{
+    approvals::ApprovalBroker,
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
     config::Config,
     models::ranks::Ranks,
-    questions::Questions,
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
@@ -32,8 +32,8 @@ pub(super) struct UserServices {
     pub(super) installed: Arc<Installed>,
     /// Mini-apps that run.
     pub(super) apps: Arc<Host>,
-    /// Open questions to wearers.
-    pub(super) questions: Arc<Questions>,
+    /// Open approvals to wearers.
+    pub(super) approvals: Arc<ApprovalBroker>,
     /// The users' tasks.
     pub(super) users: Arc<Users>,
 }
@@ -63,15 +63,15 @@ impl UserServices {
             stop.clone(),
         );
         apps.set_url(config.apps.url.clone().unwrap_or_else(|| apps_url(web)));
-        let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
+        let approvals = Arc::new(ApprovalBroker::new(roster.clone(), registry.clone()));
         let users = Users::new(
             store.clone(),
             roster.clone(),
-            questions.clone(),
+            approvals.clone(),
             (config.user.clone(), config.limits.users_max),
             Summariser { models: models.clone(), language: config.language.clone() },
         );
-        Ok(Self { roster, registry, in_flight, installed, apps, questions, users })
+        Ok(Self { roster, registry, in_flight, installed, apps, approvals, users })
     }
 }
 

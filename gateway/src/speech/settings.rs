@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use crate::problems::{Problems, unwritten};
 
-/// Larger weights are used for a second hearing where they were fetched.
+/// The second model where the configuration names none: used where it was fetched.
 pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
 /// The weights that are fetched.
 const MODEL: &str = "whisper-tiny.en.bin";
@@ -62,7 +62,7 @@ pub struct Hearing {
     pub language: String,
     /// Whisper's file.
     pub model: PathBuf,
-    /// The file of larger weights for a second hearing, where there is one.
+    /// The second model, for second passes, where there is one.
     pub second_model: Option<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ impl RawHearing {
         let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path switches it off.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
-        conversation.larger_weights = second_model.is_some();
+        conversation.second_model = second_model.is_some();
         Hearing {
             workers,
             end_of_turn: self.end_of_turn,

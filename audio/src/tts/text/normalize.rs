@@ -66,6 +66,82 @@ const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
 const ROMAN: &str = r"((?=[IVXLC])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))";
 const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
 
+/// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
+fn patterns(words: &Words) -> Vec<(String, Say)> {
+    let capitalized = words.months.0.iter().map(|(short, _)| {
+        let mut chars = short.chars();
+        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    });
+    let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
+    let months = alternatives(months.chain(["Sept".to_owned()]));
+    let units = alternatives(words.units.keys().cloned());
+    let titles = alternatives(words.titles.keys().cloned());
+    let abbreviations = alternatives(words.abbreviations.keys().cloned());
+    let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
+    let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
+    let before_figures = alternatives(abbreviations::before_figures());
+    let before_names = alternatives(abbreviations::before_names());
+    vec![
+        (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
+        (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
+        (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
+        (format!(r"(?<![\w:.,])()(\d{{1,4}}):(\d{{1,4}})(?= {}\b)", amounts::RATIO_BEHIND), amounts::ratio),
+        (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
+        (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
+        (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
+        (r"\b(1[1-9]|20)([2-9])0s\b".into(), extra::decade),
+        (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
+        (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
+        (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])(?:\.[Mm]\.|[Mm])(?![A-Za-z])".into(), extra::hour),
+        (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
+        (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
+        (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
+        (
+            format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
+            amounts::money,
+        ),
+        (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
+        (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
+        (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
+        (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
+        (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
+        (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
+        (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
+        (
+            format!(
+                r"\b{DET} (?:({NUMBER})[ -]?({units})\.? (or|to|and) )?((?:{NUMBER} by )*{NUMBER})[ -]?({units})(?![\w])\.?",
+                DET = amounts::DETERMINER
+            ),
+            amounts::attributive,
+        ),
+        (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
+        (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
+        (
+            format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
+            abbreviations::month_before,
+        ),
+        (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
+        (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
+        (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
+        (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
+        (format!(r"(?<![Tt]he )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
+        (format!(r"\b({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
+        (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
+        (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
+        (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
+        (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
+        (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
+        (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
+        (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
+        (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
+        (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+        (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
+        (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
+        (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
+        (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
+    ]
+}
+
 impl Normalizer {
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
         let mut words: Words = assets::read_json(dir, assets::NORMALIZE)?;
@@ -74,79 +150,7 @@ impl Normalizer {
     }
 
     fn new(words: Words) -> Result<Self, Box<fancy_regex::Error>> {
-        let capitalized = words.months.0.iter().map(|(short, _)| {
-            let mut chars = short.chars();
-            chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-        });
-        let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
-        let months = alternatives(months.chain(["Sept".to_owned()]));
-        let units = alternatives(words.units.keys().cloned());
-        let titles = alternatives(words.titles.keys().cloned());
-        let abbreviations = alternatives(words.abbreviations.keys().cloned());
-        let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
-        let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
-        let before_figures = alternatives(abbreviations::before_figures());
-        let before_names = alternatives(abbreviations::before_names());
-        let rules: Vec<(String, Say)> = vec![
-            (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
-            (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
-            (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
-            (format!(r"(?<![\w:.,])()(\d{{1,4}}):(\d{{1,4}})(?= {}\b)", amounts::RATIO_BEHIND), amounts::ratio),
-            (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
-            (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
-            (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
-            (r"\b(1[1-9]|20)([2-9])0s\b".into(), extra::decade),
-            (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
-            (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
-            (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])(?:\.[Mm]\.|[Mm])(?![A-Za-z])".into(), extra::hour),
-            (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
-            (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
-            (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
-            (
-                format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
-                amounts::money,
-            ),
-            (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
-            (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
-            (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
-            (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
-            (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
-            (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
-            (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
-            (
-                format!(
-                    r"\b{DET} (?:({NUMBER})[ -]?({units})\.? (or|to|and) )?((?:{NUMBER} by )*{NUMBER})[ -]?({units})(?![\w])\.?",
-                    DET = amounts::DETERMINER
-                ),
-                amounts::attributive,
-            ),
-            (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
-            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
-            (
-                format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
-                abbreviations::month_before,
-            ),
-            (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
-            (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
-            (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
-            (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
-            (format!(r"(?<![Tt]he )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
-            (format!(r"\b({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
-            (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
-            (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
-            (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
-            (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
-            (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
-            (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
-            (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
-            (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
-            (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
-            (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
-            (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
-            (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
-            (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
-        ];
-        let rules = rules
+        let rules = patterns(&words)
             .into_iter()
             .map(|(pattern, say)| Ok(Rule { pattern: Regex::new(&pattern)?, say }))
             .collect::<Result<_, Box<fancy_regex::Error>>>()?;

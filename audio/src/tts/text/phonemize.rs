@@ -29,6 +29,9 @@ const MARKS: &str = ";:,.!?—…\"“”";
 /// Signs inside a word that need no reading of their own.
 const SILENT: &str = "',-._‘’/";
 
+/// Parts of a word that are looked up as one: no entry of the lexicon has as many. Time grows with the square of it.
+const RUN_PARTS_MAX: usize = 24;
+
 /// A written word: one token, or parts that are read together.
 enum Word<'t> {
     One(Token<'t>),
@@ -41,6 +44,11 @@ pub(super) struct Phonemizer {
     lexicon: Lexicon,
     oov: Oov,
     parts: Regex,
+}
+
+/// The earliest part that a run which ends before `end` may begin with.
+fn first_of_run(end: usize) -> usize {
+    end.saturating_sub(RUN_PARTS_MAX)
 }
 
 impl Phonemizer {
@@ -125,11 +133,11 @@ impl Phonemizer {
         Ok(())
     }
 
-    /// Reads the longest known run of parts that ends the word, then the next before it, and so on; a part that
-    /// is in no known run makes the whole word unknown.
+    /// Reads the longest known run of parts, of [`RUN_PARTS_MAX`] at most, that ends the word, then the next before it, and so
+    /// on; a part that is in no known run makes the whole word unknown.
     fn read_parts(&self, parts: &mut [Token<'_>], context: &mut Context) -> Result<(), Error> {
         let mut end = parts.len();
-        let mut start = 0;
+        let mut start = first_of_run(end);
         while start < end {
             let run = &parts[start..end];
             let merged = if run.iter().any(Token::is_fixed) { None } else { Token::merge(run) };
@@ -140,7 +148,7 @@ impl Phonemizer {
                     part.phonemes = Some(String::new());
                 }
                 parts[start].phonemes = Some(phonemes);
-                (start, end) = (0, start);
+                (start, end) = (first_of_run(start), start);
                 continue;
             }
             if start + 1 < end {
@@ -148,7 +156,7 @@ impl Phonemizer {
                 continue;
             }
             end -= 1;
-            start = 0;
+            start = first_of_run(end);
             let part = &mut parts[end];
             if part.phonemes.is_none() {
                 if !part.text.chars().all(|c| SILENT.contains(c)) {

@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -45,9 +45,9 @@ impl Conversation {
         self.heard(event);
     }
 
-    pub(super) fn considered(&mut self, utterance: u32, revision: u16, clarity: Clarity) {
+    pub(super) fn command_matched(&mut self, utterance: u32, revision: u16, matched: CommandMatch) {
         let activity = self.activity();
-        let event = self.floor.handle_considered(&mut self.cx, &activity, (utterance, revision), clarity);
+        let event = self.floor.handle_command_matched(&mut self.cx, &activity, (utterance, revision), matched);
         self.heard(event);
     }
 

@@ -2,18 +2,11 @@
 
 mod clause;
 mod display;
-mod marks;
-mod markup;
 mod playout;
-mod sentences;
 
 use alloc::{string::String, vec::Vec};
 
-use self::{
-    display::Board,
-    markup::{Markup, Piece},
-    playout::Job,
-};
+use self::{display::Board, playout::Job};
 pub(crate) use self::{
     display::{cards, reading_ms},
     playout::Purpose,
@@ -22,6 +15,7 @@ use crate::{
     agent::history::Heard,
     context::{Context, Timer},
     output::{Chime, Output},
+    speech_text::markup::{self, Markup, Piece},
     vocab::{Content, Priority, Turn},
 };
 
@@ -41,7 +35,7 @@ pub(crate) struct Ended {
     pub(crate) asks: bool,
 }
 
-/// The machine of this module.
+/// What is being said and shown as the answer of a turn, and how much of it was heard.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     last_speech: u32,

@@ -103,13 +103,14 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     fn act(&mut self, device: usize, output: Output) {
         let id = self.devices[device].info.id.clone();
         match output {
             Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
-            Output::Consider { utterance, revision, text, .. } => {
-                let clarity = self.clarity.get(&text).copied().unwrap_or(self.clarity_else);
-                self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity }));
+            Output::MatchCommand { utterance, revision, text, .. } => {
+                let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);
+                self.after(0, Event::To(device, Input::CommandMatched { utterance, revision, matched }));
             }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
@@ -133,8 +134,8 @@ impl World {
             Output::ModelUsed { rank, usage, outcome, .. } => {
                 self.after(0, Event::ToUser(UserInput::ModelUsed { rank, usage, outcome }));
             }
-            Output::ShortageTold { shortage, service } => {
-                self.after(0, Event::ToUser(UserInput::ShortageTold { shortage, service }));
+            Output::FallbackTold { reason, level } => {
+                self.after(0, Event::ToUser(UserInput::FallbackTold { reason, level }));
             }
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
@@ -191,9 +192,9 @@ impl World {
 
     fn act_for_user(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history, means } => {
+            UserOutput::Grant { device, turn, history, route } => {
                 let index = self.device(&device);
-                self.after(0, Event::To(index, Input::Granted { turn, history, means }));
+                self.after(0, Event::To(index, Input::Granted { turn, history, route }));
             }
             UserOutput::Persist { ticket, record } => {
                 let Some(delay) = self.store_ms else {
@@ -262,7 +263,7 @@ impl World {
         if kind == TranscriptKind::Partial && !self.partials {
             return;
         }
-        if matches!(kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
+        if matches!(kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
             return self.decode_again(device, utterance, revision, kind);
         }
         match self.recogniser {
@@ -282,17 +283,17 @@ impl World {
     }
 
     fn decode_again(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
-        let Some(delay) = self.again_ms else {
+        let Some(delay) = self.second_pass_ms else {
             return;
         };
-        if self.again_fails {
+        if self.second_pass_fails {
             return self.after(delay, Event::To(device, Input::TranscriptFailed { utterance, revision }));
         }
         let said = self.devices[device].utterances.get(&utterance);
         let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
-        let usual = self.again_usual.clone().filter(|_| kind == TranscriptKind::AgainUsual);
-        let text = usual.or_else(|| self.again.clone()).unwrap_or(same);
-        let transcript = Transcript { utterance, revision, kind, text, confidence: self.again_sure };
+        let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
+        let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
+        let transcript = Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure };
         self.after(delay, Event::Decoded(device, transcript));
     }
 

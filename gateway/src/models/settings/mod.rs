@@ -11,7 +11,7 @@ pub use model::{Headers, KeySource, Model, ProviderConfig};
 pub use oauth::OAuth;
 pub(crate) use raw::RawModel;
 pub(crate) use router::RawRouter;
-pub use router::{RouterBy, ToolSelection};
+pub use router::{RouterBy, SelectionSettings};
 pub(crate) use routing::{RawBudgets, RawRouting};
 
 /// Which models answer, and how tools are chosen for them.
@@ -20,5 +20,5 @@ pub struct Models {
     /// How each is reached: the best first, then those that are asked in its place.
     pub chain: Vec<Model>,
     /// How the tools of a request are chosen.
-    pub tools: ToolSelection,
+    pub tools: SelectionSettings,
 }

@@ -52,7 +52,7 @@ pub enum RouterBy {
 
 /// How tools are chosen for a request.
 #[derive(Clone, Debug)]
-pub struct ToolSelection {
+pub struct SelectionSettings {
     /// How many.
     pub router: tools::router::Config,
     /// Who chooses.
@@ -61,7 +61,7 @@ pub struct ToolSelection {
 
 impl RawRouter {
     /// Checks the section; `data_dir` is where the keyring of its model is.
-    pub(crate) fn check(&self, problems: &mut Problems<'_>, data_dir: &Path) -> ToolSelection {
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, data_dir: &Path) -> SelectionSettings {
         let router = tools::router::Config {
             picked_max: problems.between(&self.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
@@ -79,7 +79,7 @@ impl RawRouter {
             }
             (Some(Named::Words) | None, _) => RouterBy::Words,
         };
-        ToolSelection { router, by }
+        SelectionSettings { router, by }
     }
 }
 

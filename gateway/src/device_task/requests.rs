@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
+use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Tools, Watch, same_tools};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
@@ -10,7 +10,7 @@ use gateway_core::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{call::CallContext, executor::Executor, in_flight::Stay};
+use tools::{call::CallContext, executor::Executor, in_flight::SessionLease};
 
 use super::prepare::{Preparer, are_ready};
 use crate::{
@@ -27,7 +27,7 @@ const EVENTS_MAX: usize = 64;
 const TOOL_MS_DEFAULT: u64 = 30_000;
 
 /// What runs for one device.
-pub struct Work {
+pub struct Requests {
     user: String,
     device: String,
     session: String,
@@ -35,7 +35,7 @@ pub struct Work {
     models: Ranks,
     preparer: Preparer,
     executor: Executor,
-    stay: Stay,
+    lease: SessionLease,
     remembered: Arc<Remembered>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
@@ -63,14 +63,14 @@ pub struct Asked {
 }
 
 /// What is made of a text before it is asked.
-pub enum Consideration {
+pub enum Matching {
     /// This.
-    Now(Option<Considered>),
+    Now(Option<Matched>),
     /// It comes as a message.
     Later,
 }
 
-impl Work {
+impl Requests {
     /// Nothing runs yet.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub fn new(
@@ -80,7 +80,7 @@ impl Work {
         language: String,
         (models, preparer): (Ranks, Preparer),
         executor: Executor,
-        stay: Stay,
+        lease: SessionLease,
         remembered: Arc<Remembered>,
         mailbox: Mailbox,
     ) -> Self {
@@ -93,7 +93,7 @@ impl Work {
             models,
             preparer,
             executor,
-            stay,
+            lease,
             remembered,
             mailbox,
             called,
@@ -214,27 +214,29 @@ impl Work {
 
     /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
     /// be the answer to, or go on with. The answer comes as a message where the tools are too new to say.
-    pub fn consider(
+    pub fn match_command(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
         pending: Option<Pending>,
         scene: Scene,
-    ) -> Consideration {
+    ) -> Matching {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
-            return Consideration::Now(models.iter().find_map(|model| model.consider(&request)));
+            return Matching::Now(models.iter().find_map(|model| model.match_command(&request)));
         }
         let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
-        spawn("consider", async move {
+        spawn("match-command", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
-            let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
+            let found = ready.then(|| models.iter().find_map(|model| model.match_command(&request))).flatten();
             drop(
-                mailbox.send(DeviceMessage::Considered(mailbox::Considered { utterance, revision, considered })).await,
+                mailbox
+                    .send(DeviceMessage::CommandMatched(mailbox::CommandMatched { utterance, revision, found }))
+                    .await,
             );
         });
-        Consideration::Later
+        Matching::Later
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -277,7 +279,7 @@ impl Work {
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
             caller: None,
-            stay: Some(self.stay.clone()),
+            session_lease: Some(self.lease.clone()),
         };
         let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
         let mut calling = Box::pin(async move {
@@ -360,7 +362,7 @@ fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
     tools
 }
 
-impl Drop for Work {
+impl Drop for Requests {
     fn drop(&mut self) {
         self.forget();
         for cancel in self.called.values() {
@@ -375,7 +377,7 @@ mod tests {
     use tools::router::Router;
 
     use super::*;
-    use crate::models::routed::Routed;
+    use crate::models::tool_selection::selecting::SelectingModel;
 
     fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
         Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn what_a_router_leaves_out_is_no_change() {
         let plain: Arc<dyn ChatModel> = Arc::new(Scripted::list([Answer::text("Fed.")]));
-        let routed = Routed::new(plain.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
         let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
         let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
         let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));

@@ -15,15 +15,15 @@ use super::marks::{ENTITIES, LINE_MARKS, TAGS, WAITING_CHARS_MAX, closing, is_ma
 
 /// A stretch of clean text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) text: String,
+pub(crate) struct Piece {
+    pub(crate) text: String,
     /// Code is for the eye alone.
-    pub(super) spoken: bool,
+    pub(crate) spoken: bool,
 }
 
-/// The machine of this module.
+/// Takes the markup out of text that comes in pieces. What may become a mark with the next piece is kept back.
 #[derive(Debug)]
-pub(super) struct Markup {
+pub(crate) struct Markup {
     /// What was not decided yet.
     rest: Vec<char>,
     line_begins: bool,
@@ -83,7 +83,7 @@ impl Default for Markup {
 }
 
 /// All of a text at once: what is shown and what is said.
-pub(super) fn clean(text: &str) -> (String, String) {
+pub(crate) fn clean(text: &str) -> (String, String) {
     let mut markup = Markup::default();
     let mut pieces = markup.push(text);
     pieces.extend(markup.finish());
@@ -99,13 +99,13 @@ pub(super) fn clean(text: &str) -> (String, String) {
 
 impl Markup {
     /// Adds text; returns what is clean now.
-    pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
         self.rest.extend(text.chars());
         self.go_on(false)
     }
 
     /// The text has ended, or something else comes before it goes on.
-    pub(super) fn finish(&mut self) -> Vec<Piece> {
+    pub(crate) fn finish(&mut self) -> Vec<Piece> {
         let pieces = self.go_on(true);
         *self = Self::default();
         pieces
@@ -253,6 +253,11 @@ impl Markup {
             self.say(letter);
             return Some(Taken::Done(1));
         }
+        self.mark(left, (letter, run), next, whole)
+    }
+
+    /// A letter outside of code that may be a mark: `run` of them stand here, and `next` behind them, where it is known.
+    fn mark(&mut self, left: &[char], (letter, run): (char, usize), next: Option<char>, whole: bool) -> Option<Taken> {
         match letter {
             '\\' => {
                 let escaped = left.get(1).copied().or(whole.then_some('\n'))?;
