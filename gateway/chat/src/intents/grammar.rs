@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use super::{
     courtesy::{Ending, endings, openings},
-    hearing,
     matcher::{self, Match},
+    phonetic,
     sides::{Found, Settled, Sides},
     template::{self, Op, TemplateError},
     utterance::{Utterance, View},
@@ -285,7 +285,7 @@ impl Grammar {
                     continue;
                 }
                 // Beside a single word that counts, this one may be all there is: "reminds me to".
-                let meant = self.by_word.iter().filter(|(word, _)| hearing::cost(word, view.text(at), true).is_some());
+                let meant = self.by_word.iter().filter(|(word, _)| phonetic::cost(word, view.text(at), true).is_some());
                 meant.for_each(|(_, list)| add(list));
             }
         } else {

@@ -5,7 +5,7 @@ use serde_json::{Number, Value};
 use super::{
     apps, clock,
     courtesy::Ending,
-    duration, expression, hearing,
+    duration, expression, phonetic,
     template::{Op, Slot, SlotKind},
     utterance::{SlotReader, SlotReading, Utterance, View},
     words,
@@ -175,14 +175,14 @@ impl<'a> Run<'a> {
             dictated: false,
             ..evidence
         };
-        let small = hearing::small_cost();
+        let small = phonetic::small_cost();
         let strict = self.repairs_max <= REPAIRS_FREE_MAX;
-        if let Some(cost) = hearing::cost(word, here, strict) {
+        if let Some(cost) = phonetic::cost(word, here, strict) {
             self.step(op + 1, at + 1, repaired(weight(word) - cost));
         } else if is_small(word) && is_small(here) {
             self.step(op + 1, at + 1, repaired(weight(word) - small));
         }
-        if let Some(cost) = hearing::split_cost(word, here, next) {
+        if let Some(cost) = phonetic::split_cost(word, here, next) {
             self.step(op + 1, at + 2, repaired(weight(word) - cost));
         }
         // An article that was skipped for a word that is not there belongs to the text behind it.

@@ -6,7 +6,7 @@
 //! answer and never a call.
 //!
 //! A recogniser writes "red my notes" and loses articles. Only a sentence that no template takes as it
-//! is written is read again with words taken for what they sound like (`hearing`), each at a cost in
+//! is written is read again with words taken for what they sound like (`phonetic`), each at a cost in
 //! evidence, and at most one of them beside a free text, which is itself never touched but for one
 //! plain case: a to-do that begins with "by" is something to buy.
 //!
@@ -22,8 +22,8 @@ mod explain;
 mod expression;
 mod grammar;
 mod grammars;
-mod hearing;
 mod matcher;
+mod phonetic;
 mod question;
 mod reply;
 mod sides;

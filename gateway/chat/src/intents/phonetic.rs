@@ -1,4 +1,4 @@
-//! What a recogniser may have written for a word that was said, and how far-fetched that is.
+//! Phonetic match: what a recogniser may have written for a word that was said, and how unlikely that is.
 
 /// A word that sounds the same: what was said is hardly in doubt.
 const HOMOPHONE: f32 = 0.3;
