@@ -119,7 +119,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         session_lease: None,
     };
     let call = ToolCall { id: format!("{tool}-{round}"), name: tool.to_owned(), arguments: json!({"words": "hello"}) };
-    let result = house.running.admin().executor.call(context, call).await;
+    let result = house.running.services().executor.call(context, call).await;
     ensure!(result.say.as_deref() == Some("hello"), "{result:?}");
     Ok(())
 }

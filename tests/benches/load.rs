@@ -131,9 +131,9 @@ async fn run() -> Result<()> {
         report_memory(&mut generator, alone, glasses).await?;
     }
 
-    let admin = house.running.admin();
-    let known = keys(&admin.turns.last(usize::MAX));
-    let (shed, lost) = (admin.engines.asr.shed(), admin.losses.get());
+    let services = house.running.services();
+    let known = keys(&services.turns.last(usize::MAX));
+    let (shed, lost) = (services.engines.asr.shed(), services.losses.get());
     let mut records = BTreeMap::new();
     let (busy, own, theirs) = (common::busy(), common::cpu_us("self"), common::cpu_us(&process));
     let threads = common::cpu_by_thread("self");
@@ -173,7 +173,7 @@ async fn run() -> Result<()> {
         }
     }
     records.retain(|key, _| !known.contains(key));
-    let (before, now) = (shed, admin.engines.asr.shed());
+    let (before, now) = (shed, services.engines.asr.shed());
     println!(
         "{} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
         records.len(),
@@ -183,7 +183,7 @@ async fn run() -> Result<()> {
         now.unsure - before.unsure,
         now.addressed - before.addressed
     );
-    let (addressed, others) = admin.losses.get();
+    let (addressed, others) = services.losses.get();
     println!("utterances lost: {} addressed and told, {} others", addressed - lost.0, others - lost.1);
     report(&records.into_values().collect::<Vec<_>>());
     generator.tell("quit").await?;
@@ -199,7 +199,7 @@ fn keys(records: &[TurnRecord]) -> Vec<Key> {
 }
 
 fn collect(house: &House, records: &mut BTreeMap<Key, TurnRecord>) {
-    for record in house.running.admin().turns.last(usize::MAX) {
+    for record in house.running.services().turns.last(usize::MAX) {
         records.insert((record.device.clone(), record.turn), record);
     }
 }

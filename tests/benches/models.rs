@@ -176,7 +176,7 @@ async fn ours(url: &str, log: &Log, (tools, always): (usize, bool), rounds: usiz
     );
     let house = House::start(&model).await?;
     let specs = (0..tools).map(|number| spec(number, always)).collect();
-    house.running.admin().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
+    house.running.services().registry.register(Source::App("bench".into()), Scope::Global, specs, Arc::new(Echo))?;
     let mut glasses = house.glasses(house.options(Scheme::Ws, "models")?, "models").await?;
     // A wearer takes at least that long to say something; the models are prepared meanwhile.
     tokio::time::sleep(SILENCE_AT_FIRST).await;

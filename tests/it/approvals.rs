@@ -51,7 +51,7 @@ impl Wiper {
             ..ToolSpec::default()
         };
         let source = Source::Mcp("todo".into());
-        let registry = &world.gateway().admin().registry;
+        let registry = &world.gateway().services().registry;
         registry.register(source, Scope::Global, vec![spec], wiper.clone()).expect("a tool");
         wiper
     }
@@ -208,7 +208,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     // Nobody is there: neither glasses nor an operator who watches.
     glasses.goodbye().await;
     let gone = async {
-        while !world.gateway().admin().roster.all().is_empty() {
+        while !world.gateway().services().roster.all().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
     };
@@ -225,7 +225,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     assert_eq!(error.map(|error| error.code), Some(ErrorCode::ApprovalExpired));
 
     // One who watches can answer, either way.
-    let mut events = world.gateway().admin().approvals.watch().expect("a place");
+    let mut events = world.gateway().services().approvals.watch().expect("a place");
     for (yes, code, runs) in [(true, None, 2), (false, Some(ErrorCode::ApprovalDenied), 2)] {
         let answering = async {
             let event = tokio::time::timeout(WAIT, events.recv()).await.expect("in time").expect("a question");

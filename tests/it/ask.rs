@@ -58,7 +58,7 @@ fn doors(world: &World) {
         tool("stairs.climb", "climb the stairs", false),
         tool("ladder.climb", "climb the ladder", false),
     ];
-    let registry = &world.gateway().admin().registry;
+    let registry = &world.gateway().services().registry;
     registry.register(Source::App("doors".into()), Scope::Global, specs, Arc::new(Doors)).expect("registered");
 }
 
@@ -100,12 +100,12 @@ async fn a_request_is_answered_with_the_tools_and_history_of_the_user() {
     assert!(turns.iter().all(|turn| turn["transport"] == "text"), "{turns:?}");
     // It is a device only while it asks, and no device that anybody sees; it goes, and the history is written, after the
     // answer was told.
-    let admin = world.gateway().admin().clone();
+    let services = world.gateway().services().clone();
     let kept = tokio::time::timeout(WAIT, async {
         loop {
-            admin.store.settled().await.expect("the store");
-            let stored = admin.store.disk().messages(USER, 100).expect("the history");
-            if admin.roster.all().is_empty() && stored.iter().any(|message| message.json.contains("buy milk")) {
+            services.store.settled().await.expect("the store");
+            let stored = services.store.disk().messages(USER, 100).expect("the history");
+            if services.roster.all().is_empty() && stored.iter().any(|message| message.json.contains("buy milk")) {
                 return;
             }
         }
@@ -131,9 +131,9 @@ async fn a_question_is_asked_in_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_may_take_longer_than_many_heartbeats() {
-    let world = World::tuned("", |checked| {
-        checked.conversation.heartbeat_ms = HEARTBEAT_MS;
-        checked.conversation.silent_ms_max = 3 * HEARTBEAT_MS;
+    let world = World::tuned("", |config| {
+        config.conversation.heartbeat_ms = HEARTBEAT_MS;
+        config.conversation.silent_ms_max = 3 * HEARTBEAT_MS;
     })
     .await;
     doors(&world);
@@ -234,10 +234,10 @@ async fn who_goes_away_cancels_the_turn() {
     let id = child.id().expect("it runs").to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().await.expect("kill").success());
     assert!(!child.wait().await.expect("it ends").success());
-    let admin = world.gateway().admin().clone();
+    let services = world.gateway().services().clone();
     let outcome = tokio::time::timeout(WAIT, async {
         loop {
-            if let Some(turn) = admin.turns.last(1).pop() {
+            if let Some(turn) = services.turns.last(1).pop() {
                 return serde_json::to_value(turn).expect("a record")["outcome"].clone();
             }
             tokio::task::yield_now().await;

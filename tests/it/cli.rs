@@ -306,7 +306,7 @@ async fn spending_tells_what_the_models_took_today() {
     let day_of = |date: jiff::civil::Date| i64::from((date - jiff::civil::date(1970, 1, 1)).get_days());
     for (user, day, nano) in [("ann", day_of(today), 1_250_000_000), ("ann", day_of(today) - 1, 7), ("ben", 3, 9)] {
         let spending = Spending { day, nano, input: 1_200, output: 34 };
-        world.gateway().admin().store.write(spending::write(user.into(), spending)).await.expect("written");
+        world.gateway().services().store.write(spending::write(user.into(), spending)).await.expect("written");
     }
     let words = succeeds(&["spending", "--config", &config]).await;
     let date = today.to_string();

@@ -107,7 +107,7 @@ async fn every_flag_means_what_the_specification_says() {
             assert_eq!(until(&mut peer, "the end of the question", settled).await, (turn, approval));
         }
         let (_, call) = until(&mut peer, "the call", called).await;
-        let registry = &world.gateway().admin().registry;
+        let registry = &world.gateway().services().registry;
         let spec = registry
             .snapshot(USER, &peer.identity.fingerprint())
             .find("bench.run")

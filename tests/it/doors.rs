@@ -20,7 +20,7 @@ async fn get(url: &str) -> (u16, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
-    let world = World::tuned("", |checked| checked.web = "[::]:0".parse().expect("an address")).await;
+    let world = World::tuned("", |config| config.listen.web = "[::]:0".parse().expect("an address")).await;
     let port = world.web().port();
     for host in ["127.0.0.1", "[::1]"] {
         assert_eq!(get(&format!("http://{host}:{port}/healthz")).await, (200, "ok\n".to_owned()), "{host}");
@@ -43,9 +43,9 @@ async fn a_listener_for_both_kinds_of_addresses_knows_its_own_machine() {
 /// Two connections, of which one may be on its way into a session.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgraded_connection_keeps_its_place() {
-    let world = World::tuned("", |checked| {
-        checked.web = "0.0.0.0:0".parse().expect("an address");
-        checked.limits.connections_max = 2;
+    let world = World::tuned("", |config| {
+        config.listen.web = "0.0.0.0:0".parse().expect("an address");
+        config.limits.connections_max = 2;
     })
     .await;
     let port = world.web().port();

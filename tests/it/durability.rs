@@ -104,7 +104,7 @@ async fn fill(world: &World) {
     };
     let mut bytes = FILLER_BYTES;
     while bytes > 0 {
-        if let Err(error) = world.gateway().admin().store.write(filler(bytes)).await {
+        if let Err(error) = world.gateway().services().store.write(filler(bytes)).await {
             assert!(error.to_string().contains("store.size_max_mib"), "{error}");
             bytes /= 4;
         }
@@ -128,7 +128,7 @@ async fn a_pairing_on_a_full_store_says_so() {
         let (user, name) = ("filler".to_owned(), format!("filler {number}"));
         let device = DeviceRecord { key, name, user, model: model.clone(), paired_wall_ms: 0, revoked: false };
         let write = Write::PutDevice { id: format!("{before} {number:06}"), device };
-        if let Err(error) = world.gateway().admin().store.write(write).await {
+        if let Err(error) = world.gateway().services().store.write(write).await {
             assert!(error.to_string().contains("store.size_max_mib"), "{error}");
             model.truncate(model.len() / 4);
         }
@@ -139,7 +139,7 @@ async fn a_pairing_on_a_full_store_says_so() {
     let paired = world.ask(Request::PairCode { code, user, name: "late".to_owned() }).await;
     let error = paired.expect_err("there is no room");
     assert!(error.contains("store.size_max_mib"), "{error}");
-    let devices = world.gateway().admin().store.disk().devices().unwrap();
+    let devices = world.gateway().services().store.disk().devices().unwrap();
     assert!(devices.iter().all(|(_, device)| device.user == "filler"), "{devices:?}");
 }
 
@@ -189,7 +189,7 @@ async fn a_gateway_that_was_stopped_starts_again_in_the_same_process() {
     let mut world = World::start().await;
     for text in ["buy milk", "call mom"] {
         let note = NoteRecord { text: text.to_owned(), created_wall_ms: 0 };
-        let store = world.gateway().admin().store.clone();
+        let store = world.gateway().services().store.clone();
         store.write(Write::AddNote { user: USER.to_owned(), note }).await.expect("written");
         world = world.again().await;
         assert!(matches!(store.settled().await, Err(Error::Closed)), "the old one is closed");

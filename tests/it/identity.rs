@@ -295,7 +295,7 @@ async fn what_a_stranger_says_of_itself_cannot_act_on_a_terminal() {
         paired_wall_ms: 0,
         revoked: false,
     };
-    world.gateway().admin().store.write(Write::PutDevice { id: "ab".repeat(16), device: record }).await.unwrap();
+    world.gateway().services().store.write(Write::PutDevice { id: "ab".repeat(16), device: record }).await.unwrap();
     let config = configure(&world.data(), "").display().to_string();
     let list = succeeds(&["devices", "list", "--config", &config]).await;
     assert!(list.contains(r"Good\u001b[2J\u000afake line") && list.contains(r"\u202eG1"), "{list}");
@@ -350,11 +350,11 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
         revoked: false,
     };
     let world = World::start().await;
-    let users_max = world.gateway().admin().config.limits.users_max;
+    let users_max = world.gateway().services().settings.limits.users_max;
     // As an older gateway has left them: more than it serves, and each with a device.
     for number in 0..users_max + 2 {
         let write = Write::PutDevice { id: format!("{number:032x}"), device: record(number) };
-        world.gateway().admin().store.write(write).await.unwrap();
+        world.gateway().services().store.write(write).await.unwrap();
     }
     let world = world.again().await;
     let mut glasses = Glasses::start(world.options("wss", "late")).unwrap();
@@ -370,7 +370,7 @@ async fn one_user_too_many_is_told_so_and_the_gateway_goes_on() {
     glasses.goodbye().await;
     // Two are left without a place: one who is refused is told why, and has it when another one goes.
     let left_out = user(users_max + 1);
-    let mailbox = || world.gateway().admin().users.mailbox(&left_out);
+    let mailbox = || world.gateway().services().users.mailbox(&left_out);
     assert!(matches!(mailbox(), Err(users::Error::Crowded(64))));
     world.ask(Request::Revoke { device: format!("{:032x}", 1) }).await.unwrap();
     assert!(mailbox().is_ok(), "whoever has no device makes room");

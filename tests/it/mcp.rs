@@ -64,5 +64,5 @@ async fn cancellable(
         session_lease: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
-    world.gateway().admin().executor.call(context, call).await
+    world.gateway().services().executor.call(context, call).await
 }

@@ -155,7 +155,7 @@ async fn a_gateway_offers_what_was_meant() {
     let world = World::with(&format!("[model]\n{model}[router]\nby = \"sentences\"\nsentences_ms = 5000\n")).await;
     let file = fs::read(data().join("tools.json")).unwrap();
     let mut specs: Vec<ToolSpec> = serde_json::from_slice(&file).unwrap();
-    let registry = &world.gateway().admin().registry;
+    let registry = &world.gateway().services().registry;
     let own = registry.snapshot("wearer", "");
     specs.retain(|spec| own.find(&spec.name).is_none());
     assert!(specs.len() > 40);

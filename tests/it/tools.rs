@@ -53,7 +53,7 @@ async fn an_operator_calls_tools_and_the_books_are_kept() {
     assert_eq!(error, Some(ErrorCode::PermissionDenied));
     let client = ClientClass::Internal;
     let offered = |user: &str| {
-        let (_, specs) = world.gateway().admin().executor.offered(user, "", client);
+        let (_, specs) = world.gateway().services().executor.offered(user, "", client);
         specs.iter().any(|spec| spec.name == "note.add")
     };
     assert!(!offered(USER) && offered("somebody"));
@@ -145,9 +145,9 @@ impl Runner for Indiscreet {
 async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
     const KEY: &str = "sk-planted-0815";
     let world = World::start().await;
-    let admin = world.gateway().admin();
+    let services = world.gateway().services();
     let secret = Secret::new(KEY);
-    admin.executor.secrets().keep(&secret);
+    services.executor.secrets().keep(&secret);
     let spec = ToolSpec {
         name: "indiscreet.tool".into(),
         description: "Tells what it should not.".into(),
@@ -156,7 +156,7 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
         ..ToolSpec::default()
     };
     let source = Source::Mcp("indiscreet".into());
-    admin.registry.register(source, Scope::Global, vec![spec], Arc::new(Indiscreet(secret))).expect("a tool");
+    services.registry.register(source, Scope::Global, vec![spec], Arc::new(Indiscreet(secret))).expect("a tool");
     for fail in [true, false] {
         let asked = call("indiscreet.tool", json!({"fail": fail}));
         let Answer::ToolResult { result, .. } = world.ask(asked).await.expect("an answer") else {
@@ -174,7 +174,7 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
         let request = chat_models::Request {
             system: String::new(),
             messages,
-            tools: admin.executor.offered(USER, "", ClientClass::Internal).1,
+            tools: services.executor.offered(USER, "", ClientClass::Internal).1,
             now: clock::now(),
             language: "en".into(),
             max_tokens: None,

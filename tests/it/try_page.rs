@@ -166,7 +166,7 @@ async fn a_newcomer_talks_to_the_page() {
     browser.shot("5-dashboard").await;
 
     // Loaded anew, the conversation is there, and the browser is known: the key stayed, and no window is opened again.
-    let devices = || house.running.admin().store.disk().devices().unwrap().len();
+    let devices = || house.running.services().store.disk().devices().unwrap().len();
     assert_eq!(devices(), 1);
     let texts = "[...document.querySelectorAll('#transcript .bubble')].map((bubble) => bubble.textContent).join('|')";
     browser.until(&format!("/30 percent/.test({ANSWER})")).await;
@@ -290,7 +290,7 @@ async fn a_question_takes_no_focus_and_nothing_of_its_first_half_second_answers_
 
 /// How many notes there are of whoever uses the page.
 fn notes(house: &House) -> usize {
-    let disk = house.running.admin().store.disk();
+    let disk = house.running.services().store.disk();
     let users = disk.devices().unwrap().into_iter().map(|(_, device)| device.user);
     users.map(|user| disk.notes(&user, 100, |_| true).unwrap().len()).sum()
 }

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::Path, time::Duration};
 
 use firmware_sim::{Event, Glasses, Options, Seen};
 use gateway::{
-    config::{self, Checked},
+    config::{self, Config},
     control::{Answer, Request, client},
     serve::{self, Running},
 };
@@ -45,12 +45,12 @@ impl World {
     }
 
     /// As [`Self::with`], with figures that no settings file has.
-    pub async fn tuned(settings: &str, tune: impl FnOnce(&mut Checked)) -> Self {
+    pub async fn tuned(settings: &str, tune: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = format!("{}{settings}", basics(&folder.path().join("data")));
-        let mut checked = config::check(&settings, "world").expect("the settings");
-        tune(&mut checked);
-        let running = serve::start(checked).await.expect("the gateway starts");
+        let mut config = config::check(&settings, "world").expect("the settings");
+        tune(&mut config);
+        let running = serve::start(config).await.expect("the gateway starts");
         Self { folder, running }
     }
 
@@ -122,7 +122,7 @@ impl World {
 
     /// The texts of the wearer's notes, newest first.
     pub fn notes(&self) -> Vec<String> {
-        let notes = self.gateway().admin().store.disk().notes(USER, 100, |_| true);
+        let notes = self.gateway().services().store.disk().notes(USER, 100, |_| true);
         notes.expect("the notes").into_iter().map(|(_, note)| note.text).collect()
     }
 }
@@ -145,8 +145,8 @@ pub fn basics(data: &Path) -> String {
 }
 
 async fn run(settings: &str) -> Running {
-    let checked = config::check(settings, "world").expect("the settings");
-    serve::start(checked).await.expect("the gateway starts")
+    let config = config::check(settings, "world").expect("the settings");
+    serve::start(config).await.expect("the gateway starts")
 }
 
 /// Asks the gateway of this data folder.

@@ -25,11 +25,12 @@ use super::{
     glasses::Glasses,
     installed::Installed,
     photo::Photos,
+    settings::Location,
     sound::Sounds,
     speech::Speeches,
     tasks::{Common, Tasks, message::AppsMessage},
 };
-use crate::{config::Location, roster::Roster, store::Store};
+use crate::{roster::Roster, store::Store};
 
 /// Sockets that may be open without having said who they are: each has 5 s to do so.
 const NEWCOMERS_MAX: usize = 64;

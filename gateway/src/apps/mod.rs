@@ -1,11 +1,12 @@
 //! Mini-apps: which are installed, their life, their sockets, what they hear and draw.
 //!
-//! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `settings`
-//! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want, `host`
-//! is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` has one task for each app that runs,
-//! `storage` is what apps keep.
+//! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `app_settings`
+//! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want,
+//! `host` is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` is one app's task,
+//! `storage` is what apps keep. `settings` is the section of the configuration.
 
 mod admission;
+mod app_settings;
 pub mod bitmap;
 pub mod drawing;
 pub mod feed;
@@ -29,5 +30,7 @@ mod tasks;
 mod webhook;
 pub mod wire;
 
+/// Where apps connect. 2.x and 3.x of the SDK find our REST paths by taking this off the end.
+pub const APP_SOCKET_PATH: &str = "/app-ws";
 /// Where apps of the SDK's version 1 connect.
 pub const PATH_OLD: &str = "/tpa-ws";

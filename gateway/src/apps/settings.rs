@@ -1,175 +1,115 @@
-//! Settings of apps, as they declare them and as the user has set them.
+//! The section `[apps]`.
 
-use serde_json::{Map, Value, json};
-use tools::apps::manifest::App;
+use serde::Deserialize;
+use toml::Spanned;
 
-use super::{host::Host, socket::zone, tasks::message::AppsMessage};
-use crate::store::{self, Kind, Write};
+use super::APP_SOCKET_PATH;
+use crate::problems::{Problems, unwritten};
 
-/// Bytes of one value: a choice or a line of text.
-pub const VALUE_BYTES_MAX: usize = 8 * 1024;
-
-/// The settings with their `value`: what the user has set, else the default. `session.settings.get` of the SDK reads
-/// nothing else.
-pub fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
-    let fill = |setting: &Value| {
-        let mut setting = setting.clone();
-        let fields = setting.as_object_mut()?;
-        let key = fields.get("key")?.as_str()?;
-        let value = set.get(key).or_else(|| fields.get("value")).or_else(|| fields.get("defaultValue")).cloned();
-        fields.insert("value".to_owned(), value.unwrap_or(Value::Null));
-        Some(setting)
-    };
-    declared.iter().filter_map(fill).collect()
+/// As it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawApps {
+    url: Spanned<String>,
+    location: Option<Spanned<Location>>,
 }
 
-/// Takes a value in.
-///
-/// # Errors
-/// The app has no such setting, or the value does not fit its kind.
-pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), String> {
-    let Some(setting) = declared.iter().find(|setting| setting.get("key").and_then(Value::as_str) == Some(key)) else {
-        let known: Vec<&str> = declared.iter().filter_map(|setting| setting.get("key")?.as_str()).collect();
-        return Err(match known.is_empty() {
-            true => format!("the app has no setting `{key}`, and no others"),
-            false => format!("the app has no setting `{key}`; it has: {}", known.join(", ")),
-        });
-    };
-    if value.to_string().len() > VALUE_BYTES_MAX {
-        return Err(format!("a setting has at most {VALUE_BYTES_MAX} bytes"));
+impl Default for RawApps {
+    fn default() -> Self {
+        Self { url: unwritten(String::new()), location: None }
     }
-    let fits = match setting.get("type").and_then(Value::as_str) {
-        Some("toggle") => value.is_boolean(),
-        Some("number" | "slider" | "numeric_input") => value.is_number(),
-        Some("text" | "text_no_save_button") => value.is_string(),
-        Some("select" | "select_with_search") => {
-            let choices = setting.get("options").and_then(Value::as_array);
-            choices.is_none_or(|choices| choices.iter().any(|choice| choice.get("value") == Some(&value)))
+}
+
+/// What apps are told of the gateway.
+#[derive(Clone, Debug)]
+pub struct AppsSettings {
+    /// Where apps on other machines reach the gateway; absent: they run on this one.
+    pub url: Option<String>,
+    /// Where they are told that the wearer is.
+    pub location: Option<Location>,
+}
+
+/// Where the box stands, as its operator says: near the wearer.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Location {
+    /// Degrees north.
+    pub latitude: f64,
+    /// Degrees east.
+    pub longitude: f64,
+    /// How far from there the wearer may be, in metres.
+    pub accuracy_m: Option<f64>,
+}
+
+impl Location {
+    /// Whether there is such a place.
+    fn is_on_earth(&self) -> bool {
+        (-90.0..=90.0).contains(&self.latitude)
+            && (-180.0..=180.0).contains(&self.longitude)
+            && self.accuracy_m.is_none_or(|metres| metres.is_finite() && metres >= 0.0)
+    }
+}
+
+impl RawApps {
+    /// Checks the section.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>) -> AppsSettings {
+        AppsSettings { url: self.check_url(problems), location: self.check_location(problems) }
+    }
+
+    fn check_url(&self, problems: &mut Problems<'_>) -> Option<String> {
+        let given = self.url.get_ref().trim_end_matches('/');
+        if given.is_empty() {
+            return None;
         }
-        _ => true,
-    };
-    if !fits {
-        return Err(format!("{value} does not fit the setting `{key}`"));
-    }
-    set.insert(key.to_owned(), value);
-    Ok(())
-}
-
-/// The house's own settings, as apps know them. 3.x looks for the zone under another name, and for what the app may do.
-pub fn of_the_house(zone: &str, permissions: &[String]) -> Value {
-    let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
-    json!({
-        "permissions": {
-            "location": may("LOCATION"),
-            "microphone": may("MICROPHONE"),
-            "camera": may("CAMERA"),
-            "notifications": may("READ_NOTIFICATIONS"),
-            "calendar": may("CALENDAR"),
-        },
-        "metricSystemEnabled": true,
-        "contextualDashboard": true,
-        "sensingEnabled": true,
-        "alwaysOnStatusBar": false,
-        "bypassVad": false,
-        "bypassAudioEncoding": false,
-        "preferredMic": "glasses",
-        "useOnboardMic": true,
-        "userTimezone": zone,
-        "timezone": zone,
-    })
-}
-
-impl Host {
-    /// An app's settings with the user's values.
-    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
-        filled(&app.settings, &self.set_by(user, &app.package))
+        let socket = given.starts_with("ws://") || given.starts_with("wss://");
+        if !socket || !given.ends_with(APP_SOCKET_PATH) {
+            let what = format!(
+                "`apps.url` is `{given}`; it must be a WebSocket address that ends in {APP_SOCKET_PATH} such as \
+                 ws://192.168.1.5:8460{APP_SOCKET_PATH}"
+            );
+            problems.at(self.url.span(), what);
+        }
+        Some(given.to_owned())
     }
 
-    /// Those of the user whose session of this app has this name; `None`: there is no such session.
-    pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
-        let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
-        Some(self.settings_of(&user, &*self.installed.get(package)?))
-    }
-
-    /// What the user has set.
-    fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
-        let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
-        row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
-    }
-
-    /// Gives a setting of an app a value, durably, and tells the app where it runs.
-    ///
-    /// # Errors
-    /// The app or the setting does not exist, the value does not fit, or it cannot be kept.
-    pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
-        // What is set stands in one row: none from before an erasure comes back with it.
-        let erasing = || store::Error::Erasing.to_string();
-        let lease = self.in_flight.enter(user).ok_or_else(erasing)?;
-        lease.within(self.set_and_tell(user, package, key, value)).await.unwrap_or_else(|| Err(erasing()))
-    }
-
-    async fn set_and_tell(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
-        let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
-        let _alone = self.storage.lock().await;
-        let mut own = self.set_by(user, package);
-        set(&app.settings, &mut own, key, value)?;
-        let row = Write::PutRow {
-            kind: Kind::AppSettings,
-            owner: user.to_owned(),
-            key: package.as_bytes().to_vec(),
-            value: Value::Object(own.clone()).to_string().into_bytes(),
-        };
-        self.store.write(row).await.map_err(|error| error.to_string())?;
-        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
-        self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
-        Ok(())
+    fn check_location(&self, problems: &mut Problems<'_>) -> Option<Location> {
+        let given = self.location.as_ref()?;
+        if !given.get_ref().is_on_earth() {
+            let what = "`apps.location` needs a latitude of -90 to 90, a longitude of -180 to 180, and an accuracy_m from 0 on";
+            problems.at(given.span(), what);
+        }
+        Some(*given.get_ref())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::config::check;
 
-    fn declared() -> Vec<Value> {
-        vec![
-            json!({"type": "group", "title": "no key"}),
-            json!({"key": "lang", "type": "text", "label": "Lang", "defaultValue": "en"}),
-            json!({"key": "loud", "type": "toggle"}),
-            json!({"key": "size", "type": "select", "options": [{"value": "s"}, {"value": "l"}], "defaultValue": "s"}),
-        ]
+    fn lines(text: &str) -> Vec<usize> {
+        check(text, "x.toml").unwrap_err().iter().map(|problem| problem.line).collect()
     }
 
     #[test]
-    fn rule_4_every_setting_has_a_value() {
-        let mut own = Map::new();
-        own.insert("size".into(), "l".into());
-        let filled = filled(&declared(), &own);
-        assert_eq!(filled.len(), 3);
-        assert_eq!(
-            (&filled[0]["value"], &filled[1]["value"], &filled[2]["value"]),
-            (&json!("en"), &json!(null), &json!("l"))
-        );
+    fn the_address_for_apps_has_a_form() {
+        for bad in ["http://a/app-ws", "ws://a/", "ws://a/tpa-ws", "nonsense"] {
+            assert_eq!(lines(&format!("[apps]\nurl = \"{bad}\"\n")), [2], "{bad}");
+        }
+        let good = check("[apps]\nurl = \"wss://box.lan:8460/app-ws\"\n", "x.toml").unwrap();
+        assert_eq!(good.apps.url.as_deref(), Some("wss://box.lan:8460/app-ws"));
     }
 
     #[test]
-    fn what_an_app_may_do_stands_in_the_houses_settings() {
-        let house = of_the_house("Europe/Paris", &["MICROPHONE".to_owned()]);
-        assert_eq!(
-            (&house["permissions"]["microphone"], &house["permissions"]["camera"]),
-            (&json!(true), &json!(false))
-        );
-        assert_eq!((&house["userTimezone"], &house["timezone"]), (&json!("Europe/Paris"), &json!("Europe/Paris")));
-        assert_eq!(of_the_house("UTC", &["ALL".to_owned()])["permissions"]["location"], true);
-    }
-
-    #[test]
-    fn only_what_fits_is_taken() {
-        let mut own = Map::new();
-        assert!(set(&declared(), &mut own, "lang", json!("fr")).is_ok());
-        assert!(set(&declared(), &mut own, "loud", json!("yes")).unwrap_err().contains("loud"));
-        assert!(set(&declared(), &mut own, "size", json!("xl")).is_err());
-        assert!(set(&declared(), &mut own, "nothing", json!(1)).unwrap_err().contains("lang, loud, size"));
-        assert!(set(&declared(), &mut own, "lang", json!("x".repeat(VALUE_BYTES_MAX))).is_err());
-        assert_eq!(Value::Object(own), json!({"lang": "fr"}));
+    fn the_location_for_apps_is_on_earth() {
+        let of = |values: &str| format!("[apps]\nlocation = {{ {values} }}\n");
+        let good = check(&of("latitude = 52.5, longitude = 13.4"), "x.toml").unwrap().apps.location.unwrap();
+        assert_eq!((good.latitude, good.longitude, good.accuracy_m), (52.5, 13.4, None));
+        for bad in ["latitude = 91, longitude = 0", "latitude = 0, longitude = nan", "latitude = 0"]
+            .into_iter()
+            .chain(["latitude = 0, longitude = 0, accuracy_m = -1", "latitude = 0, longitude = 0, height = 3"])
+        {
+            assert_eq!(lines(&of(bad)), [2], "{bad}");
+        }
+        assert_eq!(check("", "x.toml").unwrap().apps.location, None);
     }
 }

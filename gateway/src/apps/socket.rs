@@ -21,12 +21,12 @@ use tools::apps::{log::Latest, manifest::App};
 pub use super::admission::Headers;
 use super::{
     admission::{self, Refusal},
+    app_settings,
     feed::{Event, Listener},
     glasses,
     host::Host,
     refusals,
     relay::Relay,
-    settings,
     streams::{self, Offer, Subscriptions},
     tasks::message::{AppsMessage, ToApp, WAITING_MAX},
     wire::{self, FromApp},
@@ -131,7 +131,7 @@ pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
 impl Session {
     pub(super) fn greeting(&self, again: bool) -> (Value, Value) {
         let settings = self.host.settings_of(&self.user, &self.app);
-        let system = settings::of_the_house(&zone(), &self.app.permissions);
+        let system = app_settings::of_the_house(&zone(), &self.app.permissions);
         let apps = self.host.tasks.snapshot(&self.user);
         let glasses = apps.glasses.values().next();
         let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);

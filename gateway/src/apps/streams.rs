@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     feed::{Event, Wants},
+    settings::Location,
     wire::Denied,
 };
-use crate::config::Location;
 
 /// Streams in one subscription list: an app registers a handler for each.
 pub const SUBSCRIPTIONS_MAX: usize = 64;

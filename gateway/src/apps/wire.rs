@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::config::APP_SOCKET_PATH;
+use super::APP_SOCKET_PATH;
 
 /// Longest text frame from an app: a bitmap of 1 MB in base64 with its frame round it.
 pub const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::usage::{Since, parse_since};
 use crate::{
     approvals::Event,
-    config::Checked,
+    config::Config,
     control::{
         Answer, Request,
         client::{ask, follow},
@@ -58,7 +58,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let request = match &arguments.command {
         Command::History { user, since, json } => {
             let request = Request::Decisions { user: user.clone(), since_wall_ms: since.wall_ms() };

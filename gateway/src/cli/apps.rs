@@ -11,7 +11,7 @@ use tools::apps::{
 };
 
 use crate::{
-    config::Checked,
+    config::Config,
     control::{
         Answer, Request,
         apps::{Given, Listed, Tried, Wish},
@@ -148,7 +148,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let wish = match arguments.command {
         Command::Add { manifest, url, api_key, package, name, kind, permission } => {
             let given = Given { package, name, kind, permissions: permission, url, api_key, ..Given::default() };

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use crate::{
-    config::Checked,
+    config::Config,
     control::{
         Answer, Request,
         ask::{Event, Reply},
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     no: bool,
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let request = Request::Ask { user: arguments.user.clone(), text: arguments.words.join(" ") };
     let stream = client::send(&config.data_dir, &request)?;
     let mut reader = BufReader::new(stream.try_clone()?);

@@ -14,10 +14,10 @@ use audio::{
 use rustix::fs::Access;
 
 use crate::{
-    config::{self, Checked, RouterBy},
+    config::{self, Config},
     http::cannot_listen,
     mcp::Prepared,
-    models,
+    models::{self, settings::RouterBy},
 };
 
 /// Check a configuration.
@@ -30,25 +30,25 @@ pub(super) struct Arguments {
     example: bool,
 }
 
-pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(file: Option<PathBuf>, arguments: &Arguments) -> Result<()> {
     if arguments.example {
         print!("{}", config::EXAMPLE);
         return Ok(());
     }
-    let path = arguments.file.clone().or(config);
-    let checked = super::load(path.clone())?;
-    let mcp = Prepared::load(&checked);
+    let path = arguments.file.clone().or(file);
+    let config = super::load(path.clone())?;
+    let mcp = Prepared::load(&config.mcp, config.folder.as_deref());
     if let Err(problems) = &mcp {
         for problem in problems {
             eprintln!("{problem}");
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
-    let selection = match &checked.router_by {
+    let selection = match &config.models.tools.by {
         RouterBy::Model(model) => Some(model),
         RouterBy::Words | RouterBy::Sentences { .. } => None,
     };
-    let all = checked.ranks.models.iter().chain(selection);
+    let all = config.models.chain.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
     if !keys.is_empty() {
@@ -57,17 +57,17 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("{} model(s) have no key that can be used", keys.len());
     }
-    crate::serve::models(&checked, None)?;
+    crate::serve::models(&config.models, None)?;
     let mut problems = mcp.as_ref().map(Prepared::problems).unwrap_or_default();
-    problems.extend(data_folder(&checked.data_dir));
-    problems.extend(addresses(&checked));
-    problems.extend(wanting(&checked));
-    for model in [Some(&checked.asr_model), checked.asr_second_model.as_ref()].into_iter().flatten() {
-        if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &checked.asr_language) {
+    problems.extend(data_folder(&config.data_dir));
+    problems.extend(addresses(&config));
+    problems.extend(wanting(&config));
+    for model in [Some(&config.hearing.model), config.hearing.second_model.as_ref()].into_iter().flatten() {
+        if let Err(error @ asr::Error::Language { .. }) = asr::check(model, &config.hearing.language) {
             problems.push(error.to_string());
         }
         // Those that are fetched are looked at above.
-        if !model.starts_with(&checked.models_dir) && !model.is_file() {
+        if !model.starts_with(&config.models_dir) && !model.is_file() {
             problems.push(format!("[hearing] there is no model {}", model.display()));
         }
     }
@@ -79,12 +79,12 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
     }
     let shown = path.map_or_else(|| "the default configuration".to_owned(), |path| path.display().to_string());
     println!("{shown} is valid");
-    println!("  data    {}", checked.data_dir.display());
-    println!("  models  {}", checked.models_dir.display());
-    println!("  answers {}", checked.ranks.models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
-    println!("  web     {}", checked.web);
-    println!("  quic    {}", checked.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
-    for folder in &checked.skills {
+    println!("  data    {}", config.data_dir.display());
+    println!("  models  {}", config.models_dir.display());
+    println!("  answers {}", config.models.chain.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then "));
+    println!("  web     {}", config.listen.web);
+    println!("  quic    {}", config.listen.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()));
+    for folder in &config.skills.folders {
         let note = if folder.is_dir() { "" } else { " (not there)" };
         println!("  skills  {}{note}", folder.display());
     }
@@ -95,9 +95,9 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
 }
 
 /// Models that the configuration needs and that are not whole.
-fn wanting(checked: &Checked) -> Vec<String> {
-    let wanted = checked.models_wanted();
-    let folder = &checked.models_dir;
+fn wanting(config: &Config) -> Vec<String> {
+    let wanted = config.models_wanted();
+    let folder = &config.models_dir;
     let kinds = [("missing", Status::Missing), ("damaged", Status::Damaged)].into_iter();
     let told = kinds.filter_map(|(kind, status)| {
         let ids = wanted.iter().filter(|entry| weights::status(entry, folder) == status);
@@ -122,9 +122,10 @@ fn data_folder(folder: &Path) -> Option<String> {
 }
 
 /// Addresses that nothing can listen on. One that is in use is most likely by the gateway itself.
-fn addresses(checked: &Checked) -> Vec<String> {
-    let web = TcpListener::bind(checked.web).err().map(|error| (checked.web, "TCP", "listen.web", error));
-    let quic = checked.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
+fn addresses(config: &Config) -> Vec<String> {
+    let web = TcpListener::bind(config.listen.web).err().map(|error| (config.listen.web, "TCP", "listen.web", error));
+    let quic =
+        config.listen.quic.and_then(|address| Some((address, "UDP", "listen.quic", UdpSocket::bind(address).err()?)));
     let failed = web.into_iter().chain(quic).filter(|(.., error)| error.kind() != ErrorKind::AddrInUse);
     failed.map(|(address, kind, key, error)| cannot_listen(address, kind, key, &error)).collect()
 }

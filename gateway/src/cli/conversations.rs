@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     clock,
-    config::Checked,
+    config::Config,
     control::{Answer, Request, client, memory::Wish},
 };
 
@@ -78,7 +78,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::List { user, json } => {
             let all = records(config, Wish::Conversations { user })?;
@@ -150,7 +150,7 @@ pub(super) fn told(answer: Answer) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn records(config: &Checked, wish: Wish) -> Result<Vec<Value>> {
+pub(super) fn records(config: &Config, wish: Wish) -> Result<Vec<Value>> {
     match client::ask(&config.data_dir, &Request::Memory { wish })? {
         Answer::Records { records } => Ok(records),
         answer => bail!("unexpected answer: {answer:?}"),

@@ -5,7 +5,7 @@ use clap::Subcommand;
 
 use super::said::ago;
 use crate::{
-    config::Checked,
+    config::Config,
     control::{Answer, Paired, Request, SessionOf, client::ask},
     text::in_one_line,
 };
@@ -49,7 +49,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let request = match arguments.command {
         Command::List => Request::Devices,
         Command::Pair { code: Some(code), user, name, .. } => Request::PairCode { code, user, name },

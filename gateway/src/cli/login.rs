@@ -13,8 +13,11 @@ use chat_models::{
 };
 
 use crate::{
-    config::{Checked, Model, ModelKey, Remote},
-    models,
+    config::Config,
+    models::{
+        self,
+        settings::{KeySource, Model, ProviderConfig},
+    },
 };
 
 /// How long a browser is waited for.
@@ -38,16 +41,16 @@ pub(super) struct Arguments {
     forget: bool,
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
-    let remote = remote(config, &arguments.name)?;
-    let keyring = Keyring::new(&remote.keyring);
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
+    let model = model(config, &arguments.name)?;
+    let keyring = Keyring::new(&model.keyring);
     let name = arguments.name.as_str();
     if arguments.forget {
         let kept = keyring.remove(name)?;
         println!("{name} {}", if kept { "is forgotten" } else { "was not kept" });
         return Ok(());
     }
-    let entry = match &remote.oauth {
+    let entry = match &model.oauth {
         Some(oauth) if !arguments.key => log_in(&models::flow(oauth)?, arguments.device)?,
         None if arguments.device => bail!("`{name}` has no section `oauth` that says where to log in"),
         _ => Entry::Key(read_key(name)?),
@@ -57,14 +60,14 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-fn remote<'a>(config: &'a Checked, name: &str) -> Result<&'a Remote> {
+fn model<'a>(config: &'a Config, name: &str) -> Result<&'a ProviderConfig> {
     let mut known = Vec::new();
-    for model in &config.ranks.models {
-        if let Model::Remote(remote) = model
-            && let ModelKey::Login(login) = &remote.key
+    for model in &config.models.chain {
+        if let Model::Provider(provider) = model
+            && let KeySource::Login(login) = &provider.key
         {
             if login == name {
-                return Ok(remote);
+                return Ok(provider);
             }
             known.push(login.as_str());
         }

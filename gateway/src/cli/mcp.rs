@@ -13,7 +13,7 @@ use gateway_core::vocab::ClientClass;
 
 use super::said::ago;
 use crate::{
-    config::Checked,
+    config::Config,
     control::{
         Answer, McpServer, Request,
         client::{ANSWER_WAIT, ask, ask_within, converse},
@@ -68,7 +68,7 @@ enum Class {
     External,
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let data_dir = &config.data_dir;
     let answer = match arguments.command {
         None => return speak(config, &arguments),
@@ -121,7 +121,7 @@ pub(super) fn line(server: &McpServer) -> String {
 }
 
 /// Carries MCP until either side ends it.
-fn speak(config: &Checked, arguments: &Arguments) -> Result<()> {
+fn speak(config: &Config, arguments: &Arguments) -> Result<()> {
     let class = match arguments.class {
         Class::Internal => ClientClass::Internal,
         Class::Copilot => ClientClass::Copilot,

@@ -29,7 +29,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 
-use crate::config::{self, Checked};
+use crate::config::{self, Config};
 
 /// Edge gateway for smart glasses.
 #[derive(Parser)]
@@ -130,9 +130,9 @@ fn in_one_line(error: &anyhow::Error) -> String {
     line
 }
 
-fn load(path: Option<PathBuf>) -> Result<Checked> {
+fn load(path: Option<PathBuf>) -> Result<Config> {
     match config::load(path.as_deref()) {
-        Ok(checked) => Ok(checked),
+        Ok(config) => Ok(config),
         Err(problems) => {
             for problem in &problems {
                 eprintln!("{problem}");

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use audio::models::{self, Entry, Progress, Stage, Status, catalogue};
 use clap::Subcommand;
 
-use crate::config::Checked;
+use crate::config::Config;
 
 /// Fetch, list, verify and import the models.
 #[derive(clap::Args)]
@@ -37,7 +37,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let dir = &config.models_dir;
     let wanted = config.models_wanted();
     let is_wanted = |entry: &Entry| wanted.iter().any(|wanted| wanted.id == entry.id);

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::{clock, config::Checked, runtime, serve, telemetry};
+use crate::{clock, config::Config, http::settings::Listen, mcp::settings::McpSettings, runtime, serve, telemetry};
 
 /// Run the gateway.
 #[derive(clap::Args)]
@@ -35,23 +35,22 @@ enum WayIn {
 }
 
 impl Arguments {
-    fn narrow(&self, config: Checked) -> Checked {
+    fn narrow(&self, config: Config) -> Config {
         if self.only.is_empty() {
             return config;
         }
         let wanted = |way| self.only.contains(&way);
         let mut config = config;
-        config.websocket &= wanted(WayIn::Websocket);
-        config.quic = config.quic.filter(|_| wanted(WayIn::Quic));
-        config.try_page &= wanted(WayIn::Page);
+        config.listen.websocket &= wanted(WayIn::Websocket);
+        config.listen.quic = config.listen.quic.filter(|_| wanted(WayIn::Quic));
+        config.listen.try_page &= wanted(WayIn::Page);
         config.mcp.http &= wanted(WayIn::Mcp);
         config
     }
 }
 
 /// Where people and programs find what: an address for each.
-fn places(running: &serve::Running) -> Vec<(&'static str, String)> {
-    let config = &running.admin().config;
+fn places(running: &serve::Running, listen: &Listen, mcp: &McpSettings) -> Vec<(&'static str, String)> {
     let web = running.web;
     // From this machine, where it listens there.
     let local = match web.ip() {
@@ -59,18 +58,18 @@ fn places(running: &serve::Running) -> Vec<(&'static str, String)> {
         ip => ip.is_loopback().then_some(web),
     };
     let mut places = Vec::new();
-    if let Some(local) = local.filter(|_| config.try_page) {
+    if let Some(local) = local.filter(|_| listen.try_page) {
         places.push(("talk", format!("http://{local}/try")));
     }
-    let socket = config.websocket.then(|| format!("wss://{}/glasses", from_outside(web)));
+    let socket = listen.websocket.then(|| format!("wss://{}/glasses", from_outside(web)));
     let glasses: Vec<String> =
         socket.into_iter().chain(running.quic.map(|quic| format!("quic://{}", from_outside(quic)))).collect();
     if !glasses.is_empty() {
         places.push(("glasses", glasses.join("  ")));
     }
     let plain = local.map_or_else(|| format!("https://{web}"), |local| format!("http://{local}"));
-    if config.mcp.http {
-        let key = if config.mcp.without_key { "" } else { " (with a key of `mcp.keys`)" };
+    if mcp.http {
+        let key = if mcp.without_key { "" } else { " (with a key of `mcp.keys`)" };
         places.push(("MCP", format!("{plain}/mcp{key}")));
     }
     places.push(("health", format!("{plain}/healthz")));
@@ -91,7 +90,7 @@ fn from_outside(address: SocketAddr) -> SocketAddr {
     }
 }
 
-pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: Config, arguments: &Arguments) -> Result<()> {
     let config = arguments.narrow(config);
     telemetry::start(arguments.log_json);
     let began_us = clock::mono_us();
@@ -99,6 +98,7 @@ pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let (listen, mcp) = (config.listen.clone(), config.mcp.clone());
         let running = serve::start(config).await?;
         let key: String = running.public_key.iter().map(|byte| format!("{byte:02x}")).collect();
         // The line that scripts wait for, and those for people. Who reads no more does not end the gateway.
@@ -107,7 +107,10 @@ pub(super) fn run(config: Checked, arguments: &Arguments) -> Result<()> {
             (clock::mono_us() - began_us) / 1000,
             running.web,
             running.quic.map_or_else(|| "off".to_owned(), |address| address.to_string()),
-            places(&running).into_iter().map(|(what, place)| format!("  {what:<8} {place}\n")).collect::<String>(),
+            places(&running, &listen, &mcp)
+                .into_iter()
+                .map(|(what, place)| format!("  {what:<8} {place}\n"))
+                .collect::<String>(),
         );
         drop(std::io::stdout().write_all(ready.as_bytes()));
         tokio::select! {

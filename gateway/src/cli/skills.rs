@@ -3,13 +3,13 @@
 use anyhow::Result;
 
 use super::conversations::{records, words};
-use crate::{config::Checked, control::memory::Wish};
+use crate::{config::Config, control::memory::Wish};
 
 /// Show the skills that are offered, and what is wrong with others.
 #[derive(clap::Args)]
 pub(super) struct Arguments {}
 
-pub(super) fn run(config: &Checked, _arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, _arguments: &Arguments) -> Result<()> {
     let all = records(config, Wish::Skills)?;
     let (problems, skills): (Vec<_>, Vec<_>) = all.iter().partition(|record| record["problem"].is_string());
     for skill in &skills {

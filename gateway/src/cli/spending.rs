@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::conversations::{number, records, words};
-use crate::{config::Checked, control::memory::Wish};
+use crate::{config::Config, control::memory::Wish};
 
 /// Show what the models took, today or on the last days: tokens and money.
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let wish = Wish::Spending { user: arguments.user.clone(), days: usize::from(arguments.days) };
     let spent = records(config, wish)?;
     if arguments.json {

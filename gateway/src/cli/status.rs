@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use super::said::{ago, bytes};
 use crate::{
-    config::Checked,
+    config::Config,
     control::{
         Answer, Request,
         client::ask,
@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let Answer::Status { status } = ask(&config.data_dir, &Request::Status)? else {
         bail!("unexpected answer");
     };

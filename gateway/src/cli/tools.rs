@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tools::spoken::sentence;
 
 use crate::{
-    config::Checked,
+    config::Config,
     control::{Answer, Offered, Request, client},
 };
 
@@ -88,7 +88,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     let data_dir = &config.data_dir;
     match arguments.command {
         Command::List { json, reports: true, .. } => match client::ask(data_dir, &Request::ToolReports)? {
@@ -177,7 +177,7 @@ fn report(reports: &[(String, Vec<String>)], json: bool) -> Result<()> {
     Ok(())
 }
 
-fn switch(config: &Checked, request: Request) -> Result<()> {
+fn switch(config: &Config, request: Request) -> Result<()> {
     match client::ask(&config.data_dir, &request)? {
         Answer::Done { message } => println!("{message}"),
         answer => bail!("unexpected answer: {answer:?}"),

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use audio::{
-    asr::{Config, Context, Engine, Options},
+    asr::{self, Context, Engine, Options},
     frame::RATE_HZ,
     wav,
 };
 
-use crate::config::Checked;
+use crate::config::Config;
 
 /// Samples that Whisper hears at once: 30 s.
 const PIECE_SAMPLES: usize = 30 * RATE_HZ as usize;
@@ -30,17 +30,17 @@ pub(super) struct Arguments {
     larger: bool,
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let pcm = wav::read(&arguments.file, RATE_HZ)?;
-    let model = match &config.asr_second_model {
+    let model = match &config.hearing.second_model {
         Some(larger) if arguments.larger => larger,
         None if arguments.larger => {
             bail!("there is no second model; `lorgnette models fetch whisper-base` brings them")
         }
-        _ => &config.asr_model,
+        _ => &config.hearing.model,
     };
-    let language = config.asr_language.clone();
-    let engine = Engine::load(model, Config { language, ..Config::default() })
+    let language = config.hearing.language.clone();
+    let engine = Engine::load(model, asr::Config { language, ..asr::Config::default() })
         .with_context(|| format!("loading {}; run `lorgnette models fetch`", model.display()))?;
     let mut decoder = engine.decoder()?;
     let mut options = Options::default();

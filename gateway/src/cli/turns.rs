@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::{
-    config::Checked,
+    config::Config,
     control::{Answer, Request, client::ask},
 };
 
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, &str); 8] = [
     ("heard", "heard_us"),
 ];
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let Answer::Turns { turns } = ask(&config.data_dir, &Request::Turns { count: arguments.last })? else {
         bail!("unexpected answer");
     };

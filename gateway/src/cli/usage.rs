@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     clock,
-    config::Checked,
+    config::Config,
     control::{Answer, Request, client::ask},
 };
 
@@ -48,7 +48,7 @@ pub(super) fn parse_since(text: &str) -> Result<Since, String> {
     Ok(Since(Some(i64::from(count) * unit_ms)))
 }
 
-pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: &Arguments) -> Result<()> {
     let request = Request::Usage { user: arguments.user.clone(), since_wall_ms: arguments.since.wall_ms() };
     let Answer::Usage { users } = ask(&config.data_dir, &request)? else {
         bail!("unexpected answer");

@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 use super::conversations::{ERASE_WAIT, number, records, told, words};
 use crate::{
-    config::Checked,
+    config::Config,
     control::{Answer, Request, client, memory::Wish},
 };
 
@@ -47,7 +47,7 @@ enum Command {
     },
 }
 
-pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
+pub(super) fn run(config: &Config, arguments: Arguments) -> Result<()> {
     match arguments.command {
         Command::List => {
             for user in records(config, Wish::Users)? {
@@ -68,7 +68,7 @@ pub(super) fn run(config: &Checked, arguments: Arguments) -> Result<()> {
     }
 }
 
-fn export(config: &Checked, user: String, out: Option<PathBuf>) -> Result<()> {
+fn export(config: &Config, user: String, out: Option<PathBuf>) -> Result<()> {
     if !records(config, Wish::Users)?.iter().any(|known| words(known, "user") == user) {
         bail!("nothing is kept of {user}; `lorgnette users list` shows everybody");
     }

@@ -48,7 +48,7 @@ pub(super) async fn follow(
             _ = look.tick() => unseen(log, package, &mut told, u64::MAX),
             // The client says nothing more: whatever comes is its end.
             _ = read.read_u8() => return Ok(()),
-            () = admin.stop.cancelled() => return Ok(()),
+            () = admin.services.admission.stop.cancelled() => return Ok(()),
         };
         if !entries.is_empty() {
             say(&mut write, &Answer::AppLog { entries }).await?;

@@ -132,7 +132,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
     match wish {
         Wish::Add(given) => add(admin, given).await,
         Wish::List => Ok(Answer::Apps { apps: admin.installed.list().iter().map(|app| listed(admin, app)).collect() }),
-        Wish::Remove { package } => match admin.apps.remove(&package).await {
+        Wish::Remove { package } => match admin.services.apps.remove(&package).await {
             Ok(true) => Ok(Answer::Done { message: format!("removed {package}") }),
             Ok(false) => Err(not_installed(&package)),
             Err(error) => Err(error.to_string()),
@@ -146,16 +146,16 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
             false => Ok(Answer::Done { message: format!("{package} was running for {user}") }),
         },
         Wish::Restart { package, user } => {
-            admin.apps.stop(&user, &package, AppStopReason::User).await;
+            admin.services.apps.stop(&user, &package, AppStopReason::User).await;
             start(admin, &user, &package).await?;
             Ok(Answer::Done { message: format!("started {package} for {user} anew") })
         }
-        Wish::Stop { package, user } => match admin.apps.stop(&user, &package, AppStopReason::User).await {
+        Wish::Stop { package, user } => match admin.services.apps.stop(&user, &package, AppStopReason::User).await {
             true => Ok(Answer::Done { message: format!("stopped {package} for {user}") }),
             false => Err(format!("{package} does not run for {user}")),
         },
         Wish::Set { package, user, key, value } => {
-            admin.apps.set(&user, &package, &key, value).await?;
+            admin.services.apps.set(&user, &package, &key, value).await?;
             Ok(Answer::Done { message: format!("set `{key}` of {package} for {user}") })
         }
         Wish::Preferences { user } => sides::list(admin, &user),
@@ -166,7 +166,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
 }
 
 async fn start(admin: &Admin, user: &str, package: &str) -> Result<bool, String> {
-    let started = admin.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await;
+    let started = admin.services.apps.start(user, package, Duration::from_millis(START_MS_MAX)).await;
     started.map_err(|why| format!("{package} did not start: {why}; `lorgnette apps logs {package}` shows more"))
 }
 
@@ -178,7 +178,7 @@ fn listed(admin: &Admin, app: &App) -> Listed {
     let faults = admin.installed.client().log().faults(&app.package);
     Listed {
         kind: app.kind,
-        running: admin.apps.running(&app.package),
+        running: admin.services.apps.running(&app.package),
         package: app.package.clone(),
         name: app.name.clone(),
         public_url: app.public_url.clone(),

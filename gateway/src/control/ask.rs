@@ -18,7 +18,13 @@ use tokio::{
 };
 
 use super::{Answer, commands::check_name, server::say};
-use crate::{clock, control::admin::Admin, device_task, identity::Admitted, store::DeviceRecord, transport::memory};
+use crate::{
+    clock,
+    device_task::{self, services::Services},
+    identity::Admitted,
+    store::DeviceRecord,
+    transport::memory,
+};
 
 /// Size of the display in characters: with it an answer of the longest that a frame carries is one page, and only
 /// the answer's own line breaks break lines.
@@ -93,7 +99,7 @@ pub struct Reply {
 pub(super) async fn serve(
     read: impl AsyncBufRead + Unpin,
     mut write: OwnedWriteHalf,
-    admin: &Arc<Admin>,
+    services: &Arc<Services>,
     user: String,
     text: &str,
 ) -> Result<()> {
@@ -101,16 +107,16 @@ pub(super) async fn serve(
         return say(&mut write, &Answer::Error { message }).await;
     }
     let (mut link, ends) = memory::link();
-    let number = admin.sessions.admission.next_session();
+    let number = services.admission.next_session();
     let session = async {
         // Whoever stops the gateway waits for this.
-        let _open = admin.sessions.admission.open.token();
-        device_task::run(admin.sessions.clone(), &mut link, admitted(user, number), number).await;
+        let _open = services.admission.open.token();
+        device_task::run(services.clone(), &mut link, admitted(user, number), number).await;
         drop(link);
     };
-    let heartbeat = Duration::from_millis(admin.config.conversation.heartbeat_ms.into());
+    let heartbeat = Duration::from_millis(services.settings.conversation.heartbeat_ms.into());
     let glasses = Glasses { ends, heartbeat, failures: BTreeMap::new(), sequence: 0, told: String::new() };
-    let (_, told) = tokio::join!(session, glasses.run(admin, read, write, text));
+    let (_, told) = tokio::join!(session, glasses.run(services, read, write, text));
     told
 }
 
@@ -184,7 +190,7 @@ impl Glasses {
     /// Until the answer is complete, the client gone or the session over.
     async fn run(
         mut self,
-        admin: &Arc<Admin>,
+        services: &Arc<Services>,
         read: impl AsyncBufRead + Unpin,
         mut write: OwnedWriteHalf,
         text: &str,
@@ -230,7 +236,7 @@ impl Glasses {
                         let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                         // Whoever may open the control socket answers as an operator does. A question that is settled
                         // already says so by its own event.
-                        drop(admin.approvals.answer(reply.question.into(), choice).await);
+                        drop(services.approvals.answer(reply.question.into(), choice).await);
                     }
                 }
             }

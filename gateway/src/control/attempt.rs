@@ -17,7 +17,7 @@ use super::{
     apps::{Tried, TriedCall},
     commands::check_name,
 };
-use crate::clock;
+use crate::{clock, device_task::services::Services};
 
 /// Bytes of a sentence: a minute of fast speech.
 const SENTENCE_BYTES_MAX: usize = 2_000;
@@ -38,11 +38,12 @@ pub(super) async fn attempt(
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
     // Glasses of this user's that are there can be drawn on, and asked.
-    let device = device.map_or_else(|| super::tools::device_of(admin, user), str::to_owned);
-    let request = request(admin, text, user, &device);
+    let services = &admin.services;
+    let device = device.map_or_else(|| super::tools::device_of(services, user), str::to_owned);
+    let request = request(services, text, user, &device);
     let calls = match Engine::new().decide(&request) {
         Decision::Say(said) | Decision::Ask(said, _) => {
-            let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+            let all = services.registry.snapshot(user, &device).for_client(ClientClass::Internal);
             let off = match Engine::new().decide(&chat_models::Request { tools: all, ..request }) {
                 Decision::Say(_) | Decision::Ask(..) => Vec::new(),
                 Decision::Calls(calls) => calls.into_iter().map(|call| call.name).collect(),
@@ -54,36 +55,36 @@ pub(super) async fn attempt(
     let mut tried = Vec::new();
     for call in calls {
         let (tool, arguments) = (call.name.clone(), call.arguments.clone());
-        let result = if run { Some(execute(admin, user, &device, call).await) } else { None };
+        let result = if run { Some(execute(services, user, &device, call).await) } else { None };
         tried.push(TriedCall { tool, arguments, result });
     }
     Ok(Answer::Tried { tried: Tried::Calls(tried) })
 }
 
 /// A sentence of a user's as the engine gets it.
-fn request(admin: &Admin, text: &str, user: &str, device: &str) -> chat_models::Request {
+fn request(services: &Services, text: &str, user: &str, device: &str) -> chat_models::Request {
     chat_models::Request {
         system: String::new(),
         messages: vec![Message::text(Role::User, text)],
-        tools: admin.executor.offered(user, device, ClientClass::Internal).1,
+        tools: services.executor.offered(user, device, ClientClass::Internal).1,
         now: clock::now(),
-        language: admin.config.language.clone(),
+        language: services.settings.language.clone(),
         max_tokens: None,
-        scene: Arc::new(admin.scenes.of(user)),
+        scene: Arc::new(services.scenes.of(user)),
         watch: chat_models::Watch::default(),
         pending: None,
     }
 }
 
 /// What the offline engine makes of a sentence of a user's, and why.
-pub(super) fn explain(admin: &Admin, text: &str, user: &str) -> Result<Answer, String> {
+pub(super) fn explain(services: &Services, text: &str, user: &str) -> Result<Answer, String> {
     check_name(user)?;
     if text.trim().is_empty() || text.len() > SENTENCE_BYTES_MAX {
         return Err(format!("a sentence has 1 to {SENTENCE_BYTES_MAX} bytes"));
     }
-    let device = super::tools::device_of(admin, user);
-    let all = admin.registry.snapshot(user, &device).for_client(ClientClass::Internal);
-    let explanation = Engine::new().explain(&request(admin, text, user, &device), &all);
+    let device = super::tools::device_of(services, user);
+    let all = services.registry.snapshot(user, &device).for_client(ClientClass::Internal);
+    let explanation = Engine::new().explain(&request(services, text, user, &device), &all);
     Ok(Answer::Explained { explanation: Box::new(explanation) })
 }
 
@@ -91,7 +92,7 @@ pub(super) fn explain(admin: &Admin, text: &str, user: &str) -> Result<Answer, S
 /// like it, nothing else.
 fn phrases(admin: &Admin, user: &str, text: &str) -> Vec<(String, String)> {
     let base = |tag: &str| tag.split('-').next().unwrap_or_default().to_lowercase();
-    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.config.language);
+    let heard = |spoken: &&Phrases| base(&spoken.language) == base(&admin.services.settings.language);
     let (apps, denied) = (admin.installed.list(), admin.switches.denied(user));
     let tools = apps.iter().flat_map(|app| &app.tools).filter(|tool| !is_denied(&denied, &tool.spec.name));
     let mut all: Vec<(usize, String, String)> = tools
@@ -113,7 +114,7 @@ fn words_of(template: &str) -> String {
     parts.fold(first, |text, part| text + part.split_once('}').map_or("", |(_, rest)| rest))
 }
 
-async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> ToolResult {
+async fn execute(services: &Services, user: &str, device: &str, call: ToolCall) -> ToolResult {
     let context = CallContext {
         session: String::new(),
         user: user.to_owned(),
@@ -125,5 +126,5 @@ async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> Too
         caller: None,
         session_lease: None,
     };
-    admin.executor.call(context, call).await
+    services.executor.call(context, call).await
 }

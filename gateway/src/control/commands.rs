@@ -10,6 +10,7 @@ use super::{Answer, Paired, Request, SessionOf, Waits, apps, attempt, mcp, memor
 use crate::{
     clock,
     control::admin::Admin,
+    device_task::services::Services,
     identity::pairing::{Grant, Outcome},
     roster::Present,
     store::{
@@ -82,17 +83,18 @@ pub(super) async fn run(admin: &Admin, request: Request) -> Answer {
 }
 
 async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
-    let now_us = clock::mono_us();
+    let (now_us, services) = (clock::mono_us(), &admin.services);
     match request {
-        Request::Devices => devices(admin),
+        Request::Devices => devices(services),
         Request::PairCode { code, user, name } => {
             let grant = grant(user, name)?;
             let code: String = code.chars().filter(char::is_ascii_digit).collect();
             if code.len() != 6 {
                 return Err("a pairing code has six digits, as the glasses show it; this costs no try".to_owned());
             }
-            can_be_paired(admin, "", &grant)?;
-            let (device, outcome) = admin.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
+            can_be_paired(services, "", &grant)?;
+            let (device, outcome) =
+                services.admission.pairings.by_code(now_us, &code, grant).map_err(|error| error.to_string())?;
             paired(&device, outcome).await
         }
         Request::PairFingerprint { fingerprint, user, name } => {
@@ -101,24 +103,24 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
             if fingerprint.len() != 32 || !fingerprint.bytes().all(|byte| byte.is_ascii_hexdigit()) {
                 return Err("a fingerprint has 32 hexadecimal digits; the glasses' log or box shows it".to_owned());
             }
-            can_be_paired(admin, &fingerprint, &grant)?;
-            match admin.pairings.by_fingerprint(now_us, &fingerprint, grant) {
+            can_be_paired(services, &fingerprint, &grant)?;
+            match services.admission.pairings.by_fingerprint(now_us, &fingerprint, grant) {
                 Some(outcome) => paired(&fingerprint, outcome).await,
                 None => Ok(done(format!("for two minutes {fingerprint} will be admitted: switch the glasses on now"))),
             }
         }
         Request::Rename { device, name } => {
             check_name(&name)?;
-            let (id, record) = find(admin, &device)?;
+            let (id, record) = find(services, &device)?;
             let record = DeviceRecord { name: name.clone(), ..record };
-            put(admin, &id, record).await?;
+            put(services, &id, record).await?;
             Ok(done(format!("{id} is now called {name}")))
         }
         Request::Revoke { device } => {
-            let (id, record) = find(admin, &device)?;
-            put(admin, &id, DeviceRecord { revoked: true, ..record }).await?;
+            let (id, record) = find(services, &device)?;
+            put(services, &id, DeviceRecord { revoked: true, ..record }).await?;
             tracing::info!(device = id, "revoked");
-            let cut = admin.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
+            let cut = services.roster.dismiss(&id, GoodbyeReason::Revoked, "this device was revoked by the operator");
             Ok(done(format!("revoked {id}{}", if cut { "; its session was ended" } else { "" })))
         }
         Request::Apps { wish } => apps::carry_out(admin, wish).await,
@@ -126,46 +128,46 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         // The server of the socket writes it after this answer.
         Request::Export { user } => check_name(&user).map(|()| Answer::Records { records: Vec::new() }),
         Request::Tools { user } => tools::list(admin, &user),
-        Request::ToolReports => Ok(tools::reports(admin)),
-        Request::CallTool { user, name, arguments } => tools::call(admin, user, name, arguments).await,
+        Request::ToolReports => Ok(tools::reports(services)),
+        Request::CallTool { user, name, arguments } => tools::call(services, user, name, arguments).await,
         Request::SwitchTool { user, name, on } => tools::switch(admin, &user, &name, on).await,
-        Request::ExplainSentence { text, user } => attempt::explain(admin, &text, &user),
+        Request::ExplainSentence { text, user } => attempt::explain(services, &text, &user),
         Request::ApplyTools { user } => {
-            let told = admin.roster.apply_tools(user.as_deref());
+            let told = services.roster.apply_tools(user.as_deref());
             Ok(done(format!(
                 "{told} connected device(s): a turn that has said nothing yet begins anew with the new tools"
             )))
         }
-        Request::Usage { user, since_wall_ms } => tools::usage(admin, user.as_deref(), since_wall_ms).await,
-        Request::Decisions { user, since_wall_ms } => tools::decisions(admin, user.as_deref(), since_wall_ms).await,
-        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: admin.approvals.list() }),
+        Request::Usage { user, since_wall_ms } => tools::usage(services, user.as_deref(), since_wall_ms).await,
+        Request::Decisions { user, since_wall_ms } => tools::decisions(services, user.as_deref(), since_wall_ms).await,
+        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: services.approvals.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
-            let outcome = admin.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
+            let outcome = services.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
         // The server of the socket answers it, event by event.
         Request::Ask { .. } | Request::FollowApp { .. } => Err("this is answered as a stream".to_owned()),
         // The server of the socket takes the connection over after this answer.
         Request::Mcp { user, .. } => check_name(&user).map(|()| done("this connection carries MCP now".to_owned())),
-        Request::McpServers => Ok(mcp::list(admin)),
-        Request::RestartMcpServer { name } => mcp::restart(admin, &name).await,
-        Request::McpServerLogs { name } => mcp::logs(admin, &name),
+        Request::McpServers => Ok(mcp::list(&admin.mcp)),
+        Request::RestartMcpServer { name } => mcp::restart(&admin.mcp, &name).await,
+        Request::McpServerLogs { name } => mcp::logs(&admin.mcp, &name),
         Request::Status => status::of(admin).await,
-        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&admin.turns.last(count)) }),
+        Request::Turns { count } => Ok(Answer::Turns { turns: turns_as_json(&services.turns.last(count)) }),
     }
 }
 
-fn devices(admin: &Admin) -> Result<Answer, String> {
-    let paired = admin
+fn devices(services: &Services) -> Result<Answer, String> {
+    let paired = services
         .store
         .disk()
         .devices()
         .map_err(|error| error.to_string())?
         .into_iter()
         .map(|(device, record)| Paired {
-            session: admin.roster.get(&device).map(|present| session(&present)),
-            left_wall_ms: admin.roster.left_wall_ms(&device),
+            session: services.roster.get(&device).map(|present| session(&present)),
+            left_wall_ms: services.roster.left_wall_ms(&device),
             device,
             name: record.name,
             user: record.user,
@@ -173,7 +175,8 @@ fn devices(admin: &Admin) -> Result<Answer, String> {
             revoked: record.revoked,
         })
         .collect();
-    let waiting = admin
+    let waiting = services
+        .admission
         .pairings
         .waiting(clock::mono_us())
         .into_iter()
@@ -220,13 +223,13 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Whether a device of this user and name has a place here, before its code is used up.
-fn can_be_paired(admin: &Admin, id: &str, grant: &Grant) -> Result<(), String> {
-    let devices = admin.store.disk().devices().map_err(|error| error.to_string())?;
+fn can_be_paired(services: &Services, id: &str, grant: &Grant) -> Result<(), String> {
+    let devices = services.store.disk().devices().map_err(|error| error.to_string())?;
     if names::is_taken(&devices, id, &grant.name) {
         return Err(Error::NameTaken(grant.name.clone()).to_string());
     }
     // The user's task, which the device's session needs.
-    admin.users.mailbox(&grant.user).map(drop).map_err(|error| error.to_string())
+    services.users.mailbox(&grant.user).map(drop).map_err(|error| error.to_string())
 }
 
 /// What became of a pairing that was granted: nothing is called paired that is not stored.
@@ -241,8 +244,8 @@ async fn paired(device: &str, outcome: oneshot::Receiver<Outcome>) -> Result<Ans
 
 /// A device by its fingerprint, the beginning of it, or its name; exactly one must fit. Of those that were revoked a
 /// name means none where others have it.
-fn find(admin: &Admin, wanted: &str) -> Result<(String, DeviceRecord), String> {
-    let mut fitting: Vec<_> = admin
+fn find(services: &Services, wanted: &str) -> Result<(String, DeviceRecord), String> {
+    let mut fitting: Vec<_> = services
         .store
         .disk()
         .devices()
@@ -260,7 +263,7 @@ fn find(admin: &Admin, wanted: &str) -> Result<(String, DeviceRecord), String> {
     }
 }
 
-async fn put(admin: &Admin, id: &str, device: DeviceRecord) -> Result<(), String> {
+async fn put(services: &Services, id: &str, device: DeviceRecord) -> Result<(), String> {
     let write = Write::PutDevice { id: id.to_owned(), device };
-    admin.store.write(write).await.map(drop).map_err(|error| error.to_string())
+    services.store.write(write).await.map(drop).map_err(|error| error.to_string())
 }

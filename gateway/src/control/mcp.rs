@@ -5,17 +5,17 @@ use std::time::Duration;
 use tools::mcp::client::{State, Status};
 
 use super::{Answer, McpServer, commands::done};
-use crate::control::admin::Admin;
+use crate::mcp::Mcp;
 
 /// Last words of a server that has failed: the end of a traceback.
 const WORDS_MAX: usize = 3;
 
-pub(super) fn list(admin: &Admin) -> Answer {
-    Answer::McpServers { servers: servers(admin) }
+pub(super) fn list(mcp: &Mcp) -> Answer {
+    Answer::McpServers { servers: servers(mcp) }
 }
 
-pub(super) fn servers(admin: &Admin) -> Vec<McpServer> {
-    let pool = admin.mcp.pool();
+pub(super) fn servers(mcp: &Mcp) -> Vec<McpServer> {
+    let pool = mcp.pool();
     let told = |status: Status| {
         let seconds = |(text, ago): (String, Duration)| (text, ago.as_secs());
         let failed = status.last_down.is_some() || status.last_failure.is_some();
@@ -39,8 +39,8 @@ pub(super) fn servers(admin: &Admin) -> Vec<McpServer> {
     pool.statuses().into_iter().map(told).collect()
 }
 
-pub(super) async fn restart(admin: &Admin, name: &str) -> Result<Answer, String> {
-    let status = admin.mcp.pool().restart(name).await.ok_or_else(|| unknown(name))?;
+pub(super) async fn restart(mcp: &Mcp, name: &str) -> Result<Answer, String> {
+    let status = mcp.pool().restart(name).await.ok_or_else(|| unknown(name))?;
     match status.state {
         State::Up(version) => Ok(done(format!("{name} is up: {} tool(s), MCP {version}", status.tools))),
         State::Down(why) => Err(format!("{name} is down: {why}; `lorgnette mcp logs {name}` shows what it said")),
@@ -48,8 +48,8 @@ pub(super) async fn restart(admin: &Admin, name: &str) -> Result<Answer, String>
     }
 }
 
-pub(super) fn logs(admin: &Admin, name: &str) -> Result<Answer, String> {
-    let lines = admin.mcp.pool().words(name).ok_or_else(|| unknown(name))?;
+pub(super) fn logs(mcp: &Mcp, name: &str) -> Result<Answer, String> {
+    let lines = mcp.pool().words(name).ok_or_else(|| unknown(name))?;
     Ok(Answer::Lines { lines: lines.into_iter().map(|(ago, line)| (ago.as_secs(), line)).collect() })
 }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     clock,
     control::admin::Admin,
+    device_task::services::Services,
     erasing::Erasure,
     models::spending,
     photos,
@@ -82,18 +83,19 @@ pub(super) fn about(wish: &Wish) -> Option<&str> {
 }
 
 pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, String> {
-    admin.store.settled().await.map_err(words)?;
+    let services = &admin.services;
+    services.store.settled().await.map_err(words)?;
     let records = match wish {
-        Wish::Users => users(admin)?,
+        Wish::Users => users(services)?,
         Wish::EraseUser { user, devices } => return erase_user(admin, user, devices).await,
         Wish::Conversations { user } => {
             check_name(&user)?;
-            admin.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
+            services.store.disk().conversations(&user).map_err(words)?.iter().map(describe).collect()
         }
-        Wish::Conversation { user, id } => vec![conversation(&admin.store, &user, id)?],
+        Wish::Conversation { user, id } => vec![conversation(&services.store, &user, id)?],
         Wish::Search { user, query } => {
             check_name(&user)?;
-            let found = search(&admin.store, &user, &query, FOUND_MAX).map_err(words)?;
+            let found = search(&services.store, &user, &query, FOUND_MAX).map_err(words)?;
             let place = |said: tools::memory::FoundMessage| {
                 let by = if said.by_wearer { Role::User } else { Role::Assistant };
                 json!({"conversation": said.conversation, "title": said.title, "by": by, "text": said.text, "wall_ms": said.wall_ms})
@@ -103,24 +105,24 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
         Wish::EraseConversations { user, id } => return erase_conversations(admin, user, id).await,
         Wish::Skills => {
             admin.skills.refresh();
-            let (_, specs) = admin.executor.offered("", "", Default::default());
+            let (_, specs) = services.executor.offered("", "", Default::default());
             let usable = admin.skills.usable(|tool| specs.iter().any(|spec| spec.name == tool));
             let usable = usable.iter().map(|skill| json!({"name": skill.name, "description": skill.description}));
             usable.chain(admin.skills.problems().into_iter().map(|problem| json!({"problem": problem}))).collect()
         }
-        Wish::Spending { user, days } => spent(admin, user.as_deref(), days)?,
+        Wish::Spending { user, days } => spent(services, user.as_deref(), days)?,
     };
     Ok(Answer::Records { records })
 }
 
 /// One record for each user and day. `money` is in the unit of the models' prices, and so is `budget`.
-fn spent(admin: &Admin, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
+fn spent(services: &Services, user: Option<&str>, days: usize) -> Result<Vec<Value>, String> {
     user.map_or(Ok(()), check_name)?;
     let now = clock::now();
     let today = now.wall_ms.saturating_add(i64::from(now.offset_s) * 1_000).div_euclid(DAY_MS);
-    let budget = admin.config.ranks.nano_per_day.map(whole);
+    let budget = services.users.nano_per_day().map(whole);
     let mut records = Vec::new();
-    for (user, days) in spending::of(&admin.store, user, today, days).map_err(words)? {
+    for (user, days) in spending::of(&services.store, user, today, days).map_err(words)? {
         for Spending { day, nano, input, output } in days {
             let moment = jiff::Timestamp::from_millisecond(day.saturating_mul(DAY_MS)).map_err(words)?;
             let date = moment.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
@@ -172,10 +174,11 @@ fn conversation(store: &Store, user: &str, id: u64) -> Result<Value, String> {
 
 async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Result<Answer, String> {
     check_name(&user)?;
-    let all = admin.store.disk().conversations(&user).map_err(words)?;
+    let services = &admin.services;
+    let all = services.store.disk().conversations(&user).map_err(words)?;
     let (conversations, messages, is_last) = match id {
         Some(id) => {
-            let found = find(&admin.store, &user, id)?;
+            let found = find(&services.store, &user, id)?;
             let run = (found.first_message, found.first_message.saturating_add(found.messages));
             (vec![id], vec![run], all.last().is_some_and(|last| last.id == id))
         }
@@ -184,16 +187,16 @@ async fn erase_conversations(admin: &Admin, user: String, id: Option<u64>) -> Re
     };
     let count = conversations.len();
     let _one_at_a_time = admin.eraser.one_at_a_time().await;
-    admin.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
+    services.store.erase(Scope::Conversations { user: user.clone(), conversations, messages }).await.map_err(words)?;
     if is_last {
-        admin.users.tell(&user, UserInput::HistoryErased);
+        services.users.tell(&user, UserInput::HistoryErased);
     }
     Ok(done(format!("erased {count} conversation(s) of {user}")))
 }
 
 async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer, String> {
     check_name(&user)?;
-    let is_known = users(admin)?.iter().any(|known| known["user"] == user.as_str());
+    let is_known = users(&admin.services)?.iter().any(|known| known["user"] == user.as_str());
     let erasure = Erasure { user, devices };
     admin.eraser.everything(&erasure).await.map_err(|error| format!("{error:#}"))?;
     if !is_known {
@@ -203,14 +206,14 @@ async fn erase_user(admin: &Admin, user: String, devices: bool) -> Result<Answer
     Ok(done(format!("everything of {} is erased{paired}", erasure.user)))
 }
 
-fn users(admin: &Admin) -> Result<Vec<Value>, String> {
+fn users(services: &Services) -> Result<Vec<Value>, String> {
     let mut users = std::collections::BTreeMap::<String, usize>::new();
-    for (_, device) in admin.store.disk().devices().map_err(words)? {
+    for (_, device) in services.store.disk().devices().map_err(words)? {
         *users.entry(device.user).or_default() += 1;
     }
     let kinds = KINDS.iter().map(|(kind, _)| *kind).filter(|kind| kind.is_of_user());
     for kind in kinds {
-        for user in admin.store.disk().owners(kind).map_err(words)? {
+        for user in services.store.disk().owners(kind).map_err(words)? {
             users.entry(user).or_default();
         }
     }
@@ -219,7 +222,7 @@ fn users(admin: &Admin) -> Result<Vec<Value>, String> {
 
 /// Everything that is kept of a user, piece by piece; each piece is one line of the answer. `None` at the end.
 pub(super) struct Export<'a> {
-    admin: &'a Admin,
+    services: &'a Services,
     user: String,
     next: Part,
 }
@@ -232,14 +235,14 @@ enum Part {
 }
 
 impl<'a> Export<'a> {
-    pub(super) fn new(admin: &'a Admin, user: String) -> Result<Self, String> {
+    pub(super) fn new(services: &'a Services, user: String) -> Result<Self, String> {
         check_name(&user)?;
-        Ok(Self { admin, user, next: Part::Head })
+        Ok(Self { services, user, next: Part::Head })
     }
 
     /// The next records.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Value>>, String> {
-        let disk = self.admin.store.disk();
+        let disk = self.services.store.disk();
         let user = &self.user;
         Ok(match self.next {
             Part::Head => {
@@ -269,7 +272,8 @@ impl<'a> Export<'a> {
                 }
             },
             Part::Photo { at } => {
-                let photos = photos::of(&self.admin.config.data_dir, user).map_err(|error| format!("{error:#}"))?;
+                let photos =
+                    photos::of(&self.services.settings.data_dir, user).map_err(|error| format!("{error:#}"))?;
                 let Some(path) = photos.get(at) else { return Ok(None) };
                 self.next = Part::Photo { at: at + 1 };
                 let bytes = std::fs::read(path).map_err(words)?;
@@ -280,7 +284,7 @@ impl<'a> Export<'a> {
     }
 
     fn head(&self) -> Result<Vec<Value>, String> {
-        let disk = self.admin.store.disk();
+        let disk = self.services.store.disk();
         let user = &self.user;
         let mut out = vec![json!({"kind": "user", "name": user, "version": 1, "exported_wall_ms": clock::wall_ms()})];
         for (id, device) in disk.devices().map_err(words)?.into_iter().filter(|(_, device)| device.user == *user) {
@@ -300,7 +304,7 @@ impl<'a> Export<'a> {
     }
 
     fn rows(&self, kind: Kind, name: &str) -> Result<Vec<Value>, String> {
-        let rows = self.admin.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
+        let rows = self.services.store.disk().rows(kind, &self.user, b"", ROWS_MAX).map_err(words)?;
         let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
             Ok(text) => Value::String(text),
             Err(error) => json!({"base64": STANDARD.encode(error.as_bytes())}),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::Who;
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
-use crate::{approvals::WATCHERS_MAX, control::admin::Admin, runtime::spawn};
+use crate::{approvals::WATCHERS_MAX, control::admin::Admin, device_task::services::Services, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;
@@ -68,7 +68,7 @@ pub async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: Cancellation
             drop(permit);
         });
     }
-    drop(fs::remove_file(socket_path(&admin.config.data_dir)));
+    drop(fs::remove_file(socket_path(&admin.services.settings.data_dir)));
 }
 
 async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
@@ -79,7 +79,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     timeout(Duration::from_millis(REQUEST_MS_MAX), reader.read_until(b'\n', &mut line)).await??;
     let request = serde_json::from_slice::<Request>(&line);
     if matches!(request, Ok(Request::WatchApprovals)) {
-        return watch_approvals(reader.into_inner(), write, admin).await;
+        return watch_approvals(reader.into_inner(), write, &admin.services).await;
     }
     if let Ok(Request::FollowApp { package }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "apps logs", "control");
@@ -87,7 +87,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     }
     if let Ok(Request::Ask { user, text }) = request {
         tracing::info!(uid = peer.uid(), pid = peer.pid(), command = "ask", about = user, "control");
-        return ask::serve(reader.into_inner(), write, admin, user, &text).await;
+        return ask::serve(reader.into_inner(), write, &admin.services, user, &text).await;
     }
     let mut mcp = None;
     let mut export = None;
@@ -107,7 +107,7 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
     };
     say(&mut write, &answer).await?;
     if let Some(user) = export.filter(|_| !matches!(answer, Answer::Error { .. })) {
-        return write_export(write, admin, user).await;
+        return write_export(write, &admin.services, user).await;
     }
     if let Some(who) = mcp.filter(|_| !matches!(answer, Answer::Error { .. })) {
         // The client says nothing before it has read the answer: nothing is left in the buffer.
@@ -118,9 +118,9 @@ async fn converse(stream: UnixStream, admin: &Arc<Admin>) -> Result<()> {
 }
 
 /// Everything of a user, piece by piece; `Done` says that it is whole.
-async fn write_export(mut write: OwnedWriteHalf, admin: &Admin, user: String) -> Result<()> {
-    admin.store.settled().await?;
-    let mut export = memory::Export::new(admin, user).map_err(anyhow::Error::msg)?;
+async fn write_export(mut write: OwnedWriteHalf, services: &Services, user: String) -> Result<()> {
+    services.store.settled().await?;
+    let mut export = memory::Export::new(services, user).map_err(anyhow::Error::msg)?;
     loop {
         let answer = match export.next() {
             Ok(Some(records)) if records.is_empty() => continue,
@@ -133,24 +133,28 @@ async fn write_export(mut write: OwnedWriteHalf, admin: &Admin, user: String) ->
 }
 
 /// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.
-async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWriteHalf, admin: &Admin) -> Result<()> {
-    let Some(mut events) = admin.approvals.watch() else {
+async fn watch_approvals(
+    mut read: impl AsyncRead + Unpin,
+    mut write: OwnedWriteHalf,
+    services: &Services,
+) -> Result<()> {
+    let Some(mut events) = services.approvals.watch() else {
         let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    say(&mut write, &Answer::Approvals { approvals: admin.approvals.list() }).await?;
+    say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
             // The client says nothing more: whatever comes is its end.
             _ = read.read_u8() => return Ok(()),
-            () = admin.stop.cancelled() => return Ok(()),
+            () = services.admission.stop.cancelled() => return Ok(()),
         };
         match event {
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
             // What was missed is told by what is open now.
             Err(RecvError::Lagged(_)) => {
-                say(&mut write, &Answer::Approvals { approvals: admin.approvals.list() }).await?;
+                say(&mut write, &Answer::Approvals { approvals: services.approvals.list() }).await?;
             }
             Err(RecvError::Closed) => return Ok(()),
         }

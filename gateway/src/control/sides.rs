@@ -8,7 +8,7 @@ use super::{
     Answer,
     commands::{check_name, done},
 };
-use crate::control::admin::Admin;
+use crate::{apps::installed::Installed, control::admin::Admin};
 
 /// Sentences that are named when an app is installed: the operator is to see that there are some, and which.
 const COLLISIONS_MAX: usize = 8;
@@ -20,11 +20,11 @@ const BUILT_IN: &str = "built-in";
 /// Which sentences of a new app are taken by others already, for the operator; empty where none are.
 pub(super) fn collisions(admin: &Admin, app: &App) -> String {
     let side = Side::App(app.package.clone());
-    let found = intents::collisions(&admin.registry.specs(), &admin.config.language, &side);
+    let found = intents::collisions(&admin.services.registry.specs(), &admin.services.settings.language, &side);
     let Some(first) = found.first() else { return String::new() };
     let mut out = String::new();
     for one in found.iter().take(COLLISIONS_MAX) {
-        let other = name(admin, &one.side);
+        let other = name(&admin.installed, &one.side);
         out.push_str(&format!(
             "\ntaken: {:?} is understood by {} and by {} ({other})",
             one.sentence, one.tool, one.other
@@ -38,15 +38,15 @@ pub(super) fn collisions(admin: &Admin, app: &App) -> String {
         "\nOf these the one that runs takes a sentence, else the wearer is asked once. Say \"with {called}\", or choose: \
          `lorgnette apps prefer {} --over {:?}`",
         app.package,
-        name(admin, &first.side),
+        name(&admin.installed, &first.side),
     ));
     out
 }
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let kept = admin.preferences.of(user);
-    let lines: Vec<String> = kept.iter().map(|one| line(admin, one)).collect();
+    let kept = admin.services.preferences.of(user);
+    let lines: Vec<String> = kept.iter().map(|one| line(&admin.installed, one)).collect();
     let none = || {
         format!(
             "{user} has chosen nothing; the question comes with the first sentence that two understand equally well"
@@ -55,42 +55,42 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     Ok(done(if lines.is_empty() { none() } else { lines.join("\n") }))
 }
 
-fn line(admin: &Admin, one: &Preference) -> String {
-    format!("{} before {}", name(admin, &one.side), name(admin, &one.over))
+fn line(installed: &Installed, one: &Preference) -> String {
+    format!("{} before {}", name(installed, &one.side), name(installed, &one.over))
 }
 
 pub(super) fn prefer(admin: &Admin, user: &str, side: &str, over: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let new = Preference { side: find(admin, side)?, over: find(admin, over)? };
+    let new = Preference { side: find(&admin.installed, side)?, over: find(&admin.installed, over)? };
     if new.side.is_with(&new.over) {
         return Err(format!("`{side}` and `{over}` are one side"));
     }
-    let message = format!("{user}: {}", line(admin, &new));
-    admin.preferences.keep(user, new);
+    let message = format!("{user}: {}", line(&admin.installed, &new));
+    admin.services.preferences.keep(user, new);
     Ok(done(message))
 }
 
 pub(super) fn forget(admin: &Admin, user: &str, about: Option<&str>) -> Result<Answer, String> {
     check_name(user)?;
-    let about = about.map(|about| find(admin, about)).transpose()?;
-    let count = admin.preferences.forget(user, about.as_ref());
+    let about = about.map(|about| find(&admin.installed, about)).transpose()?;
+    let count = admin.services.preferences.forget(user, about.as_ref());
     Ok(done(format!("{count} choice(s) of {user} forgotten")))
 }
 
 /// As an operator reads and writes it.
-fn name(admin: &Admin, side: &Side) -> String {
+fn name(installed: &Installed, side: &Side) -> String {
     match side {
         Side::BuiltIn(group) if group.is_empty() => BUILT_IN.to_owned(),
         Side::BuiltIn(group) => format!("{BUILT_IN} {group}"),
         Side::Mcp(name) => format!("{MCP}{name}"),
         Side::App(package) => {
-            let name = admin.installed.get(package).map(|app| app.name.clone()).filter(|name| !name.is_empty());
+            let name = installed.get(package).map(|app| app.name.clone()).filter(|name| !name.is_empty());
             name.unwrap_or_else(|| package.clone())
         }
     }
 }
 
-fn find(admin: &Admin, wanted: &str) -> Result<Side, String> {
+fn find(installed: &Installed, wanted: &str) -> Result<Side, String> {
     let wanted = wanted.trim();
     if let Some(rest) = wanted.strip_prefix(BUILT_IN) {
         let group = rest.trim();
@@ -103,7 +103,7 @@ fn find(admin: &Admin, wanted: &str) -> Result<Side, String> {
     if let Some(name) = wanted.strip_prefix(MCP) {
         return Ok(Side::Mcp(name.to_owned()));
     }
-    let apps = admin.installed.list();
+    let apps = installed.list();
     let mut fitting = apps.iter().filter(|app| app.package == wanted || app.name.eq_ignore_ascii_case(wanted));
     match (fitting.next(), fitting.next()) {
         (Some(app), None) => Ok(Side::App(app.package.clone())),

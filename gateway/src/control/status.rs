@@ -89,39 +89,40 @@ pub struct LeftOut {
 }
 
 pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
-    let config = &admin.config;
-    let problems = admin.health.problems(&config.data_dir, &admin.store).await;
-    let all = admin.roster.all();
+    let (services, started) = (&admin.services, &admin.started);
+    let (limits, data_dir) = (&services.settings.limits, &services.settings.data_dir);
+    let problems = admin.health.problems(data_dir, &services.store).await;
+    let all = services.roster.all();
     let users: BTreeSet<&str> = all.iter().map(|(_, present)| present.user.as_str()).collect();
-    let apps_running = users.iter().map(|user| admin.apps.states(user).len()).sum();
+    let apps_running = users.iter().map(|user| services.apps.states(user).len()).sum();
     let sessions = all.iter().map(|(_, present)| {
         let name = present.status.lock().unwrap_or_else(std::sync::PoisonError::into_inner).name.clone();
         (present.user.clone(), name, session(present))
     });
-    let (waiting, running) = admin.engines.asr.load();
-    let model = config.asr_model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = admin.engines.asr.shed();
+    let (waiting, running) = services.engines.asr.load();
+    let model = started.hearing.model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = services.engines.asr.shed();
     let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
-    let lost = admin.losses.get();
+    let lost = services.losses.get();
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        up_s: clock::mono_us().saturating_sub(admin.started_us) / 1_000_000,
-        web: admin.web.to_string(),
-        quic: admin.quic.map(|address| address.to_string()),
+        up_s: clock::mono_us().saturating_sub(started.at_us) / 1_000_000,
+        web: started.web.to_string(),
+        quic: started.quic.map(|address| address.to_string()),
         problems,
         sessions: sessions.collect(),
-        sessions_max: config.limits.sessions_max,
-        waiting: admin.pairings.waiting(clock::mono_us()).len(),
-        users: admin.users.count(),
-        users_max: config.limits.users_max,
-        questions: admin.approvals.list().len(),
-        models: config.ranks.models.iter().map(ToString::to_string).collect(),
-        recogniser: Recogniser { model, workers: config.asr_workers, running, waiting, left_out, lost },
-        mcp: mcp::servers(admin),
+        sessions_max: limits.sessions_max,
+        waiting: services.admission.pairings.waiting(clock::mono_us()).len(),
+        users: services.users.count(),
+        users_max: limits.users_max,
+        questions: services.approvals.list().len(),
+        models: started.models.iter().map(ToString::to_string).collect(),
+        recogniser: Recogniser { model, workers: started.hearing.workers, running, waiting, left_out, lost },
+        mcp: mcp::servers(&admin.mcp),
         apps: admin.installed.list().len(),
         apps_running,
-        store: admin.store.used().ok(),
-        disk: health::space(&config.data_dir),
+        store: services.store.used().ok(),
+        disk: health::space(data_dir),
     };
     Ok(Answer::Status { status: Box::new(status) })
 }

@@ -16,7 +16,7 @@ use super::{
     Answer, Offered,
     commands::{check_name, done},
 };
-use crate::{clock, control::admin::Admin, ports::records::StoredLedger, store::Kind};
+use crate::{clock, control::admin::Admin, device_task::services::Services, ports::records::StoredLedger, store::Kind};
 
 /// For tools that set no time of their own.
 const CALL_TIME: Duration = Duration::from_secs(30);
@@ -25,14 +25,14 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 const DECISIONS_MAX: usize = 500;
 
 /// The user's glasses, where some are connected: their tools, their display for questions.
-pub(super) fn device_of(admin: &Admin, user: &str) -> String {
-    let mut present = admin.roster.all().into_iter().filter(|(_, present)| present.user == user);
+pub(super) fn device_of(services: &Services, user: &str) -> String {
+    let mut present = services.roster.all().into_iter().filter(|(_, present)| present.user == user);
     present.next().map_or_else(String::new, |(id, _)| id)
 }
 
 pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     check_name(user)?;
-    let snapshot = admin.registry.snapshot(user, &device_of(admin, user));
+    let snapshot = admin.services.registry.snapshot(user, &device_of(&admin.services, user));
     let denied = admin.switches.denied(user);
     let offered = |tool: &std::sync::Arc<tools::registry::Registered>| Offered {
         source: tool.source.to_string(),
@@ -42,15 +42,15 @@ pub(super) fn list(admin: &Admin, user: &str) -> Result<Answer, String> {
     Ok(Answer::Tools { tools: snapshot.tools().iter().map(offered).collect() })
 }
 
-pub(super) fn reports(admin: &Admin) -> Answer {
-    let reports = admin.registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes)).collect();
+pub(super) fn reports(services: &Services) -> Answer {
+    let reports = services.registry.reports().into_iter().map(|(source, notes)| (source.to_string(), notes)).collect();
     Answer::ToolReports { reports }
 }
 
-pub(super) async fn call(admin: &Admin, user: String, name: String, arguments: Value) -> Result<Answer, String> {
+pub(super) async fn call(services: &Services, user: String, name: String, arguments: Value) -> Result<Answer, String> {
     check_name(&user)?;
     let context = CallContext {
-        device: device_of(admin, &user),
+        device: device_of(services, &user),
         user,
         // An operator who asks twice wants it twice.
         session: String::new(),
@@ -62,7 +62,7 @@ pub(super) async fn call(admin: &Admin, user: String, name: String, arguments: V
         session_lease: None,
     };
     let id = format!("control-{}", clock::mono_us());
-    let mut result = admin.executor.call(context, ToolCall { id, name, arguments }).await;
+    let mut result = services.executor.call(context, ToolCall { id, name, arguments }).await;
     let attachments = std::mem::take(&mut result.attachments).iter().map(describe).collect();
     Ok(Answer::ToolResult { result: Box::new(result), attachments })
 }
@@ -84,7 +84,7 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
     let state = if on { "on" } else { "off" };
     let before = if changed { "now" } else { "already" };
     let beginning = name.strip_suffix('*');
-    let snapshot = admin.registry.snapshot(user, &device_of(admin, user));
+    let snapshot = admin.services.registry.snapshot(user, &device_of(&admin.services, user));
     let known = match beginning {
         Some(beginning) => snapshot.tools().iter().any(|tool| tool.spec.name.starts_with(beginning)),
         None => snapshot.find(name).is_some(),
@@ -96,19 +96,19 @@ pub(super) async fn switch(admin: &Admin, user: &str, name: &str, on: bool) -> R
 
 /// Recorded calls by user, newest first.
 async fn records(
-    admin: &Admin,
+    services: &Services,
     user: Option<&str>,
     since_wall_ms: i64,
 ) -> Result<Vec<(String, Vec<ledger::Record>)>, String> {
-    admin.store.settled().await.map_err(|error| error.to_string())?;
+    services.store.settled().await.map_err(|error| error.to_string())?;
     let users = match user {
         Some(user) => {
             check_name(user)?;
             vec![user.to_owned()]
         }
-        None => admin.store.disk().owners(Kind::Ledger).map_err(|error| error.to_string())?,
+        None => services.store.disk().owners(Kind::Ledger).map_err(|error| error.to_string())?,
     };
-    let book = StoredLedger(admin.store.clone());
+    let book = StoredLedger(services.store.clone());
     let of = |user: String| {
         let records = book.records(&user, since_wall_ms).map_err(|error| error.to_string())?;
         Ok((user, records))
@@ -116,14 +116,14 @@ async fn records(
     users.into_iter().map(of).collect()
 }
 
-pub(super) async fn usage(admin: &Admin, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
-    let all = records(admin, user, since_wall_ms).await?;
+pub(super) async fn usage(services: &Services, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(services, user, since_wall_ms).await?;
     let used = all.into_iter().filter(|(_, records)| !records.is_empty());
     Ok(Answer::Usage { users: used.map(|(user, records)| (user, ledger::usage(records))).collect() })
 }
 
-pub(super) async fn decisions(admin: &Admin, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
-    let all = records(admin, user, since_wall_ms).await?;
+pub(super) async fn decisions(services: &Services, user: Option<&str>, since_wall_ms: i64) -> Result<Answer, String> {
+    let all = records(services, user, since_wall_ms).await?;
     let mut decisions: Vec<_> = all.into_iter().flat_map(|(_, records)| records).collect();
     decisions.retain(|record| record.approval.is_some());
     decisions.sort_by_key(|record| std::cmp::Reverse(record.wall_ms));

@@ -76,7 +76,7 @@ pub(super) fn welcome(
         resume_token: &[],
         resume_ms: 0,
         resumed: None,
-        gateway_name: &services.config.name,
+        gateway_name: &services.settings.gateway_name,
         user_name: user,
         heartbeat_ms,
         audio_up: format(agreed.up),

@@ -1,6 +1,6 @@
 //! How much a device may send: two token buckets that refill over two seconds.
 
-use crate::{config::Limits, transport::LinkError};
+use crate::{limits::Traffic, transport::LinkError};
 
 /// Seconds of the allowed rate that may come at once: a replay after a lost link.
 const BURST_S: u64 = 2;
@@ -38,8 +38,9 @@ impl Bucket {
 }
 
 impl Meter {
-    pub(super) fn new(limits: &Limits, now_us: u64) -> Self {
-        Self { frames: Bucket::new(limits.frames_per_s_max), bytes: Bucket::new(limits.bytes_per_s_max), at_us: now_us }
+    pub(super) fn new(traffic: Traffic, now_us: u64) -> Self {
+        let Traffic { frames_per_s_max, bytes_per_s_max } = traffic;
+        Self { frames: Bucket::new(frames_per_s_max), bytes: Bucket::new(bytes_per_s_max), at_us: now_us }
     }
 
     /// Counts one frame.
@@ -65,19 +66,18 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { connections_max: 1, sessions_max: 1, users_max: 1, frames_per_s_max: 100, bytes_per_s_max: 10_000 };
+    const TRAFFIC: Traffic = Traffic { frames_per_s_max: 100, bytes_per_s_max: 10_000 };
 
     #[test]
     fn a_steady_stream_passes_and_a_flood_does_not() {
-        let mut meter = Meter::new(&LIMITS, 0);
+        let mut meter = Meter::new(TRAFFIC, 0);
         for frame in 0..10_000_u64 {
             meter.count(90, frame * 10_000).unwrap();
         }
-        let mut meter = Meter::new(&LIMITS, 0);
+        let mut meter = Meter::new(TRAFFIC, 0);
         let passed = (0..1_000).take_while(|_| meter.count(10, 0).is_ok()).count();
         assert_eq!(passed, 200);
-        let mut meter = Meter::new(&LIMITS, 0);
+        let mut meter = Meter::new(TRAFFIC, 0);
         assert!(matches!(meter.count(20_001, 0), Err(LinkError::Flooding(_))));
     }
 }

@@ -13,6 +13,7 @@ mod room;
 mod running;
 pub mod services;
 mod session;
+pub mod settings;
 mod tap;
 mod up;
 mod window;
@@ -37,7 +38,7 @@ pub async fn serve(services: &Arc<Services>, mut link: Link) {
     let _open = services.admission.open.token();
     let admitted = match services.admission.joining.try_acquire() {
         Ok(_joining) => tokio::select! {
-            admitted = identity::admit(&mut link, &services.admission.key, &services.admission.store, &services.admission.pairings) => admitted,
+            admitted = identity::admit(&mut link, &services.admission.key, &services.store, &services.admission.pairings) => admitted,
             () = services.admission.stop.cancelled() => Err(identity::turn_away(
                 &mut link,
                 RejectCode::ShuttingDown,

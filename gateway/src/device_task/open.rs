@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use device_protocol::{DisplayKind, RejectCode, limits};
+use device_protocol::{
+    DisplayKind, RejectCode, limits,
+    up::{Capabilities, HelloOwned},
+};
 use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
@@ -37,7 +40,7 @@ use crate::{
         mouth::Mouth,
     },
     store,
-    transport::Link,
+    transport::{Link, Transport},
     users,
 };
 
@@ -57,23 +60,13 @@ impl Session {
         let (mailbox, messages) = mpsc::channel(mailbox::WAITING_MAX);
         let ear = ear_of(&services, &formats, link.transport.ordered, &mailbox).map_err(internal)?;
         let mouth = mouth_of(&services, &formats).map_err(internal)?;
-        let screen = &hello.capabilities.display;
-        let display =
-            (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows });
-        let status = Arc::new(Mutex::new(DeviceStatus {
-            name: record.name.clone(),
-            model: hello.model.clone(),
-            firmware: hello.firmware.clone(),
-            connection: link.transport.name.to_owned(),
-            display,
-            ..DeviceStatus::default()
-        }));
+        let status = Arc::new(Mutex::new(status_of(&record.name, &hello, link.transport)));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
         let lease =
             services.executor.in_flight().session(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
         let language =
-            if hello.language.is_empty() { services.config.language.clone() } else { hello.language.clone() };
+            if hello.language.is_empty() { services.settings.language.clone() } else { hello.language.clone() };
         let present = Present {
             session: number,
             user: record.user.clone(),
@@ -82,45 +75,12 @@ impl Session {
             status: status.clone(),
             via: Via { transport: link.transport, peer: link.peer, since_us: clock::mono_us() },
         };
-        let replaced = services
-            .roster
-            .enter(&id, present, services.config.limits.sessions_max)
-            .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
-        // Apps run on glasses only.
-        let is_glasses = link.transport.is_glasses;
-        // Two sessions of one device would each offer its tools.
-        if let Some(old) = replaced
-            && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
-        {
-            part(&services, (&id, number), &record.user, is_glasses).await;
-            return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
-        }
-        // Before the welcome: who knows of the glasses may start apps on them.
-        if is_glasses {
-            services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
-        }
-        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
-        let welcomed = formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms);
-        if let Err(error) = welcomed {
-            part(&services, (&id, number), &record.user, is_glasses).await;
-            return Err(internal(error));
-        }
-        let info = DeviceInfo {
-            id: id.clone(),
-            user: record.user.clone(),
-            display,
-            bitmaps: screen.kind == DisplayKind::Pixels,
-            speaker: formats.down.is_some(),
-            echo_cancelled: hello.capabilities.echo_cancelled,
-            captions: screen.captions,
-        };
+        let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.settings.conversation.heartbeat_ms);
+        enter(&services, link, &id, present, (&hello, &formats), heartbeat_ms).await?;
+        let info = info_of(&id, &record.user, &hello.capabilities, &formats);
         services.preparer.prepare(&record.user, &id, &language);
         let mut session = Self {
-            driver: Driver::new(Conversation::new(conversation::Config {
-                heartbeat_ms,
-                silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
-                ..services.config.conversation.clone()
-            })),
+            driver: Driver::new(Conversation::new(conversation_of(&services, heartbeat_ms))),
             heard_us: None,
             requests: Requests::new(
                 record.user.clone(),
@@ -134,7 +94,7 @@ impl Session {
                 services.remembered.clone(),
                 mailbox.clone(),
             ),
-            meter: Meter::new(&services.config.limits, clock::mono_us()),
+            meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),
             transport: link.transport,
             user_name: record.user,
             services,
@@ -167,11 +127,84 @@ impl Session {
             messages,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
-        if is_glasses {
+        if link.transport.is_glasses {
             session.tap.connected(true);
         }
         session.input(Input::Connected { device: info, resumed: false });
         Ok(session)
+    }
+}
+
+/// Enters the device in place of an older session of its own, and welcomes it.
+async fn enter(
+    services: &Services,
+    link: &mut Link,
+    id: &str,
+    present: Present,
+    (hello, formats): (&HelloOwned, &Agreed),
+    heartbeat_ms: u32,
+) -> Result<(), (RejectCode, String)> {
+    let (number, user) = (present.session, present.user.clone());
+    let replaced = services
+        .roster
+        .enter(id, present, services.settings.limits.sessions_max)
+        .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
+    // Apps run on glasses only.
+    let is_glasses = link.transport.is_glasses;
+    // Two sessions of one device would each offer its tools.
+    if let Some(old) = replaced
+        && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
+    {
+        part(services, (id, number), &user, is_glasses).await;
+        return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
+    }
+    // Before the welcome: who knows of the glasses may start apps on them.
+    if is_glasses {
+        services.apps.glasses_came(&user, id, tap::glasses(hello, formats)).await;
+    }
+    if let Err(error) = formats::welcome(&mut link.down, services, &user, number, formats, heartbeat_ms) {
+        part(services, (id, number), &user, is_glasses).await;
+        return Err(internal(error));
+    }
+    Ok(())
+}
+
+fn display_of(capabilities: &Capabilities) -> Option<DisplaySize> {
+    let screen = &capabilities.display;
+    (screen.kind != DisplayKind::None).then_some(DisplaySize { columns: screen.columns, rows: screen.rows })
+}
+
+/// What tools are told of the device.
+fn status_of(name: &str, hello: &HelloOwned, transport: Transport) -> DeviceStatus {
+    DeviceStatus {
+        name: name.to_owned(),
+        model: hello.model.clone(),
+        firmware: hello.firmware.clone(),
+        connection: transport.name.to_owned(),
+        display: display_of(&hello.capabilities),
+        ..DeviceStatus::default()
+    }
+}
+
+/// What the core is told of the device.
+fn info_of(id: &str, user: &str, capabilities: &Capabilities, formats: &Agreed) -> DeviceInfo {
+    DeviceInfo {
+        id: id.to_owned(),
+        user: user.to_owned(),
+        display: display_of(capabilities),
+        bitmaps: capabilities.display.kind == DisplayKind::Pixels,
+        speaker: formats.down.is_some(),
+        echo_cancelled: capabilities.echo_cancelled,
+        captions: capabilities.display.captions,
+    }
+}
+
+/// The settings of a conversation over a link with this heartbeat.
+fn conversation_of(services: &Services, heartbeat_ms: u32) -> conversation::Config {
+    conversation::Config {
+        heartbeat_ms,
+        silent_ms_max: heartbeat_ms * limits::HEARTBEATS_MISSED_MAX,
+        ..services.settings.conversation.clone()
     }
 }
 
@@ -198,7 +231,7 @@ fn ear_of(
     let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
-        wake_phrases: services.config.conversation.wake_phrases.clone().into(),
+        wake_phrases: services.settings.conversation.wake_phrases.clone().into(),
         judge: services.engines.judge.clone(),
     };
     Ear::new(codec, rate, ordered, parts, mailbox.clone()).map(Some)
@@ -208,7 +241,7 @@ fn ear_of(
 fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audio::speaker::Error> {
     let Some((codec, rate)) = formats.down else { return Ok(None) };
     let (voice, compute) = (services.engines.voice.clone(), services.engines.compute.clone());
-    Mouth::new(codec, rate, voice, compute, services.config.speed).map(Some)
+    Mouth::new(codec, rate, voice, compute, services.settings.voice.speed).map(Some)
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.

@@ -14,10 +14,12 @@ use tokio::{
     sync::{Semaphore, oneshot},
     time::timeout,
 };
-use tools::executor::Executor;
+use tokio_util::sync::CancellationToken;
+use tools::{executor::Executor, permissions::Switches as _, registry::Registry};
 
 use crate::{
     models::ranks::Ranks,
+    ports::records::StoredSwitches,
     roster::Roster,
     runtime::compute::{Compute, Urgency},
 };
@@ -82,6 +84,26 @@ impl Preparer {
         // Also for whoever comes next: what is built in and what servers offer is the same for all.
         let nobody = (String::new(), String::new(), self.language.clone());
         self.queue(present.chain([nobody]), tell);
+    }
+
+    /// Prepares for the tools that there are, again whenever they change. With `at_once`, all glasses are told of a change.
+    pub async fn keep_up(
+        self,
+        registry: Arc<Registry>,
+        switches: Arc<StoredSwitches>,
+        at_once: bool,
+        stop: CancellationToken,
+    ) {
+        let (mut changes, mut switched) = (registry.changes(), switches.changes());
+        self.prepare_all(false);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                Ok(()) = changes.changed() => self.prepare_all(at_once),
+                Ok(()) = switched.changed() => self.prepare_all(false),
+                else => return,
+            }
+        }
     }
 
     /// Queues the tools that this device is offered by then; once, however often it is called meanwhile.

@@ -10,11 +10,10 @@ use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tools::{executor::Executor, registry::Registry};
 
-use super::prepare::Preparer;
+use super::{prepare::Preparer, settings::SessionSettings};
 use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
-    config::Checked,
     identity::{GatewayKey, Pairings},
     models::ranks::Ranks,
     ports::{context::Remembered, preferences::Preferences},
@@ -28,8 +27,10 @@ use crate::{
 
 /// Everything that sessions share. One per process.
 pub struct Services {
-    /// The checked configuration.
-    pub config: Arc<Checked>,
+    /// What they are run with.
+    pub settings: SessionSettings,
+    /// What outlives the process.
+    pub store: Store,
     /// Who may come in.
     pub admission: Admission,
     /// Recognition and synthesis.
@@ -66,8 +67,6 @@ pub struct Services {
 pub struct Admission {
     /// The gateway's identity.
     pub key: GatewayKey,
-    /// Who is paired.
-    pub store: Store,
     /// Pairings under way.
     pub pairings: Arc<Pairings>,
     /// Connections that may be on their way into a session at once.
@@ -83,17 +82,10 @@ pub struct Admission {
 
 impl Admission {
     /// Nobody has come yet. Half of all connections may be joining at once.
-    pub fn new(
-        key: GatewayKey,
-        store: Store,
-        pairings: Arc<Pairings>,
-        connections_max: usize,
-        stop: CancellationToken,
-    ) -> Self {
+    pub fn new(key: GatewayKey, connections_max: usize, stop: CancellationToken) -> Self {
         Self {
             key,
-            store,
-            pairings,
+            pairings: Arc::default(),
             joining: Semaphore::new((connections_max / 2).max(1)),
             open: TaskTracker::new(),
             stop,

@@ -285,7 +285,7 @@ impl Session {
             if lease.is_ended() {
                 return;
             }
-            if let Err(error) = crate::photos::keep(&services.config.data_dir, &user, &photo.mime, &photo.bytes) {
+            if let Err(error) = crate::photos::keep(&services.settings.data_dir, &user, &photo.mime, &photo.bytes) {
                 tracing::warn!(%error, "a photo could not be kept");
             }
         };

@@ -160,7 +160,7 @@ pub(super) async fn quic(
         };
         // An address that has not shown that it can receive gets a retry first: no amplification.
         if !incoming.remote_address_validated()
-            && endpoint.open_connections() > services.config.limits.connections_max / 2
+            && endpoint.open_connections() > services.settings.limits.connections_max / 2
         {
             drop(incoming.retry());
             continue;

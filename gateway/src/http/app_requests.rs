@@ -15,10 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::reply;
-use crate::{
-    apps::{self, host::Host, storage::Refusal},
-    config::APP_SOCKET_PATH,
-};
+use crate::apps::{self, APP_SOCKET_PATH, host::Host, storage::Refusal};
 
 /// Bytes of a request's body: all that an app may keep, and its JSON.
 const BODY_BYTES_MAX: usize = 1_100_000;

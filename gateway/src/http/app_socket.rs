@@ -11,10 +11,7 @@ use axum::{
 use tokio_util::task::TaskTracker;
 
 use super::{peer::Peer, reply::Text, upgrade::Upgrade};
-use crate::{
-    apps::{self, host::Host, socket::Headers},
-    config::APP_SOCKET_PATH,
-};
+use crate::apps::{self, APP_SOCKET_PATH, host::Host, socket::Headers};
 
 #[derive(Clone)]
 struct Sockets {

@@ -1,6 +1,6 @@
 //! `/healthz`: whether the gateway can keep what it is told.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
@@ -12,23 +12,23 @@ use axum::{
 use serde_json::json;
 
 use super::reply;
-use crate::{config::Checked, health::Health, store::Store};
+use crate::{health::Health, store::Store};
 
 /// What is tried.
 #[derive(Clone)]
 struct Tried {
     health: Arc<Health>,
-    config: Arc<Checked>,
+    data_dir: PathBuf,
     store: Store,
 }
 
-pub(super) fn routes(health: Arc<Health>, config: Arc<Checked>, store: Store) -> Router {
-    Router::new().route("/healthz", any(answer)).with_state(Tried { health, config, store })
+pub(super) fn routes(health: Arc<Health>, data_dir: PathBuf, store: Store) -> Router {
+    Router::new().route("/healthz", any(answer)).with_state(Tried { health, data_dir, store })
 }
 
 /// `ok` in one line, or what does not work: whoever supervises the gateway looks at the status alone.
 async fn answer(State(tried): State<Tried>) -> Response {
-    let problems = tried.health.problems(&tried.config.data_dir, &tried.store).await;
+    let problems = tried.health.problems(&tried.data_dir, &tried.store).await;
     if problems.is_empty() {
         return (StatusCode::OK, "ok\n").into_response();
     }

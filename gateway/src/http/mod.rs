@@ -14,6 +14,7 @@ mod origin;
 mod peer;
 mod reply;
 mod router;
+pub mod settings;
 mod try_page;
 mod upgrade;
 
@@ -28,6 +29,8 @@ use anyhow::{Context as _, Result, anyhow};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::settings::Listen;
+pub use self::try_page::About;
 use crate::{
     device_task::services::Services,
     health::Health,
@@ -39,16 +42,6 @@ use crate::{
 /// How long a TLS or HTTP handshake may take.
 const HANDSHAKE_MS_MAX: u64 = 5_000;
 
-/// Where to listen.
-pub struct Listen {
-    /// TCP: WebSocket and pages.
-    pub web: SocketAddr,
-    /// UDP: QUIC; absent: none.
-    pub quic: Option<SocketAddr>,
-    /// Accept `ws://` from other machines too.
-    pub plain_everywhere: bool,
-}
-
 /// What is behind the ports.
 pub struct Doors {
     /// Sessions of glasses, and what they share with the other doors: configuration, admission, mini-apps.
@@ -57,6 +50,10 @@ pub struct Doors {
     pub mcp: Arc<Mcp>,
     /// Whether the gateway can keep what it is told.
     pub health: Arc<Health>,
+    /// Whether glasses come in over WebSocket.
+    pub websocket: bool,
+    /// What the page to talk from a browser tells; absent: there is no such page.
+    pub try_page: Option<About>,
 }
 
 /// Bound sockets, ready to serve.
@@ -76,7 +73,7 @@ impl Bound {
         let tcp = TcpListener::bind(listen.web).await;
         let tcp = tcp.map_err(|error| anyhow!(cannot_listen(listen.web, "TCP", "listen.web", &error)))?;
         let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
-        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain_everywhere })
+        Ok(Self { tcp, quic, tls, plain_everywhere: listen.plain })
     }
 
     /// The TCP address really bound.
@@ -94,7 +91,7 @@ impl Bound {
 
     /// Accepts until `stop`.
     pub async fn serve(self, doors: Doors, stop: CancellationToken) {
-        let places = Arc::new(Places::new(doors.services.config.limits.connections_max));
+        let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = doors.services.clone();
             let accepting = accept::quic(endpoint, self.tls.fingerprint, places.clone(), services, stop.clone());

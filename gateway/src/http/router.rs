@@ -7,15 +7,15 @@ use super::{Doors, app_requests, app_socket, glasses, health, mcp, reply::NOTHIN
 
 /// What answers every request.
 pub(super) fn router(doors: &Doors) -> Router {
-    let Doors { services, mcp, health } = doors;
-    let (config, admission) = (&services.config, &services.admission);
+    let Doors { services, mcp, health, websocket, try_page } = doors;
+    let admission = &services.admission;
     let mut router = Router::new()
-        .merge(health::routes(health.clone(), config.clone(), admission.store.clone()))
-        .merge(try_page::routes(config.clone(), admission.pairings.clone()))
+        .merge(health::routes(health.clone(), services.settings.data_dir.clone(), services.store.clone()))
+        .merge(try_page::routes(try_page.clone(), admission.pairings.clone()))
         .merge(mcp::routes(mcp.clone()))
         .merge(app_requests::routes(&services.apps))
         .merge(app_socket::routes(services.apps.clone(), admission.open.clone()));
-    if config.websocket {
+    if *websocket {
         router = router.merge(glasses::routes(services.clone()));
     }
     router.fallback(async || NOTHING_HERE)

@@ -28,8 +28,8 @@ use super::{
 };
 use crate::{
     clock,
-    config::{Checked, Model},
     identity::{Pairings, fingerprint, pairing::Grant},
+    models::settings::Model,
 };
 
 /// The page itself.
@@ -101,22 +101,45 @@ static HEADERS: [(HeaderName, &str); 8] = [
     (HeaderName::from_static("permissions-policy"), "microphone=(self), camera=(), geolocation=()"),
 ];
 
+/// What the page tells of the gateway before it connects.
+#[derive(Clone)]
+pub struct About(Arc<str>);
+
+impl About {
+    /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
+    /// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
+    pub fn new(conversation: &Config, models: &[Model]) -> Self {
+        let model = models.iter().find_map(|model| match model {
+            Model::Provider(config) => Some(config),
+            Model::Offline => None,
+        });
+        let model = model.map(|config| {
+            let host = config.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+            let host = host.unwrap_or_default();
+            json!({"name": config.model, "here": host_is_loopback(&host), "host": host})
+        });
+        let Config { wake_phrases, always_listening, .. } = conversation;
+        Self(json!({"phrases": wake_phrases, "always": always_listening, "model": model}).to_string().into())
+    }
+}
+
 /// What the page works with.
 #[derive(Clone)]
 struct Page {
-    config: Arc<Checked>,
+    /// Absent: there is no page.
+    about: Option<About>,
     pairings: Arc<Pairings>,
 }
 
 impl Page {
     /// Whether the page exists for who asks.
     fn is_for(&self, peer: &Peer) -> bool {
-        self.config.try_page && peer.is_here()
+        self.about.is_some() && peer.is_here()
     }
 }
 
-pub(super) fn routes(config: Arc<Checked>, pairings: Arc<Pairings>) -> Router {
-    let page = Page { config, pairings };
+pub(super) fn routes(about: Option<About>, pairings: Arc<Pairings>) -> Router {
+    let page = Page { about, pairings };
     Router::new()
         .route(PATH, any(file))
         .route(FOLDER, any(file))
@@ -166,24 +189,12 @@ async fn file(method: Method, uri: Uri) -> Response {
     ([(header::CONTENT_TYPE, *kind)], *content).into_response()
 }
 
-/// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
-/// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
 async fn about(State(page): State<Page>, method: Method) -> Response {
     if method != Method::GET {
         return only("GET");
     }
-    let model = page.config.ranks.models.iter().find_map(|model| match model {
-        Model::Remote(remote) => Some(remote),
-        Model::Offline => None,
-    });
-    let model = model.map(|remote| {
-        let host =
-            remote.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)).unwrap_or_default();
-        json!({"name": remote.model, "here": host_is_loopback(&host), "host": host})
-    });
-    let Config { wake_phrases, always_listening, .. } = &page.config.conversation;
-    let words = json!({"phrases": wake_phrases, "always": always_listening, "model": model});
-    reply::json(StatusCode::OK, words.to_string())
+    // In front of this the page was found to exist.
+    page.about.map_or_else(|| NOTHING_HERE.into_response(), |about| reply::json(StatusCode::OK, about.0.to_string()))
 }
 
 fn only(method: &'static str) -> Response {

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use gateway_core::vocab::ClientClass;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::Key;
+use super::settings::KeyEntry;
 
 /// Shortest key: below this it can be guessed.
 const KEY_BYTES_MIN: usize = 16;
@@ -18,7 +18,7 @@ pub(super) struct Keys(Vec<([u8; 32], String, ClientClass)>);
 
 impl Keys {
     /// Reads the keys from where the configuration says.
-    pub(super) fn load(keys: &[Key], folder: Option<&Path>, problems: &mut Vec<String>) -> Self {
+    pub(super) fn load(keys: &[KeyEntry], folder: Option<&Path>, problems: &mut Vec<String>) -> Self {
         let mut loaded = Vec::new();
         for (at, key) in keys.iter().enumerate() {
             match secret(key, folder) {
@@ -46,7 +46,7 @@ fn hash(key: &str) -> [u8; 32] {
     Sha256::digest(key.as_bytes()).into()
 }
 
-fn secret(key: &Key, folder: Option<&Path>) -> Result<String, String> {
+fn secret(key: &KeyEntry, folder: Option<&Path>) -> Result<String, String> {
     let text = match (&key.env, &key.file) {
         (Some(env), None) => {
             std::env::var(env).map_err(|_| format!("the environment variable {env} is not set; it holds the key"))?
@@ -73,8 +73,8 @@ fn secret(key: &Key, folder: Option<&Path>) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn key(file: &Path) -> Key {
-        Key { user: "ada".into(), class: ClientClass::External, env: None, file: Some(file.into()) }
+    fn key(file: &Path) -> KeyEntry {
+        KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: Some(file.into()) }
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_wrong_with_a_key_is_told_without_the_key() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("short"), "hunter2").unwrap();
-        let nowhere = Key { user: "ada".into(), class: ClientClass::External, env: None, file: None };
+        let nowhere = KeyEntry { user: "ada".into(), class: ClientClass::External, env: None, file: None };
         let table = [(key(Path::new("short")), "at least 16"), (key(Path::new("none")), "none"), (nowhere, "either")];
         for (key, wanted) in table {
             let mut problems = Vec::new();

@@ -2,6 +2,7 @@
 //! over HTTP with keys, and over the control socket.
 
 mod keys;
+pub mod settings;
 
 use std::{fmt, fs, path::Path, sync::Arc};
 
@@ -17,8 +18,8 @@ use tools::{
     },
 };
 
-use self::keys::Keys;
-use crate::{clock, config::Checked, roster::Roster};
+use self::{keys::Keys, settings::McpSettings};
+use crate::{clock, roster::Roster};
 
 /// Largest file of servers.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -29,17 +30,16 @@ const USER: &str = "wearer";
 pub struct Prepared {
     servers: Vec<Server>,
     keys: Keys,
-    config: crate::config::Mcp,
+    settings: McpSettings,
 }
 
 impl Prepared {
-    /// Reads the file of servers, the keys, and the variables that either needs.
+    /// Reads the file of servers, the keys, and the variables that either needs; relative paths begin at `folder`.
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn load(config: &Checked) -> Result<Self, Vec<String>> {
+    pub fn load(mcp: &McpSettings, folder: Option<&Path>) -> Result<Self, Vec<String>> {
         let (mut servers, mut problems) = (Vec::new(), Vec::new());
-        let mcp = &config.mcp;
         let variable = |name: &str| std::env::var(name).ok();
         for (name, raw) in &mcp.servers {
             match servers::check(name, raw.clone(), &variable) {
@@ -48,7 +48,7 @@ impl Prepared {
             }
         }
         if let Some(file) = &mcp.file {
-            let path = config.folder.as_deref().unwrap_or(Path::new("")).join(file);
+            let path = folder.unwrap_or(Path::new("")).join(file);
             match read(&path).and_then(|text| servers::check_file(&text, &variable)) {
                 Ok(more) => servers.extend(more),
                 Err(problem) => problems.push(format!("mcp.file {}: {problem}", path.display())),
@@ -71,8 +71,8 @@ impl Prepared {
             problems
                 .push(format!("`mcp.flatten` is `{flat}`, but no server in [mcp.servers] or mcp.file has that name"));
         }
-        let keys = Keys::load(&mcp.keys, config.folder.as_deref(), &mut problems);
-        if problems.is_empty() { Ok(Self { servers, keys, config: mcp.clone() }) } else { Err(problems) }
+        let keys = Keys::load(&mcp.keys, folder, &mut problems);
+        if problems.is_empty() { Ok(Self { servers, keys, settings: mcp.clone() }) } else { Err(problems) }
     }
 }
 
@@ -92,7 +92,7 @@ impl Prepared {
 
 impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let http = match (self.config.http, self.config.without_key) {
+        let http = match (self.settings.http, self.settings.without_key) {
             (false, _) => "off".to_owned(),
             (true, false) => format!("{} key(s)", self.keys.count()),
             (true, true) => format!("{} key(s), none needed on this machine", self.keys.count()),
@@ -132,29 +132,29 @@ pub struct Mcp {
 impl Mcp {
     /// Starts the downstream servers, and waits for none of them.
     pub fn start(prepared: Prepared, executor: &Executor, roster: Arc<Roster>, port: u16) -> Self {
-        let Prepared { servers, keys, config } = prepared;
+        let Prepared { servers, keys, settings } = prepared;
         // Only the first call in a process counts.
         drop(rustls::crypto::ring::default_provider().install_default());
         for secret in servers.iter().flat_map(Server::secrets) {
             executor.secrets().keep(&secret);
         }
-        let pool = Pool::start(servers, config.flatten.clone(), executor.registry());
+        let pool = Pool::start(servers, settings.flatten.clone(), executor.registry());
         let device_of = move |user: &str| {
             let all = roster.all();
             all.into_iter().find(|(_, present)| present.user == user).map_or_else(String::new, |(id, _)| id)
         };
         let hub = Hub::new(executor.clone(), pool, device_of, clock::wall_ms());
-        let http = config.http.then(|| {
+        let http = settings.http.then(|| {
             let loopback = ["localhost", "127.0.0.1", "[::1]"];
             let ours =
                 loopback.iter().flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:{port}")));
             let limits = Limits {
-                hosts: loopback.iter().map(|host| (*host).to_owned()).chain(config.hosts.iter().cloned()).collect(),
-                origins: ours.chain(config.origins.iter().cloned()).collect(),
+                hosts: loopback.iter().map(|host| (*host).to_owned()).chain(settings.hosts.iter().cloned()).collect(),
+                origins: ours.chain(settings.origins.iter().cloned()).collect(),
             };
             Http::new(hub.clone(), limits)
         });
-        Self { hub, http, keys, without_key: config.without_key }
+        Self { hub, http, keys, without_key: settings.without_key }
     }
 
     /// The downstream servers.

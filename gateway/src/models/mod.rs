@@ -1,6 +1,7 @@
 //! Which chat model answers.
 
 pub mod ranks;
+pub mod settings;
 pub mod spending;
 pub mod tool_selection;
 
@@ -18,21 +19,23 @@ use chat_models::{
 };
 use tools::router::Router;
 
-use self::tool_selection::{BySentences, ToolSelector, selecting::SelectingModel};
-use crate::config::{Model, ModelKey, OAuth, Remote, RouterBy};
+use self::{
+    settings::{KeySource, Model, OAuth, ProviderConfig, RouterBy, SelectionSettings},
+    tool_selection::{BySentences, ToolSelector, selecting::SelectingModel},
+};
 
 /// The model that the configuration names.
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
 pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc<dyn ChatModel>> {
-    let Model::Remote(remote) = model else {
+    let Model::Provider(config) = model else {
         return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
     };
     // Inside the commands: those need the phrases of all tools.
     let ToolSelection { router, selector, grammars } = selection.clone();
-    let model = Arc::new(SelectingModel::new(served(remote)?, router, selector));
-    Ok(if remote.commands_offline {
+    let model = Arc::new(SelectingModel::new(served(config)?, router, selector));
+    Ok(if config.commands_offline {
         Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
     } else {
         model
@@ -52,30 +55,26 @@ impl ToolSelection {
     ///
     /// # Errors
     /// The key of the model that chooses cannot be read, or its address is wrong.
-    pub(crate) fn new(
-        router: tools::router::Config,
-        by: &RouterBy,
-        sentences: Option<Arc<BySentences>>,
-    ) -> Result<Self> {
-        let model = match by {
-            RouterBy::Model(Model::Remote(remote)) => Some(served(remote).context("`router.model`")?),
+    pub(crate) fn new(settings: &SelectionSettings, sentences: Option<Arc<BySentences>>) -> Result<Self> {
+        let model = match &settings.by {
+            RouterBy::Model(Model::Provider(config)) => Some(served(config).context("`router.model`")?),
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
         let selector = model.map(ToolSelector::model).or(sentences.map(ToolSelector::Sentences));
-        let (router, grammars) = (Arc::new(Router::new(router)), intents::Grammars::default());
+        let (router, grammars) = (Arc::new(Router::new(settings.router)), intents::Grammars::default());
         Ok(Self { router, selector: selector.map(Arc::new), grammars })
     }
 }
 
 /// A model behind its provider's server, with nothing in front of it.
-fn served(remote: &Remote) -> Result<Arc<dyn ChatModel>> {
+fn served(config: &ProviderConfig) -> Result<Arc<dyn ChatModel>> {
     // Only the first call in a process counts.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let section = remote.settings.section();
-    let mut endpoint = Endpoint::new(section.address(&remote.base_url));
-    endpoint.credentials = credentials(remote)?;
-    endpoint.headers = headers(remote)?;
-    let common = Common { model: &remote.model, tools: remote.tools, images: remote.images };
+    let section = config.settings.section();
+    let mut endpoint = Endpoint::new(section.address(&config.base_url));
+    endpoint.credentials = credentials(config)?;
+    endpoint.headers = headers(config)?;
+    let common = Common { model: &config.model, tools: config.tools, images: config.images };
     Ok(Arc::new(Http::new(endpoint, section.provider(common))?))
 }
 
@@ -85,13 +84,13 @@ fn served(remote: &Remote) -> Result<Arc<dyn ChatModel>> {
 /// # Errors
 /// A file is missing, holds no key, or others may read it.
 pub(crate) fn check_key(model: &Model) -> Result<()> {
-    let Model::Remote(remote) = model else {
+    let Model::Provider(config) = model else {
         return Ok(());
     };
-    match &remote.key {
-        ModelKey::File(path) => auth::Key::from_file(path).map(drop).context("`key_file`"),
-        ModelKey::Login(name) => Keyring::new(&remote.keyring).get(name).map(drop).context("`login`"),
-        ModelKey::None | ModelKey::Env(_) => Ok(()),
+    match &config.key {
+        KeySource::File(path) => auth::Key::from_file(path).map(drop).context("`key_file`"),
+        KeySource::Login(name) => Keyring::new(&config.keyring).get(name).map(drop).context("`login`"),
+        KeySource::None | KeySource::Env(_) => Ok(()),
     }
 }
 
@@ -117,15 +116,15 @@ pub(crate) fn flow(oauth: &OAuth) -> Result<Flow> {
     })
 }
 
-fn credentials(remote: &Remote) -> Result<Option<Arc<dyn Credentials>>> {
-    let style = remote.settings.section().key_style();
-    let key = match &remote.key {
-        ModelKey::None => return Ok(None),
-        ModelKey::Env(variable) => auth::Key::from_env(variable).context("`key_env`")?,
-        ModelKey::File(path) => auth::Key::from_file(path).context("`key_file`")?,
-        ModelKey::Login(name) => {
-            let flow = remote.oauth.as_ref().map(flow).transpose()?;
-            let keyring = Keyring::new(&remote.keyring);
+fn credentials(config: &ProviderConfig) -> Result<Option<Arc<dyn Credentials>>> {
+    let style = config.settings.section().key_style();
+    let key = match &config.key {
+        KeySource::None => return Ok(None),
+        KeySource::Env(variable) => auth::Key::from_env(variable).context("`key_env`")?,
+        KeySource::File(path) => auth::Key::from_file(path).context("`key_file`")?,
+        KeySource::Login(name) => {
+            let flow = config.oauth.as_ref().map(flow).transpose()?;
+            let keyring = Keyring::new(&config.keyring);
             return Ok(Some(Arc::new(Login::new(name, keyring, flow, style))));
         }
     };
@@ -136,9 +135,9 @@ fn credentials(remote: &Remote) -> Result<Option<Arc<dyn Credentials>>> {
 }
 
 /// The operator's headers win over those of an envelope.
-fn headers(remote: &Remote) -> Result<Vec<(String, String)>> {
-    let own = remote.settings.section().headers().map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-    let given = &remote.headers.0;
+fn headers(config: &ProviderConfig) -> Result<Vec<(String, String)>> {
+    let own = config.settings.section().headers().map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    let given = &config.headers.0;
     let own = own.into_iter().filter(|(name, _)| !given.keys().any(|other| other.eq_ignore_ascii_case(name)));
     Ok(own.map(|(name, value)| (name.to_owned(), value)).chain(given.clone()).collect())
 }
@@ -150,15 +149,15 @@ mod tests {
     use super::*;
     use crate::config::check;
 
-    fn remote(text: &str) -> Remote {
+    fn model(text: &str) -> Model {
         let text = format!("[model]\nmodel = \"m\"\n{text}\n");
-        let mut checked = check(&text, "x.toml").unwrap_or_else(|problems| panic!("{problems:?}"));
-        let Model::Remote(remote) = checked.ranks.models.remove(0) else { panic!("remote") };
-        *remote
+        let mut config = check(&text, "x.toml").unwrap_or_else(|problems| panic!("{problems:?}"));
+        config.models.chain.remove(0)
     }
 
     fn selection() -> ToolSelection {
-        ToolSelection::new(tools::router::Config::default(), &RouterBy::Words, None).unwrap()
+        let settings = SelectionSettings { router: tools::router::Config::default(), by: RouterBy::Words };
+        ToolSelection::new(&settings, None).unwrap()
     }
 
     #[test]
@@ -168,7 +167,7 @@ mod tests {
         std::fs::write(&key, "sk-planted").unwrap();
         let set = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         set(0o644);
-        let open = Model::Remote(Box::new(remote(&format!("kind = \"gemini\"\nkey_file = {key:?}"))));
+        let open = model(&format!("kind = \"gemini\"\nkey_file = {key:?}"));
         for error in [chat_model(&open, &selection()).err().unwrap(), check_key(&open).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("`key_file`") && error.contains("chmod 600"), "{error}");
@@ -177,15 +176,15 @@ mod tests {
         set(0o600);
         check_key(&open).unwrap();
         for kind in ["responses", "anthropic", "gemini"] {
-            let model = Model::Remote(Box::new(remote(&format!("kind = \"{kind}\"\nkey_file = {key:?}"))));
+            let model = model(&format!("kind = \"{kind}\"\nkey_file = {key:?}"));
             assert_eq!(chat_model(&model, &selection()).unwrap().name(), "m");
         }
         for flavour in ["kind = \"gemini\"\nflavour = \"cloud_code\"", "kind = \"responses\"\nflavour = \"chatgpt\""] {
             let oauth = "[model.oauth]\nclient_id = \"x\"\ntoken_url = \"https://t.example\"\ndevice_url = \"https://d.example\"";
-            let model = Model::Remote(Box::new(remote(&format!("{flavour}\nlogin = \"x\"\n{oauth}"))));
+            let model = model(&format!("{flavour}\nlogin = \"x\"\n{oauth}"));
             assert!(chat_model(&model, &selection()).is_ok());
         }
-        let missing = Model::Remote(Box::new(remote("kind = \"gemini\"\nkey_file = \"/nonexistent\"")));
+        let missing = model("kind = \"gemini\"\nkey_file = \"/nonexistent\"");
         let error = format!("{:#}", chat_model(&missing, &selection()).err().unwrap());
         assert!(error.contains("key_file") && error.contains("/nonexistent"), "{error}");
     }
@@ -194,7 +193,8 @@ mod tests {
     fn an_operators_header_wins() {
         let text = "kind = \"responses\"\nflavour = \"chatgpt\"\nlogin = \"c\"\naccount = \"a-1\"\n\
                     headers = { Originator = \"mine\" }";
-        let headers = headers(&remote(text)).unwrap();
+        let Model::Provider(config) = model(text) else { panic!("a provider") };
+        let headers = headers(&config).unwrap();
         let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["openai-beta", "session_id", "chatgpt-account-id", "Originator"]);
     }

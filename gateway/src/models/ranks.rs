@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use chat_models::ChatModel;
 
-use crate::{config, models};
+use super::{ToolSelection, chat_model, settings::Model};
 
 /// The models by their rank.
 pub type Ranks = Arc<[Arc<dyn ChatModel>]>;
@@ -14,12 +14,12 @@ pub type Ranks = Arc<[Arc<dyn ChatModel>]>;
 ///
 /// # Errors
 /// A key cannot be read, or an address is wrong.
-pub(crate) fn set_up(ranks: &config::Ranks, selection: &models::ToolSelection) -> Result<Ranks> {
+pub(crate) fn set_up(chain: &[Model], selection: &ToolSelection) -> Result<Ranks> {
     let model = |(rank, model)| {
-        models::chat_model(model, selection).with_context(|| match rank {
+        chat_model(model, selection).with_context(|| match rank {
             0 => "`[model]`".to_owned(),
             rank => format!("`[[fallback]]` number {rank}"),
         })
     };
-    ranks.models.iter().enumerate().map(model).collect()
+    chain.iter().enumerate().map(model).collect()
 }

@@ -1,4 +1,4 @@
-//! Loading the models of hearing and speaking, and of selection tools.
+//! Loading the models of hearing and speaking, and of selecting tools.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -11,11 +11,11 @@ use audio::{
 };
 
 use crate::{
-    config::{Checked, RouterBy},
+    config::Config,
     device_task::services::Engines,
-    models::tool_selection::BySentences,
+    models::{settings::RouterBy, tool_selection::BySentences},
     runtime::{compute::Compute, on_own_thread},
-    speech::ear::PauseJudge,
+    speech::{ear::PauseJudge, settings::Hearing},
 };
 
 /// Jobs that may wait for synthesis: a clause takes some 10 ms.
@@ -30,10 +30,9 @@ const PAUSES_WAITING_MAX: usize = 8;
 const RECOGNITION_WAITING_PER_WORKER: usize = 6;
 
 /// Loads all models beside the runtime, at the same time.
-pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySentences>>)> {
+pub(super) async fn load(config: &Config) -> Result<(Engines, Option<Arc<BySentences>>)> {
     let missing = "run `lorgnette models fetch`, or set `models_dir`";
-    let (whisper, workers) = (config.asr_model.clone(), config.asr_workers);
-    let (language, second) = (config.asr_language.clone(), config.asr_second_model.clone());
+    let Hearing { workers, end_of_turn: judged, language, model: whisper, second_model } = config.hearing.clone();
     let models_dir = config.models_dir.clone();
     let asr = on_own_thread(move || -> Result<Scheduler> {
         let load = |path: &Path| {
@@ -42,7 +41,7 @@ pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySent
             let remedy = if path.starts_with(&models_dir) { missing } else { own };
             asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
         };
-        let (first, second) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
+        let (first, second) = (load(&whisper)?, second_model.as_deref().map(load).transpose()?);
         let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
         Ok(Scheduler::start_with(pool, move || asr::Pair::new(&first, second.as_ref()))?)
     });
@@ -54,9 +53,8 @@ pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySent
     let voice =
         on_own_thread(move || Voice::load(&path).with_context(|| format!("loading {}; {missing}", path.display())));
     let path = config.models_dir.join(end_of_turn::FILE_NAME);
-    let wanted = config.end_of_turn;
     let judge = on_own_thread(move || -> Result<Option<PauseJudge>> {
-        if !wanted {
+        if !judged {
             return Ok(None);
         }
         let model = match end_of_turn::Model::load(&path) {
@@ -70,7 +68,7 @@ pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySent
         let compute = Compute::start("turn", 1, PAUSES_WAITING_MAX).context("starting the end-of-turn thread")?;
         Ok(Some(PauseJudge { model, compute }))
     });
-    let sentences = match config.router_by {
+    let sentences = match config.models.tools.by {
         RouterBy::Sentences { wait_ms } => {
             let wait = Duration::from_millis(wait_ms.into());
             Some(Arc::new(BySentences::load(&config.models_dir, wait).await?))

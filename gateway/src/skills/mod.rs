@@ -4,6 +4,7 @@
 
 pub mod front_matter;
 mod scan;
+pub mod settings;
 
 use std::{
     collections::BTreeSet,

@@ -2,3 +2,4 @@
 
 pub mod ear;
 pub mod mouth;
+pub mod settings;

@@ -7,6 +7,7 @@ mod disk;
 pub mod names;
 mod records;
 mod rows;
+pub mod settings;
 mod writer;
 
 use std::path::Path;

@@ -111,6 +111,11 @@ impl Users {
         users
     }
 
+    /// What models may cost a user on one day, in billionths; `None`: as much as it takes.
+    pub fn nano_per_day(&self) -> Option<u64> {
+        self.config.nano_per_day
+    }
+
     /// Ends a user's task and starts no other one until [`admit`](Self::admit).
     pub fn bar(&self, user: &str) {
         let mut tasks = self.tasks();

@@ -34,8 +34,8 @@ impl House {
             folder.path().join("gateway"),
             audio::models::default_dir(),
         );
-        let checked = config::check(&text, "bench").map_err(|problems| anyhow!("{problems:?}"))?;
-        let running = serve::start(checked).await?;
+        let config = config::check(&text, "bench").map_err(|problems| anyhow!("{problems:?}"))?;
+        let running = serve::start(config).await?;
         Ok(Self { running, folder })
     }
 
@@ -65,7 +65,7 @@ impl House {
     pub fn pair(&self, fingerprint: &str, user: &str) {
         let grant = Grant { user: user.to_owned(), name: String::new() };
         let fingerprint = fingerprint.replace(['-', ':', ' '], "").to_lowercase();
-        let pairings = &self.running.admin().pairings;
+        let pairings = &self.running.services().admission.pairings;
         pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
     }
 
@@ -80,14 +80,14 @@ impl House {
     /// All finished turns of these glasses that are still kept.
     pub fn turns(&self, glasses: &Glasses) -> Vec<TurnRecord> {
         let id = plain(glasses.fingerprint());
-        let mut turns = self.running.admin().turns.last(usize::MAX);
+        let mut turns = self.running.services().turns.last(usize::MAX);
         turns.retain(|turn| plain(&turn.device) == id);
         turns
     }
 
     /// All tool calls in the user's stored conversation.
     pub fn calls(&self, user: &str) -> Result<Vec<ToolCall>> {
-        let records = self.running.admin().store.disk().messages(user, 100_000)?;
+        let records = self.running.services().store.disk().messages(user, 100_000)?;
         let mut calls = Vec::new();
         for record in records {
             let message: Message = serde_json::from_str(&record.json)?;

@@ -446,7 +446,7 @@ impl Stage {
 
     /// Begins to start an app.
     pub fn starting(&self, package: &str) -> tokio::task::JoinHandle<Result<bool, String>> {
-        let (apps, package) = (self.world.gateway().admin().apps.clone(), package.to_owned());
+        let (apps, package) = (self.world.gateway().services().apps.clone(), package.to_owned());
         tokio::spawn(async move { apps.start(USER, &package, Duration::from_secs(20)).await })
     }
 

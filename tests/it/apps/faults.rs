@@ -14,7 +14,7 @@ async fn whatever_a_webhook_answers_only_the_socket_counts() {
         let socket = Socket::dial(&request, PACKAGE).await;
         assert_eq!(starting.await.unwrap(), Ok(true));
         stage.app.answers(Reply::Success);
-        let apps = stage.world.gateway().admin().apps.clone();
+        let apps = stage.world.gateway().services().apps.clone();
         let stopping =
             tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, crate::world::USER, PACKAGE).await });
         stage.app.got("stop_request", number).await;

@@ -51,7 +51,7 @@ async fn an_app_that_knows_only_the_names_of_the_first_sdk_runs() {
     let answer = reqwest::Client::new().get(&settings).bearer_auth(session).send().await.unwrap();
     assert!(answer.status().is_success());
 
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let stopping = tokio::spawn(async move { tools::ports::AppHost::stop(&*apps, USER, PACKAGE).await });
     assert_eq!(stage.app.got("stop_request", 0).await.json()["reason"], "user_disabled");
     socket.close().await;

@@ -17,7 +17,7 @@ async fn rule_11_what_runs_is_not_called_again() {
     let stage = Stage::new().await;
     let mut socket = stage.run().await;
     assert_eq!(stage.starting(PACKAGE).await.unwrap(), Ok(false));
-    let apps = &stage.world.gateway().admin().apps;
+    let apps = &stage.world.gateway().services().apps;
     assert_eq!(apps.activate(USER, PACKAGE, std::time::Duration::from_secs(5)).await, Ok(false));
     socket.settled().await;
     assert_eq!(stage.app.history(), ["session_request"]);
@@ -28,7 +28,7 @@ async fn rule_13_a_stop_goes_by_webhook_and_then_by_closing_with_1000() {
     let stage = Stage::new().await;
     // An app that closes by itself, as the SDK does.
     let socket = stage.run().await;
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
     let request = stage.app.got("stop_request", 0).await.json();
     assert_eq!((&request["reason"], &request["sessionId"]), (&json!("user_disabled"), &json!(socket.session)));
@@ -41,7 +41,7 @@ async fn rule_13_a_stop_goes_by_webhook_and_then_by_closing_with_1000() {
         stage.app.answers(Reply::Success);
         let mut socket = stage.run().await;
         stage.app.answers(answer);
-        let apps = stage.world.gateway().admin().apps.clone();
+        let apps = stage.world.gateway().services().apps.clone();
         let stopping = tokio::spawn(async move { AppStop(apps).stop().await });
         stage.app.got("stop_request", number + 1).await;
         socket.of_type("app_stopped").await;
@@ -112,7 +112,7 @@ async fn an_app_whose_server_was_away_is_tried_again_until_it_is_back() {
     // The whole server goes, longer than any SDK dials.
     stage.app = FakeApp::start("com.example.other").await;
     drop(socket);
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let away = async {
         while apps.states(USER).get(PACKAGE) != Some(&AppState::Away) {
             tokio::task::yield_now().await;
@@ -146,7 +146,7 @@ async fn an_app_that_gives_its_session_up_is_left_alone() {
     socket.send(json!({"type": "ownership_release", "reason": "clean_shutdown"})).await;
     socket.settled().await;
     socket.close().await;
-    let apps = &stage.world.gateway().admin().apps;
+    let apps = &stage.world.gateway().services().apps;
     let gone = async {
         while !apps.states(USER).is_empty() {
             tokio::task::yield_now().await;
@@ -176,7 +176,7 @@ async fn one_app_in_front_and_only_on_glasses_that_can() {
     socket.close().await;
     let _map = Socket::dial(&request, "com.example.map").await;
     assert_eq!(starting.await.unwrap(), Ok(true));
-    let states = stage.world.gateway().admin().apps.states(USER);
+    let states = stage.world.gateway().services().apps.states(USER);
     assert_eq!(states.keys().collect::<Vec<_>>(), ["com.example.map"]);
 }
 

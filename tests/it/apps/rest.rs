@@ -88,7 +88,7 @@ async fn what_an_app_began_to_store_before_an_erasure_is_not_stored_after_it() {
     let mut answer = Vec::new();
     drop(stream.read_to_end(&mut answer).await);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    let store = &stage.world.gateway().admin().store;
+    let store = &stage.world.gateway().services().store;
     store.settled().await.unwrap();
     assert!(store.disk().rows(Kind::AppStorage, USER, b"", 9).unwrap().is_empty(), "{answer}");
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("being erased"), "{answer}");

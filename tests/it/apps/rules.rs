@@ -256,10 +256,10 @@ async fn rules_8_and_9_a_tool_is_called_after_the_acknowledgement_for_the_webhoo
         app
     })
     .await;
-    let admin = stage.world.gateway().admin().clone();
+    let services = stage.world.gateway().services().clone();
     let calling = tokio::spawn(async move {
         let context = super::context();
-        admin
+        services
             .executor
             .call(context, ToolCall { id: "1".into(), name: name.into(), arguments: json!({"item": "milk"}) })
             .await

@@ -62,7 +62,7 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
     let said =
         |text: &str, last| Heard::Transcript { utterance: "u".into(), text: text.into(), last, start_ms: 0, end_ms: 1 };
-    let feed = stage.world.gateway().admin().apps.feeds.of(USER);
+    let feed = stage.world.gateway().services().apps.feeds.of(USER);
     feed.tell(|| said("rook", false));
     feed.tell(|| said("rook to e five", true));
     // Drawings and transcripts are many: the last ones are looked at now and then.
@@ -90,7 +90,7 @@ async fn whoever_follows_an_app_sees_what_happens_to_it() {
          READ_NOTIFICATIONS), nonsense (no stream that is known here)"
     );
     assert!(seen.iter().any(|entry| is(entry, "start")), "{seen:#?}");
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", 0).await;
     socket.close().await;
@@ -121,14 +121,14 @@ async fn who_follows_sees_cause_before_effect() {
     });
     let told = told.await.unwrap();
     // Heard, drawn, and stopped by it: all of it before anybody looks for the last drawing.
-    let feed = stage.world.gateway().admin().apps.feeds.of(USER);
+    let feed = stage.world.gateway().services().apps.feeds.of(USER);
     let text = "stop the app".into();
     feed.tell(|| Heard::Transcript { utterance: "u".into(), text, last: true, start_ms: 0, end_ms: 1 });
     socket.stream("transcription:en-US").await;
     let layout = json!({"layoutType": "text_wall", "text": "You said: stop the app"});
     socket.send(json!({"type": "display_event", "view": "main", "layout": layout})).await;
     socket.settled().await;
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", 0).await;
     socket.close().await;

@@ -20,7 +20,7 @@ async fn session(stage: &Stage) -> String {
 
 async fn stop(stage: &Stage, socket: Socket) {
     let before = stage.app.count("stop_request");
-    let apps = stage.world.gateway().admin().apps.clone();
+    let apps = stage.world.gateway().services().apps.clone();
     let stopping = tokio::spawn(async move { apps.stop(USER, PACKAGE, AppStopReason::User).await });
     stage.app.got("stop_request", before).await;
     socket.close().await;

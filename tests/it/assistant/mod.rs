@@ -177,7 +177,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
     let mut glasses = world.glasses("wss", "glasses").await;
     let offers = |asked: &Asked, name: &str| names(&asked.body).iter().any(|known| known.contains(name));
     let change = || async {
-        let mut changes = world.gateway().admin().registry.changes();
+        let mut changes = world.gateway().services().registry.changes();
         changes.mark_unchanged();
         changes
     };
@@ -188,7 +188,7 @@ async fn tools_of_a_server_come_and_go_between_two_requests() {
         ask(&mut glasses, "change your tools").await;
         // The server tells of it in its own time.
         let told = tokio::time::timeout(WAIT, async {
-            let registry = &world.gateway().admin().registry;
+            let registry = &world.gateway().services().registry;
             while registry.snapshot("wearer", "").find(&format!("fixture.{come}")).is_none() {
                 changes.changed().await.expect("a registry");
             }

@@ -96,7 +96,7 @@ async fn what_the_glasses_see_reaches_every_provider_and_stays_nowhere() {
         assert!(!next.body.to_string().contains(&base64[..400]), "{kind}");
 
         // It was only looked at: it is in no file, neither as it is nor in base64.
-        world.gateway().admin().store.settled().await.expect("written");
+        world.gateway().services().store.settled().await.expect("written");
         for part in [&file[1_000..1_200], &base64.as_bytes()[1_200..1_400]] {
             assert!(!stands(&world.data(), part), "{kind}");
         }

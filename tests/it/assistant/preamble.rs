@@ -61,7 +61,7 @@ pub fn weather(world: &World, result: ToolResult) -> watch::Sender<bool> {
         timeout_ms: Some(60_000),
         ..ToolSpec::default()
     };
-    let registry = &world.gateway().admin().registry;
+    let registry = &world.gateway().services().registry;
     let registered = registry.register(source(), Scope::Global, vec![spec], Arc::new(Weather { may_answer, result }));
     registered.expect("registered");
     allow
@@ -190,7 +190,7 @@ async fn tools_that_change_under_way_count_at_once() {
     provider.until(2).await;
     until(&mut glasses, "another half", half("now i")).await;
     // It goes again.
-    world.gateway().admin().registry.unregister(&source(), &Scope::Global).expect("it was there");
+    world.gateway().services().registry.unregister(&source(), &Scope::Global).expect("it was there");
     provider.until(3).await;
     assert_eq!([offers(0), offers(1), offers(2)], [false, true, false]);
     until(&mut glasses, "the whole answer", |event| said(event).is_some_and(|said| said.contains("look outside")))

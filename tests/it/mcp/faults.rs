@@ -71,21 +71,21 @@ async fn one_that_dies_in_a_call_is_told_and_started_again() {
 async fn a_flood_and_a_huge_answer_are_borne() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(&folder.path().join("notes")).await;
-    let before = world.gateway().admin().registry.revision();
+    let before = world.gateway().services().registry.revision();
     let flooded = call(&world, "faulty.flood", None).await;
     assert_eq!(flooded.content, "flooded", "{flooded:?}");
     let huge = call(&world, "faulty.huge", None).await;
     assert!(!huge.is_error() && huge.content.len() <= tools::limits::CONTENT_BYTES_MAX, "{}", huge.content.len());
     assert_eq!(call(&world, "faulty.before", None).await.content, "did before");
     // Two hundred announcements of changes, and nothing has changed.
-    assert_eq!(world.gateway().admin().registry.revision(), before);
+    assert_eq!(world.gateway().services().registry.revision(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn renamed_tools_are_offered_under_their_new_names() {
     let folder = tempfile::tempdir().unwrap();
     let world = world(&folder.path().join("notes")).await;
-    let registry = &world.gateway().admin().registry;
+    let registry = &world.gateway().services().registry;
     let mut changes = registry.changes();
     let before = registry.revision();
     assert_eq!(call(&world, "faulty.rename", None).await.content, "renamed");
@@ -158,7 +158,7 @@ async fn with_a_full_store_nothing_is_changed_and_the_wearer_is_told_why() {
         value: vec![b'x'; 64],
     };
     // Ever smaller pieces, and then intents, so that not even one more fits at the end.
-    let store = &world.gateway().admin().store;
+    let store = &world.gateway().services().store;
     let mut bytes = FILLER_BYTES;
     while bytes > 0 {
         if store.write(filler(bytes)).await.is_err() {

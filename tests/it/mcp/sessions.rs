@@ -128,12 +128,12 @@ async fn each_class_sees_its_tools_and_nobody_sees_a_key() {
         assert!(!told.to_string().contains(PLANTED), "{told}");
     }
     // Nor does a model, nor is it on disk.
-    let admin = world.gateway().admin();
-    let (_, specs) = admin.executor.offered(USER, "", gateway_core::vocab::ClientClass::Internal);
+    let services = world.gateway().services();
+    let (_, specs) = services.executor.offered(USER, "", gateway_core::vocab::ClientClass::Internal);
     let specs = serde_json::to_string(&specs.iter().map(|spec| (**spec).clone()).collect::<Vec<_>>()).unwrap();
     assert!(specs.contains("Uses the key [secret].") && !specs.contains(PLANTED));
     assert!(specs.contains("Leak of [secret]"), "{specs}");
-    admin.store.settled().await.expect("the store");
+    services.store.settled().await.expect("the store");
     let bytes = std::fs::read(world.data().join("store/data.mdb")).expect("the store");
     let has = |words: &str| bytes.windows(words.len()).any(|window| window == words.as_bytes());
     assert!(has("Uses the key [secret].") && !has(PLANTED));

@@ -56,7 +56,7 @@ fn context(session: &str) -> CallContext {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     let world = World::start().await;
-    let admin = world.gateway().admin();
+    let services = world.gateway().services();
     let tool = Arc::new(Gated { begun: Semaphore::new(0), go_on: Semaphore::new(0) });
     let spec = ToolSpec {
         name: "quagga.fetch".into(),
@@ -67,10 +67,10 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     };
     // As of a device: what apps offer is kept in the store.
     let source = Source::Device("zoo".into());
-    let registered = admin.registry.register(source, Scope::Global, vec![spec], tool.clone());
+    let registered = services.registry.register(source, Scope::Global, vec![spec], tool.clone());
     registered.expect("the tool");
     let call = |session: &'static str| {
-        let executor = admin.executor.clone();
+        let executor = services.executor.clone();
         let call = ToolCall { id: "c1".into(), name: "quagga.fetch".into(), arguments: json!({}) };
         tokio::spawn(async move { executor.call(context(session), call).await })
     };
@@ -81,7 +81,7 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     begun().await;
     tool.go_on.add_permits(1);
     assert!(!undisturbed.await.expect("a result").is_error());
-    admin.store.settled().await.expect("written");
+    services.store.settled().await.expect("written");
     assert!(counts(&world.data(), ["quagga"])[0] >= 3, "ledger, intent, note");
 
     let disturbed = call("two");
@@ -93,7 +93,7 @@ async fn a_call_that_runs_while_its_user_is_erased_leaves_nothing_behind() {
     tool.go_on.add_permits(9);
     let result = disturbed.await.expect("exactly one result");
     assert_eq!(result.error.map(|error| error.code), Some(ErrorCode::Cancelled));
-    admin.store.settled().await.expect("written");
+    services.store.settled().await.expect("written");
     assert_eq!(counts(&world.data(), ["quagga"]), [0], "nothing was written afterwards");
     assert!(world.notes().is_empty());
 
@@ -127,7 +127,7 @@ async fn an_erasure_that_fails_takes_nothing_in_until_it_is_finished() {
     // Nothing may come now, since it would be erased with what was there.
     let late =
         || Write::AddNote { user: USER.into(), note: NoteRecord { text: "the late okapi".into(), created_wall_ms: 0 } };
-    let store = world.gateway().admin().store.clone();
+    let store = world.gateway().services().store.clone();
     assert!(matches!(store.write(late()).await, Err(store::Error::Erasing)));
     let mut turned_away = Glasses::start(world.options("ws", "glasses")).unwrap();
     let why = turned_away.welcomed().await.unwrap_err().to_string();
@@ -154,14 +154,14 @@ async fn glasses_that_missed_the_goodbye_begin_nothing_after_it() {
     let world = World::start().await;
     let mut glasses = world.glasses("ws", "glasses").await;
     // All of an erasure that such glasses notice, without the goodbye.
-    let admin = world.gateway().admin();
-    admin.executor.in_flight().end(USER).await;
-    admin.executor.in_flight().admit(USER);
+    let services = world.gateway().services();
+    services.executor.in_flight().end(USER).await;
+    services.executor.in_flight().admit(USER);
     glasses.forget();
     drop(glasses.text("take a note the bongo came late").await);
     let goodbye = until(&mut glasses, "a goodbye", |event| matches!(event.seen, Seen::Goodbye { .. })).await;
     assert!(format!("{goodbye:?}").contains("being erased"), "{goodbye:?}");
-    admin.store.settled().await.unwrap();
+    services.store.settled().await.unwrap();
     assert!(world.notes().is_empty());
     let mut glasses = world.glasses("ws", "glasses").await;
     text(&mut glasses, "take a note the bongo is new").await;

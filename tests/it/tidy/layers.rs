@@ -7,9 +7,9 @@ use super::{no_complaints, tree};
 const FOLDER: &str = "gateway/src/";
 
 /// Each layer imports from those in front of it.
-const LAYERS: [&[&str]; 14] = [
-    &["clock", "mailbox", "runtime", "text"],
-    &["config", "store"],
+const LAYERS: [&[&str]; 15] = [
+    &["clock", "mailbox", "problems", "runtime", "text"],
+    &["limits", "store"],
     &["health", "models", "photos", "skills", "speech", "telemetry"],
     &["transport"],
     &["identity", "roster"],
@@ -20,6 +20,7 @@ const LAYERS: [&[&str]; 14] = [
     &["erasing"],
     &["device_task"],
     &["control", "http"],
+    &["config"],
     &["serve"],
     &["cli"],
 ];

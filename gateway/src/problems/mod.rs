@@ -1,8 +1,10 @@
-//! What is wrong with a configuration, and where.
+//! What is wrong with a configuration, and where: what the check of every section reports to.
 
-use std::{net::SocketAddr, ops::Range};
+mod key;
 
-use super::key;
+use std::{net::SocketAddr, ops::Range, path::PathBuf};
+
+use toml::Spanned;
 
 /// What is wrong with a configuration, where, and what to do.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -24,8 +26,18 @@ impl std::fmt::Display for Line {
     }
 }
 
+/// A value that stands nowhere in the file: a default.
+pub(crate) fn unwritten<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
+}
+
+/// Names as they are written in a message.
+pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// An unknown key is most often a typing error. `key`: the one that the message is about, where it does not say.
-pub(super) fn remedy(message: &str, key: Option<&str>) -> String {
+pub(crate) fn remedy(message: &str, key: Option<&str>) -> String {
     let message = message.trim_end();
     let named = |text: String| match key {
         Some(key) => format!("`{key}`: {text}"),
@@ -54,28 +66,53 @@ fn line_of(text: &str, offset: usize) -> usize {
 }
 
 /// What is wrong with a file, as far as it was read.
-pub(super) struct Problems<'a> {
-    pub(super) file: &'a str,
-    pub(super) text: &'a str,
-    pub(super) found: Vec<Problem>,
+pub(crate) struct Problems<'a> {
+    file: &'a str,
+    text: &'a str,
+    found: Vec<Problem>,
 }
 
-impl Problems<'_> {
-    pub(super) fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
-        let line = line_of(self.text, span.start);
-        self.found.push(Problem { file: self.file.to_owned(), line, what: what.into() });
+impl<'a> Problems<'a> {
+    /// Nothing is wrong yet with this text; `file` is for the messages.
+    pub(crate) fn new(file: &'a str, text: &'a str) -> Self {
+        Self { file, text, found: Vec::new() }
     }
 
-    pub(super) fn unreadable(&mut self, error: &toml::de::Error) {
-        let line = error.span().map_or(0, |span| line_of(self.text, span.start));
-        let key = error.span().and_then(|span| key::at(self.text, span.start));
-        let what = remedy(error.message(), key.as_deref());
+    /// What the file holds.
+    pub(crate) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Everything that was found, in the order of the checks.
+    pub(crate) fn into_found(self) -> Vec<Problem> {
+        self.found
+    }
+
+    /// Something is wrong at this place, in bytes of the text.
+    pub(crate) fn at(&mut self, span: Range<usize>, what: impl Into<String>) {
+        self.push(line_of(self.text, span.start), what.into());
+    }
+
+    /// Something is wrong at no line in particular.
+    pub(crate) fn nowhere(&mut self, what: impl Into<String>) {
+        self.push(0, what.into());
+    }
+
+    fn push(&mut self, line: usize, what: String) {
         self.found.push(Problem { file: self.file.to_owned(), line, what });
     }
 
-    pub(super) fn between<T: PartialOrd + std::fmt::Display + Copy>(
+    /// The parser gave up here.
+    pub(crate) fn unreadable(&mut self, error: &toml::de::Error) {
+        let line = error.span().map_or(0, |span| line_of(self.text, span.start));
+        let key = error.span().and_then(|span| key::at(self.text, span.start));
+        self.push(line, remedy(error.message(), key.as_deref()));
+    }
+
+    /// The value; out of its range it is a problem.
+    pub(crate) fn between<T: PartialOrd + std::fmt::Display + Copy>(
         &mut self,
-        value: &toml::Spanned<T>,
+        value: &Spanned<T>,
         key: &str,
         range: std::ops::RangeInclusive<T>,
     ) -> T {
@@ -88,15 +125,15 @@ impl Problems<'_> {
     }
 
     /// The first must not be the larger one. The line is that of the first, or of the second where only that is written.
-    pub(super) fn in_order<T: PartialOrd + std::fmt::Display>(
+    pub(crate) fn in_order<T: PartialOrd + std::fmt::Display>(
         &mut self,
-        (less, less_key): (&toml::Spanned<T>, &str),
-        (more, more_key): (&toml::Spanned<T>, &str),
+        (less, less_key): (&Spanned<T>, &str),
+        (more, more_key): (&Spanned<T>, &str),
     ) {
         if less.get_ref() <= more.get_ref() {
             return;
         }
-        let shown = |value: &toml::Spanned<T>| match value.span().is_empty() {
+        let shown = |value: &Spanned<T>| match value.span().is_empty() {
             true => format!("{} where nothing is written", value.get_ref()),
             false => value.get_ref().to_string(),
         };
@@ -117,7 +154,17 @@ impl Problems<'_> {
         }
     }
 
-    pub(super) fn address(&mut self, value: &toml::Spanned<String>, key: &str) -> Option<SocketAddr> {
+    /// The folder as it is written. A shell reads `~`, a configuration does not: a folder of that name would come to be.
+    pub(crate) fn folder(&mut self, folder: Option<&Spanned<PathBuf>>, key: &str) -> Option<PathBuf> {
+        let given = folder?;
+        if given.get_ref().starts_with("~") {
+            self.at(given.span(), format!("`{key}` begins with ~, which only a shell understands; write it out"));
+        }
+        Some(given.get_ref().clone())
+    }
+
+    /// An address and port.
+    pub(crate) fn address(&mut self, value: &Spanned<String>, key: &str) -> Option<SocketAddr> {
         match value.get_ref().parse() {
             Ok(address) => Some(address),
             Err(_) => {

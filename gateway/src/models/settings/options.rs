@@ -12,11 +12,8 @@ use toml::{
     de::{DeString, DeTable, DeValue, Deserializer, Error},
 };
 
-use super::{
-    Problems,
-    model::{ModelKind, Written},
-    problems::remedy,
-};
+use super::raw::{ModelKind, RawModel};
+use crate::problems::{Problems, listed, remedy};
 
 /// Where the section of a model stands.
 #[derive(Clone, Copy, Debug)]
@@ -47,93 +44,86 @@ pub(super) struct Read {
     pub(super) wants_login: Option<(&'static str, Range<usize>)>,
 }
 
-impl<'a> Problems<'a> {
-    /// The options of a section, as its provider reads them.
-    pub(super) fn options(&mut self, place: Place, kind: Kind) -> Option<Read> {
-        let options = self.known_options(place, ModelKind::Provider(kind));
-        let settings = match read(kind, options.clone()) {
-            Ok(settings) => settings,
-            Err(error) => {
-                self.unreadable(&error);
-                return None;
-            }
-        };
-        let span = |option: &str| options.get(option).map_or(0..0, Spanned::span);
-        for wrong in settings.section().wrong() {
-            self.at(span(wrong.option), wrong.what);
+/// The options of a section, as its provider reads them.
+pub(super) fn read(problems: &mut Problems<'_>, place: Place, kind: Kind) -> Option<Read> {
+    let options = known(problems, place, ModelKind::Provider(kind));
+    let settings = match deserialize(kind, options.clone()) {
+        Ok(settings) => settings,
+        Err(error) => {
+            problems.unreadable(&error);
+            return None;
         }
-        let wants_login = settings.section().wants_login().map(|option| (option, span(option)));
-        Some(Read { settings, wants_login })
+    };
+    let span = |option: &str| options.get(option).map_or(0..0, Spanned::span);
+    for wrong in settings.section().wrong() {
+        problems.at(span(wrong.option), wrong.what);
     }
+    let wants_login = settings.section().wants_login().map(|option| (option, span(option)));
+    Some(Read { settings, wants_login })
+}
 
-    /// The options that its kind of model knows; complains of all others. The engine on the box passes over what some
-    /// provider would take.
-    pub(super) fn known_options(&mut self, place: Place, model: ModelKind) -> DeTable<'a> {
-        let mut known = DeTable::new();
-        for (key, value) in own_options(self.text, place) {
-            let takers = takers(&key, &value);
-            if takers.iter().any(|kind| model.passes_to(*kind)) {
-                known.insert(key, value);
-            } else {
-                self.refuse(model, &key, &value, &takers);
+/// The options that its kind of model knows; complains of all others. The engine on the box passes over what some
+/// provider would take.
+pub(super) fn known<'a>(problems: &mut Problems<'a>, place: Place, model: ModelKind) -> DeTable<'a> {
+    let mut known = DeTable::new();
+    for (name, value) in own_options(problems.text(), place) {
+        let takers = takers(&name, &value);
+        if takers.iter().any(|kind| model.passes_to(*kind)) {
+            known.insert(name, value);
+        } else {
+            refuse(problems, model, (&name, &value), &takers);
+        }
+    }
+    known
+}
+
+/// Complains of an option that only `takers` take.
+fn refuse(problems: &mut Problems<'_>, model: ModelKind, (key, value): (&Name<'_>, &Value<'_>), takers: &[Kind]) {
+    let name = key.get_ref();
+    let knows = |kind: &&Kind| model.passes_to(**kind) && kind.options().contains(&name.as_ref());
+    match (Kind::ALL.iter().find(knows), takers.is_empty()) {
+        // Its value is the other one's.
+        (Some(_), false) => problems.at(value.span(), format!("this `{name}` belongs to {}", kinds(takers))),
+        (Some(kind), true) => {
+            if let Err(error) = read_alone(*kind, key, value) {
+                problems.unreadable(&error);
             }
         }
-        known
-    }
-
-    /// Complains of an option that only `takers` take.
-    fn refuse(&mut self, model: ModelKind, key: &Key<'a>, value: &Value<'a>, takers: &[Kind]) {
-        let name = key.get_ref();
-        let knows = |kind: &&Kind| model.passes_to(**kind) && kind.options().contains(&name.as_ref());
-        match (Kind::ALL.iter().find(knows), takers.is_empty()) {
-            // Its value is the other one's.
-            (Some(_), false) => self.at(value.span(), format!("this `{name}` belongs to {}", kinds(takers))),
-            (Some(kind), true) => {
-                if let Err(error) = read_alone(*kind, key, value) {
-                    self.unreadable(&error);
-                }
-            }
-            (None, false) => {
-                let own = format!("`kind = \"{}\"` has {}", model.name(), listed(model.options().iter().copied()));
-                self.at(key.span(), format!("`{name}` belongs to {}; {own}", kinds(takers)));
-            }
-            (None, true) => {
-                let all = listed(keys::<Written>().iter().chain(model.options()).copied());
-                self.at(key.span(), remedy(&format!("unknown field `{name}`, expected one of {all}"), None));
-            }
+        (None, false) => {
+            let own = format!("`kind = \"{}\"` has {}", model.name(), listed(model.options().iter().copied()));
+            problems.at(key.span(), format!("`{name}` belongs to {}; {own}", kinds(takers)));
+        }
+        (None, true) => {
+            let all = listed(keys::<RawModel>().iter().chain(model.options()).copied());
+            problems.at(key.span(), remedy(&format!("unknown field `{name}`, expected one of {all}"), None));
         }
     }
 }
 
-type Key<'a> = Spanned<DeString<'a>>;
+type Name<'a> = Spanned<DeString<'a>>;
 type Value<'a> = Spanned<DeValue<'a>>;
 
 /// What stands in a section beside what every model has.
 fn own_options(text: &str, place: Place) -> DeTable<'_> {
     // It was read before.
     let root = DeTable::parse(text).map(Spanned::into_inner).unwrap_or_default();
-    let common = keys::<Written>();
+    let common = keys::<RawModel>();
     let all = place.table(&root).into_iter().flatten();
     let own = all.filter(|(key, _)| !common.contains(&key.get_ref().as_ref()));
     own.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// Who takes this option with this value.
-fn takers(key: &Key<'_>, value: &Value<'_>) -> Vec<Kind> {
+fn takers(key: &Name<'_>, value: &Value<'_>) -> Vec<Kind> {
     Kind::ALL.iter().copied().filter(|kind| read_alone(*kind, key, value).is_ok()).collect()
 }
 
-fn read_alone(kind: Kind, key: &Key<'_>, value: &Value<'_>) -> Result<Settings, Error> {
-    read(kind, DeTable::from_iter([(key.clone(), value.clone())]))
+fn read_alone(kind: Kind, key: &Name<'_>, value: &Value<'_>) -> Result<Settings, Error> {
+    deserialize(kind, DeTable::from_iter([(key.clone(), value.clone())]))
 }
 
-fn read(kind: Kind, options: DeTable<'_>) -> Result<Settings, Error> {
+fn deserialize(kind: Kind, options: DeTable<'_>) -> Result<Settings, Error> {
     kind.read(Deserializer::from(Spanned::new(0..0, options)))
-}
-
-/// Names as they are written in a message.
-pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Kinds as they are written in a message: `kind = "a"`, `"b"` or `"c"`.

@@ -2,16 +2,11 @@
 
 use std::path::Path;
 
-use audio::models::{CATALOGUE, Entry, catalogue};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    Checked, Problems,
-    model::{Model, Written},
-    options::Place,
-    raw::unwritten,
-};
+use super::{model::Model, options::Place, raw::RawModel};
+use crate::problems::{Problems, unwritten};
 
 /// How long a request waits for sentence embeddings: some ten times what one takes on an idle core.
 const SENTENCES_MS: u32 = 80;
@@ -19,11 +14,11 @@ const SENTENCES_MS: u32 = 80;
 /// As it is written.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub(super) struct Router {
+pub(crate) struct RawRouter {
     tools: Spanned<usize>,
     by: Option<Spanned<Named>>,
     sentences_ms: Spanned<u32>,
-    model: Option<Written>,
+    model: Option<RawModel>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -34,7 +29,7 @@ enum Named {
     Model,
 }
 
-impl Default for Router {
+impl Default for RawRouter {
     fn default() -> Self {
         let tools = unwritten(tools::router::Config::default().picked_max);
         Self { tools, by: None, sentences_ms: unwritten(SENTENCES_MS), model: None }
@@ -55,42 +50,36 @@ pub enum RouterBy {
     Model(Model),
 }
 
-impl Problems<'_> {
-    pub(super) fn router(&mut self, raw: &super::Raw, data_dir: &Path) -> (tools::router::Config, RouterBy) {
-        let router = &raw.router;
-        let config = tools::router::Config {
-            picked_max: self.between(&router.tools, "router.tools", 1..=10_000),
+/// How tools are chosen for a request.
+#[derive(Clone, Debug)]
+pub struct SelectionSettings {
+    /// How many.
+    pub router: tools::router::Config,
+    /// Who chooses.
+    pub by: RouterBy,
+}
+
+impl RawRouter {
+    /// Checks the section; `data_dir` is where the keyring of its model is.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, data_dir: &Path) -> SelectionSettings {
+        let router = tools::router::Config {
+            picked_max: problems.between(&self.tools, "router.tools", 1..=10_000),
             ..tools::router::Config::default()
         };
-        let model = router.model.as_ref().and_then(|model| self.model(Place::Router, model, data_dir));
+        let model = self.model.as_ref().and_then(|model| model.check(problems, Place::Router, data_dir));
         let model = model.filter(|model| *model != Model::Offline);
-        let wait_ms = self.between(&router.sentences_ms, "router.sentences_ms", 10..=5_000);
-        let by = match (router.by.as_ref().map(|by| *by.get_ref()), model) {
+        let wait_ms = problems.between(&self.sentences_ms, "router.sentences_ms", 10..=5_000);
+        let by = match (self.by.as_ref().map(|by| *by.get_ref()), model) {
             (Some(Named::Sentences), _) => RouterBy::Sentences { wait_ms },
             (Some(Named::Model) | None, Some(model)) => RouterBy::Model(model),
             (Some(Named::Model), None) => {
-                let span = router.by.as_ref().map_or(0..0, Spanned::span);
-                self.at(span, "`router.by` is \"model\", but `router.model` names no model behind a server; see [model] for its keys");
+                let span = self.by.as_ref().map_or(0..0, Spanned::span);
+                problems.at(span, "`router.by` is \"model\", but `router.model` names no model behind a server; see [model] for its keys");
                 RouterBy::Words
             }
             (Some(Named::Words) | None, _) => RouterBy::Words,
         };
-        (config, by)
-    }
-}
-
-impl Checked {
-    /// The models that this configuration needs, beside those that an operator brings.
-    pub fn models_wanted(&self) -> Vec<&'static Entry> {
-        let by_sentences = matches!(self.router_by, RouterBy::Sentences { .. });
-        let is_wanted = |entry: &Entry| match entry.id {
-            catalogue::MINILM => by_sentences,
-            catalogue::SMART_TURN => self.end_of_turn,
-            // Nothing needs it, but where it was fetched it is used.
-            catalogue::WHISPER_BASE => self.asr_second_model == Some(self.models_dir.join(super::SECOND_MODEL)),
-            _ => entry.needed,
-        };
-        CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
+        SelectionSettings { router, by }
     }
 }
 
@@ -100,7 +89,11 @@ mod tests {
     use crate::config::check;
 
     fn by(text: &str) -> RouterBy {
-        check(&format!("[router]\n{text}\n"), "x.toml").unwrap_or_else(|problems| panic!("{problems:?}")).router_by
+        check(&format!("[router]\n{text}\n"), "x.toml")
+            .unwrap_or_else(|problems| panic!("{problems:?}"))
+            .models
+            .tools
+            .by
     }
 
     const MODEL: &str = "model = { kind = \"chat_completions\", base_url = \"http://127.0.0.1:1/v1\", model = \"m\" }";
@@ -128,23 +121,5 @@ mod tests {
             let problems = check(&format!("[router]\n{text}\n"), "x.toml").unwrap_err();
             assert!(problems[0].line == 2 && problems[0].what.contains(words), "{problems:?}");
         }
-    }
-
-    #[test]
-    fn models_are_wanted_by_what_uses_them() {
-        let ids = |text: &str| {
-            let config = check(text, "x.toml").unwrap();
-            config.models_wanted().iter().map(|entry| entry.id).collect::<Vec<_>>()
-        };
-        let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
-        // Whatever is fetched on this machine.
-        let alone = "[hearing]\nsecond_model = \"\"\n";
-        assert_eq!(ids(alone), always);
-        let with = |more: &'static str| [&always[..], &[more]].concat();
-        assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
-        assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
-        let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
-        assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
-        assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);
     }
 }

@@ -1,4 +1,4 @@
-//! The section `[mcp]`, as it is written and as it is used.
+//! The section `[mcp]`, which is used as it is written.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -6,11 +6,13 @@ use gateway_core::vocab::ClientClass;
 use serde::Deserialize;
 use tools::mcp::config::Raw as RawServer;
 
+use crate::problems::Problems;
+
 /// MCP in both directions. What stands in other files or in the environment is looked up when the
 /// gateway starts, and by `lorgnette check`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Mcp {
+pub struct McpSettings {
     /// Serve MCP over HTTP at `/mcp`, `/mcp/copilot` and `/mcp/external`.
     pub http: bool,
     /// Names of this machine in the Host header, beside those of loopback.
@@ -20,7 +22,7 @@ pub struct Mcp {
     /// Programs on this machine need no key for `/mcp`.
     pub without_key: bool,
     /// Bearer keys.
-    pub keys: Vec<Key>,
+    pub keys: Vec<KeyEntry>,
     /// The downstream server that is exposed unrenamed.
     pub flatten: Option<String>,
     /// A file in the common `mcpServers` form.
@@ -32,7 +34,7 @@ pub struct Mcp {
 /// A bearer key: whose it is, and where it is kept.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct KeyEntry {
     /// User.
     pub user: String,
     /// Class of the clients that bring it.
@@ -43,7 +45,7 @@ pub struct Key {
     pub file: Option<PathBuf>,
 }
 
-impl Default for Mcp {
+impl Default for McpSettings {
     fn default() -> Self {
         Self {
             http: true,
@@ -54,6 +56,17 @@ impl Default for Mcp {
             flatten: None,
             file: None,
             servers: BTreeMap::new(),
+        }
+    }
+}
+
+impl McpSettings {
+    /// Checks what can be seen in the section itself.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>) {
+        for host in self.hosts.iter().filter(|host| host.is_empty() || host.contains(['/', ' ', '@'])) {
+            problems.nowhere(format!(
+                "`mcp.hosts` has `{host}`; it must be a name such as box.lan, without http:// and path"
+            ));
         }
     }
 }

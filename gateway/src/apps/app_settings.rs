@@ -1,0 +1,175 @@
+//! Settings of apps, as they declare them and as the user has set them.
+
+use serde_json::{Map, Value, json};
+use tools::apps::manifest::App;
+
+use super::{host::Host, socket::zone, tasks::message::AppsMessage};
+use crate::store::{self, Kind, Write};
+
+/// Bytes of one value: a choice or a line of text.
+pub const VALUE_BYTES_MAX: usize = 8 * 1024;
+
+/// The settings with their `value`: what the user has set, else the default. `session.settings.get` of the SDK reads
+/// nothing else.
+pub fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
+    let fill = |setting: &Value| {
+        let mut setting = setting.clone();
+        let fields = setting.as_object_mut()?;
+        let key = fields.get("key")?.as_str()?;
+        let value = set.get(key).or_else(|| fields.get("value")).or_else(|| fields.get("defaultValue")).cloned();
+        fields.insert("value".to_owned(), value.unwrap_or(Value::Null));
+        Some(setting)
+    };
+    declared.iter().filter_map(fill).collect()
+}
+
+/// Takes a value in.
+///
+/// # Errors
+/// The app has no such setting, or the value does not fit its kind.
+pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), String> {
+    let Some(setting) = declared.iter().find(|setting| setting.get("key").and_then(Value::as_str) == Some(key)) else {
+        let known: Vec<&str> = declared.iter().filter_map(|setting| setting.get("key")?.as_str()).collect();
+        return Err(match known.is_empty() {
+            true => format!("the app has no setting `{key}`, and no others"),
+            false => format!("the app has no setting `{key}`; it has: {}", known.join(", ")),
+        });
+    };
+    if value.to_string().len() > VALUE_BYTES_MAX {
+        return Err(format!("a setting has at most {VALUE_BYTES_MAX} bytes"));
+    }
+    let fits = match setting.get("type").and_then(Value::as_str) {
+        Some("toggle") => value.is_boolean(),
+        Some("number" | "slider" | "numeric_input") => value.is_number(),
+        Some("text" | "text_no_save_button") => value.is_string(),
+        Some("select" | "select_with_search") => {
+            let choices = setting.get("options").and_then(Value::as_array);
+            choices.is_none_or(|choices| choices.iter().any(|choice| choice.get("value") == Some(&value)))
+        }
+        _ => true,
+    };
+    if !fits {
+        return Err(format!("{value} does not fit the setting `{key}`"));
+    }
+    set.insert(key.to_owned(), value);
+    Ok(())
+}
+
+/// The house's own settings, as apps know them. 3.x looks for the zone under another name, and for what the app may do.
+pub fn of_the_house(zone: &str, permissions: &[String]) -> Value {
+    let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
+    json!({
+        "permissions": {
+            "location": may("LOCATION"),
+            "microphone": may("MICROPHONE"),
+            "camera": may("CAMERA"),
+            "notifications": may("READ_NOTIFICATIONS"),
+            "calendar": may("CALENDAR"),
+        },
+        "metricSystemEnabled": true,
+        "contextualDashboard": true,
+        "sensingEnabled": true,
+        "alwaysOnStatusBar": false,
+        "bypassVad": false,
+        "bypassAudioEncoding": false,
+        "preferredMic": "glasses",
+        "useOnboardMic": true,
+        "userTimezone": zone,
+        "timezone": zone,
+    })
+}
+
+impl Host {
+    /// An app's settings with the user's values.
+    pub fn settings_of(&self, user: &str, app: &App) -> Vec<Value> {
+        filled(&app.settings, &self.set_by(user, &app.package))
+    }
+
+    /// Those of the user whose session of this app has this name; `None`: there is no such session.
+    pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
+        let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
+        Some(self.settings_of(&user, &*self.installed.get(package)?))
+    }
+
+    /// What the user has set.
+    fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
+        let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();
+        row.and_then(|row| serde_json::from_slice(&row).ok()).unwrap_or_default()
+    }
+
+    /// Gives a setting of an app a value, durably, and tells the app where it runs.
+    ///
+    /// # Errors
+    /// The app or the setting does not exist, the value does not fit, or it cannot be kept.
+    pub async fn set(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
+        // What is set stands in one row: none from before an erasure comes back with it.
+        let erasing = || store::Error::Erasing.to_string();
+        let lease = self.in_flight.enter(user).ok_or_else(erasing)?;
+        lease.within(self.set_and_tell(user, package, key, value)).await.unwrap_or_else(|| Err(erasing()))
+    }
+
+    async fn set_and_tell(&self, user: &str, package: &str, key: &str, value: Value) -> Result<(), String> {
+        let app = self.installed.get(package).ok_or_else(|| format!("no mini-app {package} is installed"))?;
+        let _alone = self.storage.lock().await;
+        let mut own = self.set_by(user, package);
+        set(&app.settings, &mut own, key, value)?;
+        let row = Write::PutRow {
+            kind: Kind::AppSettings,
+            owner: user.to_owned(),
+            key: package.as_bytes().to_vec(),
+            value: Value::Object(own.clone()).to_string().into_bytes(),
+        };
+        self.store.write(row).await.map_err(|error| error.to_string())?;
+        let (settings, system) = (filled(&app.settings, &own), of_the_house(&zone(), &app.permissions));
+        self.tasks.tell(user, AppsMessage::SettingsSet { package: package.to_owned(), settings, system }).await;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared() -> Vec<Value> {
+        vec![
+            json!({"type": "group", "title": "no key"}),
+            json!({"key": "lang", "type": "text", "label": "Lang", "defaultValue": "en"}),
+            json!({"key": "loud", "type": "toggle"}),
+            json!({"key": "size", "type": "select", "options": [{"value": "s"}, {"value": "l"}], "defaultValue": "s"}),
+        ]
+    }
+
+    #[test]
+    fn rule_4_every_setting_has_a_value() {
+        let mut own = Map::new();
+        own.insert("size".into(), "l".into());
+        let filled = filled(&declared(), &own);
+        assert_eq!(filled.len(), 3);
+        assert_eq!(
+            (&filled[0]["value"], &filled[1]["value"], &filled[2]["value"]),
+            (&json!("en"), &json!(null), &json!("l"))
+        );
+    }
+
+    #[test]
+    fn what_an_app_may_do_stands_in_the_houses_settings() {
+        let house = of_the_house("Europe/Paris", &["MICROPHONE".to_owned()]);
+        assert_eq!(
+            (&house["permissions"]["microphone"], &house["permissions"]["camera"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!((&house["userTimezone"], &house["timezone"]), (&json!("Europe/Paris"), &json!("Europe/Paris")));
+        assert_eq!(of_the_house("UTC", &["ALL".to_owned()])["permissions"]["location"], true);
+    }
+
+    #[test]
+    fn only_what_fits_is_taken() {
+        let mut own = Map::new();
+        assert!(set(&declared(), &mut own, "lang", json!("fr")).is_ok());
+        assert!(set(&declared(), &mut own, "loud", json!("yes")).unwrap_err().contains("loud"));
+        assert!(set(&declared(), &mut own, "size", json!("xl")).is_err());
+        assert!(set(&declared(), &mut own, "nothing", json!(1)).unwrap_err().contains("lang, loud, size"));
+        assert!(set(&declared(), &mut own, "lang", json!("x".repeat(VALUE_BYTES_MAX))).is_err());
+        assert_eq!(Value::Object(own), json!({"lang": "fr"}));
+    }
+}

@@ -1,0 +1,45 @@
+//! Which speech models and others a configuration needs on this machine's disk.
+
+use audio::models::{CATALOGUE, Entry, catalogue};
+
+use super::Config;
+use crate::{models::settings::RouterBy, speech::settings::SECOND_MODEL};
+
+impl Config {
+    /// The models that this configuration needs, beside those that an operator brings.
+    pub fn models_wanted(&self) -> Vec<&'static Entry> {
+        let by_sentences = matches!(self.models.tools.by, RouterBy::Sentences { .. });
+        let is_wanted = |entry: &Entry| match entry.id {
+            catalogue::MINILM => by_sentences,
+            catalogue::SMART_TURN => self.hearing.end_of_turn,
+            // Nothing needs it, but where it was fetched it is used.
+            catalogue::WHISPER_BASE => self.hearing.second_model == Some(self.models_dir.join(SECOND_MODEL)),
+            _ => entry.needed,
+        };
+        CATALOGUE.iter().filter(|entry| is_wanted(entry)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::check;
+
+    #[test]
+    fn models_are_wanted_by_what_uses_them() {
+        let ids = |text: &str| {
+            let config = check(text, "x.toml").unwrap();
+            config.models_wanted().iter().map(|entry| entry.id).collect::<Vec<_>>()
+        };
+        let always = [catalogue::WHISPER_TINY_EN, catalogue::SILERO, catalogue::HIBARI];
+        // Whatever is fetched on this machine.
+        let alone = "[hearing]\nsecond_model = \"\"\n";
+        assert_eq!(ids(alone), always);
+        let with = |more: &'static str| [&always[..], &[more]].concat();
+        assert_eq!(ids(&format!("{alone}[router]\nby = \"sentences\"\n")), with(catalogue::MINILM));
+        assert_eq!(ids(&format!("{alone}end_of_turn = true\n")), with(catalogue::SMART_TURN));
+        let second = "models_dir = \"/x\"\n[hearing]\nsecond_model = ";
+        assert!(ids(&format!("{second}\"/x/whisper-base.bin\"\n")).contains(&catalogue::WHISPER_BASE));
+        assert_eq!(ids(&format!("{second}\"/x/own.bin\"\n")), always);
+    }
+}

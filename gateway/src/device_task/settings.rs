@@ -1,0 +1,203 @@
+//! The sections `[assistant]` and `[display]`, and what a session is run with.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use gateway_core::{
+    conversation::{self, DisplayConfig},
+    user,
+};
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::{
+    limits::Limits,
+    problems::{Problems, unwritten},
+    speech::settings::Voice,
+};
+
+/// What a model is told where the operator says nothing: its answer is heard and read in passing.
+const INSTRUCTIONS: &str = "You are the assistant in a pair of smart glasses. The wearer hears your answer and sees it \
+    on a small display. Answer in one or two short sentences of plain spoken language: no lists, no markdown, no emoji. \
+    Use tools where they help. If a tool fails, say so in a few words and offer another way. Do not repeat what a tool \
+    has shown. Say nothing about the wearer that was not asked for.";
+
+/// Characters of a personality: it is in every request.
+const PERSONALITY_CHARS_MAX: usize = 2_000;
+
+/// What sessions of devices are run with.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// Name that devices are shown.
+    pub gateway_name: String,
+    /// BCP 47 tag for devices that name none.
+    pub language: String,
+    /// Where photos are kept.
+    pub data_dir: PathBuf,
+    /// How many sessions there may be, and what each may take.
+    pub limits: Limits,
+    /// How the assistant speaks.
+    pub voice: Voice,
+    /// Settings of every conversation.
+    pub conversation: conversation::Config,
+}
+
+/// Checks the name that devices are shown.
+pub(crate) fn check_name(problems: &mut Problems<'_>, name: &Spanned<String>) {
+    let given = name.get_ref();
+    let bytes_max = device_protocol::limits::NAME_BYTES_MAX;
+    if given.trim().is_empty() || given.len() > bytes_max || given.chars().any(char::is_control) {
+        problems.at(name.span(), format!("`name` needs 1 to {bytes_max} bytes without control characters"));
+    }
+}
+
+/// Checks the language of devices that name none.
+pub(crate) fn check_language(problems: &mut Problems<'_>, language: &Spanned<String>) {
+    let given = language.get_ref();
+    let is_tag = given
+        .split('-')
+        .all(|part| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    if !is_tag {
+        problems.at(language.span(), format!("`language` is `{given}`; it must be a tag such as en or en-GB"));
+    }
+}
+
+/// `[assistant]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawAssistant {
+    instructions: String,
+    /// Whether the box answers where no model does: a matter of the models.
+    pub(crate) offline_fallback: bool,
+    apply_tools_now: bool,
+    place: String,
+    conversation_pause_min: Spanned<u32>,
+    personality: Spanned<BTreeMap<String, String>>,
+}
+
+impl Default for RawAssistant {
+    fn default() -> Self {
+        Self {
+            instructions: String::new(),
+            offline_fallback: true,
+            apply_tools_now: false,
+            place: String::new(),
+            conversation_pause_min: unwritten(30),
+            personality: unwritten(BTreeMap::new()),
+        }
+    }
+}
+
+/// How the assistant behaves, beside what the core is told of it.
+#[derive(Clone, Debug)]
+pub struct Assistant {
+    /// Whether a turn begins anew when its tools change.
+    pub apply_tools_now: bool,
+    /// How it speaks, by parts of models' names; `default` for all others.
+    pub personality: BTreeMap<String, String>,
+}
+
+impl RawAssistant {
+    /// Checks the section; what the core is to know of it goes into its settings. `conversation` knows by now whether a
+    /// model answers what is no command.
+    pub(crate) fn check(
+        self,
+        problems: &mut Problems<'_>,
+        conversation: &mut conversation::Config,
+        user: &mut user::Config,
+    ) -> Assistant {
+        for (family, text) in self.personality.get_ref() {
+            if family.trim().is_empty() || text.trim().is_empty() || text.chars().count() > PERSONALITY_CHARS_MAX {
+                let what = format!("`assistant.personality.{family}` has 1 to {PERSONALITY_CHARS_MAX} characters");
+                problems.at(self.personality.span(), what);
+            }
+        }
+        let key = "assistant.conversation_pause_min";
+        user.pause_ms = problems.between(&self.conversation_pause_min, key, 1..=10_080).saturating_mul(60_000);
+        conversation.instructions = match self.instructions {
+            written if !written.is_empty() => Some(written),
+            _ => conversation.conversational.then(|| INSTRUCTIONS.to_owned()),
+        };
+        conversation.place = (!self.place.trim().is_empty()).then_some(self.place);
+        Assistant { apply_tools_now: self.apply_tools_now, personality: self.personality.into_inner() }
+    }
+}
+
+/// `[display]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawDisplay {
+    interval_ms: Spanned<u32>,
+    app_interval_ms: Spanned<u32>,
+    boot_ms: Spanned<u32>,
+    lock_ms_max: Spanned<u32>,
+    lock_idle_ms: Spanned<u32>,
+    consumed_ms: Spanned<u32>,
+    captions: bool,
+    caption_ms: Spanned<u32>,
+    timers: bool,
+}
+
+impl Default for RawDisplay {
+    fn default() -> Self {
+        let conversation = conversation::Config::default();
+        let display = conversation.display;
+        Self {
+            interval_ms: unwritten(conversation.display_interval_ms),
+            app_interval_ms: unwritten(display.app_interval_ms),
+            boot_ms: unwritten(display.boot_ms),
+            lock_ms_max: unwritten(display.lock_ms_max),
+            lock_idle_ms: unwritten(display.lock_idle_ms),
+            consumed_ms: unwritten(display.consumed_ms),
+            captions: display.captions,
+            caption_ms: unwritten(display.caption_ms),
+            timers: display.timers,
+        }
+    }
+}
+
+impl RawDisplay {
+    /// Checks the section, all of which is the core's.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
+        conversation.display = DisplayConfig {
+            app_interval_ms: problems.between(&self.app_interval_ms, "display.app_interval_ms", 0..=10_000),
+            boot_ms: problems.between(&self.boot_ms, "display.boot_ms", 0..=10_000),
+            lock_ms_max: problems.between(&self.lock_ms_max, "display.lock_ms_max", 0..=300_000),
+            lock_idle_ms: problems.between(&self.lock_idle_ms, "display.lock_idle_ms", 0..=300_000),
+            consumed_ms: problems.between(&self.consumed_ms, "display.consumed_ms", 0..=60_000),
+            captions: self.captions,
+            caption_ms: problems.between(&self.caption_ms, "display.caption_ms", 500..=60_000),
+            timers: self.timers,
+        };
+        problems.in_order((&self.lock_idle_ms, "display.lock_idle_ms"), (&self.lock_ms_max, "display.lock_ms_max"));
+        conversation.display_interval_ms = problems.between(&self.interval_ms, "display.interval_ms", 50..=10_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::check;
+
+    fn problems(text: &str) -> Vec<(usize, String)> {
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn the_display_has_its_figures_within_bounds() {
+        let text = "[display]\ninterval_ms = 1000\nboot_ms = 0\ncaptions = true\ncaption_ms = 5000\ntimers = false\n";
+        let conversation = check(text, "x.toml").unwrap().conversation;
+        let display = conversation.display;
+        assert_eq!((conversation.display_interval_ms, display.boot_ms, display.caption_ms), (1_000, 0, 5_000));
+        assert!(display.captions && !display.timers);
+        for (line, words) in [
+            ("interval_ms = 10", "between 50 and 10000"),
+            ("caption_ms = 1", "between 500 and 60000"),
+            ("lock_idle_ms = 20000", "at most `display.lock_ms_max`"),
+            ("lock_ms_max = 1", "at least `display.lock_idle_ms`"),
+            ("captons = true", "captons"),
+        ] {
+            let found = problems(&format!("[display]\n{line}\n"));
+            assert_eq!((found.len(), found[0].0), (1, 2), "{found:?}");
+            assert!(found[0].1.contains(words), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a gateway keeps in its data folder, opened.
+
+use std::{fs, os::unix::fs::DirBuilderExt as _, path::Path};
+
+use anyhow::{Context as _, Result};
+use tokio::net::UnixListener;
+
+use crate::{
+    control, erasing,
+    identity::GatewayKey,
+    store::{Store, settings::StoreSettings},
+    transport::tls::{self, Tls},
+};
+
+/// Names in the certificate.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "lorgnette.local"];
+
+/// Everything that is taken from the folder.
+pub(super) struct Data {
+    /// Keeps a second gateway out of the folder.
+    pub(super) control_socket: UnixListener,
+    /// The gateway's identity.
+    pub(super) key: GatewayKey,
+    /// Its certificate.
+    pub(super) tls: Tls,
+    /// What outlives the process.
+    pub(super) store: Store,
+}
+
+impl Data {
+    /// Opens the folder, which is made where there is none, and carries on an erasure that was interrupted.
+    pub(super) async fn open(folder: &Path, settings: StoreSettings) -> Result<Self> {
+        make_private_dir(folder)?;
+        let control_socket = control::server::bind(folder)?;
+        let is_known = GatewayKey::is_in(folder);
+        let key = GatewayKey::load_or_make(folder)?;
+        let tls = tls::load_or_make(folder, NAMES.map(str::to_owned).to_vec())?;
+        let store = open_store(&folder.join("store"), settings, is_known)?;
+        erasing::resume(folder, &store).await.context("carrying on the erasure of the last run")?;
+        Ok(Self { control_socket, key, tls, store })
+    }
+}
+
+/// `is_known`: the folder is that of a gateway which has run before.
+fn open_store(folder: &Path, settings: StoreSettings, is_known: bool) -> Result<Store> {
+    if is_known && Store::is_empty(folder) {
+        tracing::warn!(
+            store = %folder.display(),
+            "there is a key of this gateway and no store: devices that were paired have to be paired again. If there is a \
+             backup of the store, stop the gateway and restore it"
+        );
+    }
+    Store::open(folder, settings.size_max_mib).with_context(|| {
+        format!(
+            "opening the store {}; it holds pairings and all that is kept of users: restore it from a backup, or move \
+             it away to begin with nothing",
+            folder.display()
+        )
+    })
+}
+
+/// Makes a folder that only its owner may enter.
+fn make_private_dir(path: &Path) -> Result<()> {
+    if !path.exists() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| format!("making the data folder {}; set `data_dir`", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! What carries tools out, and what is remembered of users for them.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use tools::{
+    executor::{CallRecords, Executor},
+    memory::Memory,
+    ports::{Ports, Style},
+    source::Source,
+};
+
+use super::users::UserServices;
+use crate::{
+    config::Config,
+    mcp::Prepared,
+    ports::{
+        context::{Personalities, Remembered},
+        intents::StoredIntents,
+        memory::{StoredConversations, StoredTexts},
+        preferences::Preferences,
+        records::{StoredCatalogue, StoredLedger, StoredSwitches},
+        stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
+    },
+    skills::SkillStore,
+    store::Store,
+};
+
+/// The handles of all of it.
+pub(super) struct ToolServices {
+    /// Runs tools.
+    pub(super) executor: Executor,
+    /// What users have switched off.
+    pub(super) switches: Arc<StoredSwitches>,
+    /// What users have chosen between tools.
+    pub(super) preferences: Arc<Preferences>,
+    /// What tools remember of users.
+    pub(super) memory: Memory,
+    /// What models are told of wearers.
+    pub(super) remembered: Arc<Remembered>,
+    /// Skills.
+    pub(super) skills: Arc<SkillStore>,
+}
+
+impl ToolServices {
+    /// No tool runs yet; those of apps and servers are offered as they were last known.
+    pub(super) fn new(config: &Config, store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<Self> {
+        let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
+        let (memory, remembered) = memory(config, store, of_users, &skills);
+        offer_known(store, of_users, mcp)?;
+        let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
+        let preferences =
+            Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
+        let records = records(config, store, of_users, &switches)?;
+        let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
+        Ok(Self { executor, switches, preferences, memory, remembered, skills })
+    }
+}
+
+/// What tools remember of users, and what models are told of it.
+fn memory(
+    config: &Config,
+    store: &Store,
+    of_users: &UserServices,
+    skills: &Arc<SkillStore>,
+) -> (Memory, Arc<Remembered>) {
+    let personalities = Arc::new(Personalities::new(&config.assistant.personality));
+    let facts = Arc::new(StoredTexts::facts(store.clone()));
+    let instructions = Arc::new(StoredTexts::instructions(store.clone()));
+    let (told, kept) = (facts.clone(), instructions.clone());
+    let remembered = Arc::new(Remembered::new(told, kept, personalities.clone(), skills.clone()));
+    let memory = Memory {
+        facts,
+        instructions,
+        conversations: Arc::new(StoredConversations { store: store.clone(), users: of_users.users.clone() }),
+        skills: skills.clone(),
+        personality: personalities,
+        ..Memory::default()
+    };
+    (memory, remembered)
+}
+
+/// What tools need from outside.
+fn ports(store: &Store, of_users: &UserServices, memory: &Memory) -> Ports {
+    Ports {
+        schedule: Arc::new(UserSchedule(of_users.users.clone())),
+        notes: Arc::new(StoredNotes(store.clone())),
+        device: Arc::new(ConnectedDevices(of_users.roster.clone())),
+        consent: of_users.approvals.clone(),
+        apps: of_users.apps.clone(),
+        memory: memory.clone(),
+        clock: Arc::new(SystemClock),
+        style: Style::default(),
+    }
+}
+
+/// Offers the tools that were known when the gateway was stopped, and keeps what is known from here on.
+fn offer_known(store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<()> {
+    let restored = of_users
+        .registry
+        .keep_in(Arc::new(StoredCatalogue(store.clone())), |source| match source {
+            // Installed apps are offered already, from what is kept of themselves.
+            Source::App(_) => false,
+            Source::Mcp(server) => mcp.has_server(server),
+            Source::BuiltIn | Source::Device(_) => true,
+        })
+        .context("reading the catalogue of tools")?;
+    tracing::debug!(restored, "tools of apps and servers as they were last known");
+    Ok(())
+}
+
+/// What is written down about calls, and how many there may be.
+fn records(
+    config: &Config,
+    store: &Store,
+    of_users: &UserServices,
+    switches: &Arc<StoredSwitches>,
+) -> Result<CallRecords> {
+    let ledger = Arc::new(StoredLedger(store.clone()));
+    let journal = StoredIntents::new(store.clone());
+    journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
+    Ok(CallRecords {
+        journal: Some(Arc::new(journal)),
+        ledger: Some(ledger),
+        switches: Some(switches.clone()),
+        limits: config.limits.tool_calls,
+        in_flight: of_users.in_flight.clone(),
+    })
+}

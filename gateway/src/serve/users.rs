@@ -1,0 +1,85 @@
+//! What runs for users: their tasks, their apps, and the questions that they are asked.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use anyhow::{Result, anyhow};
+use tokio_util::sync::CancellationToken;
+use tools::{apps::client::Client, in_flight::InFlight, registry::Registry};
+
+use crate::{
+    approvals::ApprovalBroker,
+    apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
+    config::Config,
+    models::ranks::Ranks,
+    roster::Roster,
+    runtime::compute::Compute,
+    store::Store,
+    users::{Summariser, Users},
+};
+
+/// The handles of all of it.
+pub(super) struct UserServices {
+    /// Who is connected.
+    pub(super) roster: Arc<Roster>,
+    /// The catalogue of tools.
+    pub(super) registry: Arc<Registry>,
+    /// What an erasure of a user ends.
+    pub(super) in_flight: InFlight,
+    /// Mini-apps that are installed.
+    pub(super) installed: Arc<Installed>,
+    /// Mini-apps that run.
+    pub(super) apps: Arc<Host>,
+    /// Open approvals to wearers.
+    pub(super) approvals: Arc<ApprovalBroker>,
+    /// The users' tasks.
+    pub(super) users: Arc<Users>,
+}
+
+impl UserServices {
+    /// Nobody is there yet. `web` is where apps on this machine connect, `compute` converts the sounds that they play.
+    pub(super) fn new(
+        config: &Config,
+        store: &Store,
+        models: &Ranks,
+        compute: &Compute,
+        web: SocketAddr,
+        stop: &CancellationToken,
+    ) -> Result<Self> {
+        let roster = Arc::new(Roster::default());
+        let registry =
+            Arc::new(Registry::with_built_ins().map_err(|error| anyhow!("a built-in tool is wrong: {error}"))?);
+        let installed = Arc::new(Installed::load(store.clone(), registry.clone(), Arc::new(Client::new()?))?);
+        let in_flight = InFlight::default();
+        let apps = Host::new(
+            store.clone(),
+            in_flight.clone(),
+            roster.clone(),
+            installed.clone(),
+            Sounds::new(compute.clone())?,
+            (&config.language, config.apps.location),
+            stop.clone(),
+        );
+        apps.set_url(config.apps.url.clone().unwrap_or_else(|| apps_url(web)));
+        let approvals = Arc::new(ApprovalBroker::new(roster.clone(), registry.clone()));
+        let users = Users::new(
+            store.clone(),
+            roster.clone(),
+            approvals.clone(),
+            (config.user.clone(), config.limits.users_max),
+            Summariser { models: models.clone(), language: config.language.clone() },
+        );
+        Ok(Self { roster, registry, in_flight, installed, apps, approvals, users })
+    }
+}
+
+/// Where apps on this machine reach the gateway.
+fn apps_url(web: SocketAddr) -> String {
+    let mut address = web;
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    format!("ws://{address}{APP_SOCKET_PATH}")
+}

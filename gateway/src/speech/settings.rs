@@ -1,0 +1,190 @@
+//! The sections `[hearing]` and `[voice]`.
+
+use std::path::{Path, PathBuf};
+
+use gateway_core::conversation;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::problems::{Problems, unwritten};
+
+/// The second model where the configuration names none: used where it was fetched.
+pub(crate) const SECOND_MODEL: &str = "whisper-base.bin";
+/// The weights that are fetched.
+const MODEL: &str = "whisper-tiny.en.bin";
+/// Phrases that may address the assistant.
+const WAKE_PHRASES_MAX: usize = 16;
+
+/// `[hearing]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawHearing {
+    wake_phrases: Spanned<Vec<String>>,
+    always_listening: bool,
+    follow_up_ms: Spanned<u32>,
+    silence_ms: Spanned<u32>,
+    silence_complete_ms: Spanned<u32>,
+    silence_incomplete_ms: Spanned<u32>,
+    end_of_turn: bool,
+    workers: Spanned<usize>,
+    language: String,
+    model: Option<PathBuf>,
+    second_model: Option<PathBuf>,
+}
+
+impl Default for RawHearing {
+    fn default() -> Self {
+        let core = conversation::Config::default();
+        Self {
+            wake_phrases: unwritten(core.wake_phrases),
+            always_listening: core.always_listening,
+            follow_up_ms: unwritten(core.follow_up_ms),
+            silence_ms: unwritten(core.silence_ms),
+            silence_complete_ms: unwritten(core.silence_complete_ms),
+            silence_incomplete_ms: unwritten(core.silence_incomplete_ms),
+            end_of_turn: false,
+            workers: unwritten(0),
+            language: "en".to_owned(),
+            model: None,
+            second_model: None,
+        }
+    }
+}
+
+/// The recogniser, and what judges pauses. Which words and silences count is a setting of conversations.
+#[derive(Clone, Debug)]
+pub struct Hearing {
+    /// Recognition threads.
+    pub workers: usize,
+    /// Whether pauses are judged by sound too.
+    pub end_of_turn: bool,
+    /// What is spoken, as Whisper names it.
+    pub language: String,
+    /// Whisper's file.
+    pub model: PathBuf,
+    /// The second model, for second passes, where there is one.
+    pub second_model: Option<PathBuf>,
+}
+
+impl RawHearing {
+    /// Checks the section; what conversations are to know of it goes into `conversation`.
+    pub(crate) fn check(
+        self,
+        problems: &mut Problems<'_>,
+        models_dir: &Path,
+        conversation: &mut conversation::Config,
+    ) -> Hearing {
+        self.check_turns(problems, conversation);
+        let workers = match problems.between(&self.workers, "hearing.workers", 0..=64) {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            workers => workers,
+        };
+        let fetched = models_dir.join(SECOND_MODEL);
+        let second_model = self.second_model.or_else(|| fetched.exists().then_some(fetched));
+        // An empty path switches it off.
+        let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
+        conversation.second_model = second_model.is_some();
+        Hearing {
+            workers,
+            end_of_turn: self.end_of_turn,
+            language: self.language,
+            model: self.model.unwrap_or_else(|| models_dir.join(MODEL)),
+            second_model,
+        }
+    }
+
+    /// When a turn begins, and when it ends.
+    fn check_turns(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
+        let phrases = self.wake_phrases.get_ref();
+        if phrases.is_empty()
+            || phrases.len() > WAKE_PHRASES_MAX
+            || !phrases.iter().all(|phrase| conversation::can_hear_wake_phrase(phrase))
+        {
+            let what = format!(
+                "`hearing.wake_phrases` needs 1 to {WAKE_PHRASES_MAX} phrases, each with Latin letters: they are matched by sound"
+            );
+            problems.at(self.wake_phrases.span(), what);
+        }
+        conversation.wake_phrases = phrases.iter().map(|phrase| phrase.to_lowercase()).collect();
+        conversation.always_listening = self.always_listening;
+        let silence = (&self.silence_ms, "hearing.silence_ms");
+        // A wait that is the longer one, the surer the end is.
+        problems.in_order((&self.silence_complete_ms, "hearing.silence_complete_ms"), silence);
+        problems.in_order(silence, (&self.silence_incomplete_ms, "hearing.silence_incomplete_ms"));
+        let mut ms = |value, key, range| problems.between(value, key, range);
+        conversation.follow_up_ms = ms(&self.follow_up_ms, "hearing.follow_up_ms", 0..=300_000);
+        conversation.silence_ms = ms(&self.silence_ms, "hearing.silence_ms", 250..=3_000);
+        conversation.silence_complete_ms = ms(&self.silence_complete_ms, "hearing.silence_complete_ms", 250..=3_000);
+        conversation.silence_incomplete_ms =
+            ms(&self.silence_incomplete_ms, "hearing.silence_incomplete_ms", 250..=5_000);
+    }
+}
+
+/// `[voice]`, as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RawVoice {
+    speed: Spanned<f32>,
+}
+
+impl Default for RawVoice {
+    fn default() -> Self {
+        Self { speed: unwritten(1.0) }
+    }
+}
+
+/// How the assistant speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct Voice {
+    /// Speed of speech, 1.0 is normal.
+    pub speed: f32,
+}
+
+impl RawVoice {
+    /// Checks the section.
+    pub(crate) fn check(&self, problems: &mut Problems<'_>) -> Voice {
+        Voice { speed: problems.between(&self.speed, "voice.speed", 0.5..=2.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::check;
+
+    fn problems(text: &str) -> Vec<(usize, String)> {
+        check(text, "x.toml").unwrap_err().into_iter().map(|problem| (problem.line, problem.what)).collect()
+    }
+
+    #[test]
+    fn silences_that_contradict_each_other_are_refused() {
+        for (text, line, words) in [
+            (
+                "silence_ms = 700\nsilence_complete_ms = 800",
+                3,
+                "`hearing.silence_complete_ms` is 800; it must be at most `hearing.silence_ms`, which is 700",
+            ),
+            (
+                "silence_incomplete_ms = 900\nsilence_ms = 950",
+                3,
+                "`hearing.silence_ms` is 950; it must be at most `hearing.silence_incomplete_ms`, which is 900",
+            ),
+            // Against what holds where nothing is written.
+            ("silence_complete_ms = 601", 2, "at most `hearing.silence_ms`, which is 600 where nothing is written"),
+            ("\nsilence_ms = 400", 3, "at least `hearing.silence_complete_ms`, which is 450 where nothing is written"),
+            ("silence_ms = 1500", 2, "at most `hearing.silence_incomplete_ms`, which is 1000"),
+            ("silence_incomplete_ms = 500", 2, "at least `hearing.silence_ms`, which is 600"),
+        ] {
+            let found = problems(&format!("[hearing]\n{text}\n"));
+            assert_eq!((found.len(), found[0].0), (1, line), "{text}: {found:?}");
+            assert!(found[0].1.contains(words), "{text}: {found:?}");
+        }
+        for text in [
+            "silence_ms = 450",
+            "silence_ms = 1000",
+            "silence_complete_ms = 600",
+            "silence_ms = 1900\nsilence_complete_ms = 1900\nsilence_incomplete_ms = 1900",
+        ] {
+            check(&format!("[hearing]\n{text}\n"), "x.toml").unwrap_or_else(|found| panic!("{text}: {found:?}"));
+        }
+    }
+}
