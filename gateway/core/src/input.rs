@@ -75,7 +75,7 @@ pub enum Input {
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// What was to be announced is not wanted any more.
-    Withdraw { id: u64 },
+    Withdraw { id: AnnouncementId },
     /// The gateway is stopping.
     Shutdown,
 }
@@ -93,17 +93,34 @@ pub enum Button {
     Up,
 }
 
-/// Something that was not asked for: a reminder or a timer that is due.
+/// Something that was not asked for: a reminder or a timer that is due, or what a mini-app says or plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Entry that it belongs to.
-    pub id: u64,
-    /// What to say.
-    pub say: String,
-    /// What to show. With an empty text nothing is shown and no sound goes before: a voice and no more.
-    pub show: Content,
-    /// Milliseconds of a recorded sound that is played in place of words; the shell has it under the same number.
-    pub sound_ms: Option<u32>,
+    /// What it belongs to.
+    pub id: AnnouncementId,
+    /// What the wearer hears.
+    pub voice: AnnouncementVoice,
+    /// What to show, after a chime. `None`: it is for the ear alone, without a chime.
+    pub show: Option<Content>,
+}
+
+/// What an announcement belongs to, and so who is told how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AnnouncementId {
+    /// An entry of the user's schedule, by its number: the user's machine.
+    Schedule(u64),
+    /// What a mini-app says or plays, by the number that the mini-apps' host gave it: that host.
+    App(u64),
+}
+
+/// What the wearer hears of an announcement.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnnouncementVoice {
+    /// These words.
+    Words(String),
+    /// A recorded sound of this length, which the shell has under this number.
+    Recording { sound: u64, ms: u32 },
 }
 
 /// A timer that runs.
@@ -151,7 +168,7 @@ pub enum UserInput {
     Persisted { ticket: u64 },
     /// It could not, for this reason in words.
     PersistFailed { ticket: u64, reason: String },
-    /// A device said or showed an announcement to its end, and whether the wearer got it.
+    /// A device said or showed the announcement of this entry to its end, and whether the wearer got it.
     Announced { device: String, id: u64, heard: bool },
     /// The model of this rank was asked and has answered or failed; `usage` is what that took.
     ModelUsed { rank: u8, usage: Usage, outcome: ModelOutcome },

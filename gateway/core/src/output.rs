@@ -4,7 +4,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    input::{Announcement, RunningTimer, ScheduleEntry, Spending},
+    input::{Announcement, AnnouncementId, RunningTimer, ScheduleEntry, Spending},
     vocab::{
         AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, ListeningState, Means, Meant,
         Message, ModelOutcome, Pending, Preference, Service, Settlement, Shortage, ToolCall, TranscriptKind, Turn,
@@ -64,8 +64,8 @@ pub enum Output {
     /// `finished` once everything before it was played. `turn` is 0 for announcements, questions
     /// and repetitions.
     Speak { turn: Turn, speech: u32, clause: u16, text: String, last: bool },
-    /// Play a piece of a recorded sound as a clause of a speech. `sound`: number of the announcement that brought it; `piece`:
-    /// which one of `SOUND_PIECE_MS`, from 0 on.
+    /// Play a piece of a recorded sound as a clause of a speech. `sound`: the shell's number of it; `piece`: which one of
+    /// `SOUND_PIECE_MS`, from 0 on.
     Play { speech: u32, clause: u16, sound: u64, piece: u16, last: bool },
     /// Stop the speech at once.
     Hush { speech: u32 },
@@ -81,8 +81,8 @@ pub enum Output {
     TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
     /// A moment of the turn's latency record, in microseconds on the monotonic clock; capture time for `LastVoice`.
     Mark { turn: Turn, stage: Stage, at_us: u64 },
-    /// The announcement came to its end (`heard`), or could not be made.
-    Announced { id: u64, heard: bool },
+    /// The announcement came to its end (`heard`), or could not be made: for whom it belongs to.
+    Announced { id: AnnouncementId, heard: bool },
     /// Ask the device whether it is alive.
     Heartbeat,
     /// End the session.

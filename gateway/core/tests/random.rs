@@ -6,7 +6,7 @@ mod world;
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine as _,
-    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize,
@@ -185,8 +185,14 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No }, by: AnsweredBy::Tap }),
         1 => (0_u64..3).prop_map(|id| Input::ApprovalWithdrawn { id }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| {
-            let sound_ms = say.is_empty().then_some(25_000);
-            Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say, sound_ms })
+            let show = (!say.is_empty()).then(|| Content::Text { text: say.clone() });
+            Input::Announce(match say.is_empty() {
+                true => {
+                    let voice = AnnouncementVoice::Recording { sound: id, ms: 25_000 };
+                    Announcement { id: AnnouncementId::App(id), voice, show }
+                }
+                false => Announcement { id: AnnouncementId::Schedule(id), voice: AnnouncementVoice::Words(say), show },
+            })
         }),
     ]
 }

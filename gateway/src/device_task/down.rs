@@ -2,7 +2,7 @@
 
 use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
-    input::{Input, UserInput},
+    input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
     vocab::{ApprovalOutcome, Clarity, ListeningState, Transcript, TranscriptKind, Turn},
 };
@@ -179,8 +179,8 @@ impl Session {
                 };
                 self.record(turn.id).mark(stage, at_us);
             }
-            Output::Announced { id, heard } if self.services.apps.spoken(id, heard) => {}
-            Output::Announced { id, heard } => {
+            Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
+            Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::Announced { device, id, heard });
             }

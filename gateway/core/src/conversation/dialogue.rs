@@ -10,11 +10,11 @@ use crate::{
         self, Activity, Said,
         commands::{self, Command},
     },
-    input::{Announcement, Button},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, Clarity, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{AnsweredBy, Clarity, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -365,7 +365,7 @@ impl Conversation {
     }
 
     /// Takes an announcement back, whether it waits or is being said.
-    pub(super) fn withdraw(&mut self, id: u64) {
+    pub(super) fn withdraw(&mut self, id: AnnouncementId) {
         self.notices.withdraw(&mut self.cx, id);
         if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
             let ended = self.reply.stop(&mut self.cx);
@@ -378,29 +378,29 @@ impl Conversation {
         while self.link.is_up() && !self.is_busy() {
             let now_us = self.cx.now_us();
             let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
-            let Some(Announcement { id, say, show, sound_ms }) = self.notices.take(&mut self.cx, free) else {
+            let Some(Announcement { id, voice, show }) = self.notices.take(&mut self.cx, free) else {
                 return;
             };
-            let voice_only = matches!(&show, Content::Text { text } if text.is_empty());
-            if !voice_only {
+            if show.is_some() {
                 self.cx.push(Output::Chime(Chime::Notice));
             }
-            let purpose = Purpose::Notice { id };
-            self.reply.begin(&mut self.cx, purpose, NO_TURN);
-            if voice_only {
-                self.reply.say_only();
-            } else {
-                self.reply.show(&mut self.cx, show, Priority::Notice);
+            self.reply.begin(&mut self.cx, Purpose::Notice { id }, NO_TURN);
+            match show {
+                Some(show) => self.reply.show(&mut self.cx, show, Priority::Notice),
+                None => self.reply.say_only(),
             }
-            if let Some(ms) = sound_ms {
-                let ended = self.reply.play(&mut self.cx, id, ms);
-                self.ended(ended);
-                continue;
+            match voice {
+                AnnouncementVoice::Recording { sound, ms } => {
+                    let ended = self.reply.play(&mut self.cx, sound, ms);
+                    self.ended(ended);
+                }
+                AnnouncementVoice::Words(say) => {
+                    let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
+                    self.ended(ended);
+                    let ended = self.reply.finish(&mut self.cx);
+                    self.ended(ended);
+                }
             }
-            let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
-            self.ended(ended);
-            let ended = self.reply.finish(&mut self.cx);
-            self.ended(ended);
         }
     }
 }

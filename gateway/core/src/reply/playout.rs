@@ -9,6 +9,7 @@ use super::{
 use crate::{
     agent::history::Heard,
     context::{Context, Timer},
+    input::AnnouncementId,
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     vocab::Turn,
@@ -26,8 +27,8 @@ pub(crate) enum Purpose {
     Answer,
     /// An announcement.
     Notice {
-        /// Its entry.
-        id: u64,
+        /// Which one.
+        id: AnnouncementId,
     },
     /// A question for consent to a call from outside, and nothing else until it is settled.
     Question,
@@ -573,8 +574,8 @@ mod tests {
 
     #[test]
     fn a_recorded_sound_is_given_in_pieces() {
-        let mut job =
-            Job::new(&Context::new(crate::config::Config::default()), Purpose::Notice { id: 7 }, Turn::default());
+        let purpose = Purpose::Notice { id: AnnouncementId::App(7) };
+        let mut job = Job::new(&Context::new(crate::config::Config::default()), purpose, Turn::default());
         job.push_sound(7, 2 * SOUND_PIECE_MS + 1);
         let pieces: Vec<_> = job.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
         let whole = u64::from(SOUND_PIECE_MS) * 1_000;

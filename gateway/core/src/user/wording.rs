@@ -7,7 +7,7 @@ use alloc::{
 };
 
 use crate::{
-    input::{Announcement, ScheduleEntry, ScheduleKind},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, ScheduleEntry, ScheduleKind},
     vocab::Content,
 };
 
@@ -33,7 +33,8 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
         say.push_str(&format!(" It was due {ago} ago."));
         shown.push_str(&format!("\n{ago} ago"));
     }
-    Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown }, sound_ms: None }
+    let show = Content::Card { title: title.to_string(), text: shown };
+    Announcement { id: AnnouncementId::Schedule(entry.id), voice: AnnouncementVoice::Words(say), show: Some(show) }
 }
 
 /// "1 hour 30 minute", as it stands before "timer", or with `plural` "s" alone: "1 hour 30 minutes".
@@ -69,7 +70,7 @@ mod tests {
             let (kind, text) = (ScheduleKind::Timer, String::new());
             let entry = ScheduleEntry { id: 7, kind, text, due_wall_ms: 0, duration_ms };
             let show = Content::Card { title: "Timer".into(), text: expected.into() };
-            assert_eq!(announcement(&entry, 0).show, show);
+            assert_eq!(announcement(&entry, 0).show, Some(show));
         }
     }
 
@@ -88,7 +89,7 @@ mod tests {
             (Reminder, "call", 0, 172_800_000, "Reminder: call. It was due 2 days ago."),
         ] {
             let entry = ScheduleEntry { id: 7, kind, text: text.into(), due_wall_ms: 0, duration_ms };
-            assert_eq!(announcement(&entry, late_ms).say, expected);
+            assert_eq!(announcement(&entry, late_ms).voice, AnnouncementVoice::Words(expected.into()));
         }
     }
 }

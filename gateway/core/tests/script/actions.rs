@@ -1,7 +1,7 @@
 //! The lines of a scenario that make something happen.
 
 use gateway_core::{
-    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DeviceFacts,
         ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
@@ -162,27 +162,27 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             input(world, device, Input::ApprovalWithdrawn { id })
         }
         "announce" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
             let say = words.quoted().unwrap_or_default().to_string();
-            let show = Content::Card { title: "Notice".into(), text: say.clone() };
-            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
+            let show = Some(Content::Card { title: "Notice".into(), text: say.clone() });
+            let voice = AnnouncementVoice::Words(say);
+            input(world, device, Input::Announce(Announcement { id, voice, show }))
         }
         "whisper" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
-            let say = words.quoted().unwrap_or_default().to_string();
-            let show = Content::Text { text: String::new() };
-            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
+            let id = announcement_id(&words)?;
+            let voice = AnnouncementVoice::Words(words.quoted().unwrap_or_default().to_string());
+            input(world, device, Input::Announce(Announcement { id, voice, show: None }))
         }
         "sound" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
+            let (AnnouncementId::App(sound) | AnnouncementId::Schedule(sound)) = id;
             let ms = words.number_after("for")?.unwrap_or(1_000);
-            let show = Content::Text { text: String::new() };
-            world.sounds.insert(id, ms);
-            let sound_ms = Some(u32::try_from(ms).map_err(|_| "how long?")?);
-            input(world, device, Input::Announce(Announcement { id, say: String::new(), show, sound_ms }))
+            world.sounds.insert(sound, ms);
+            let voice = AnnouncementVoice::Recording { sound, ms: u32::try_from(ms).map_err(|_| "how long?")? };
+            input(world, device, Input::Announce(Announcement { id, voice, show: None }))
         }
         "withdraw" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
             input(world, device, Input::Withdraw { id })
         }
         // A voice fact out of turn.
@@ -436,6 +436,16 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
         _ => return Err("what does the app do?".into()),
     };
     input(world, device, Input::App(event))
+}
+
+/// `5`: entry 5 of the schedule; `app-5`: number 5 of what apps say and play.
+fn announcement_id(words: &Words) -> Result<AnnouncementId, String> {
+    let word = words.get(1);
+    let id = match word.strip_prefix("app-") {
+        Some(number) => number.parse().map(AnnouncementId::App),
+        None => word.parse().map(AnnouncementId::Schedule),
+    };
+    id.map_err(|_| "which announcement?".into())
 }
 
 fn answer(words: &Words) -> Result<(ApprovalChoice, u64), String> {

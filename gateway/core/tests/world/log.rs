@@ -1,6 +1,7 @@
 //! The core's outputs, as a line that a person can read and a scenario can expect.
 
 use gateway_core::{
+    input::{Announcement, AnnouncementId, AnnouncementVoice},
     output::{Output, Record, UserOutput},
     vocab::{Content, DisplayCommand, Message, Part, Pending, Preference, Role, Settlement, Side, View},
 };
@@ -68,7 +69,9 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("done {} {} [{}]", turn.id, lower(outcome), messages_line(messages))
         }
         Output::Mark { stage, turn, .. } => format!("mark {} {}", turn.id, lower(stage)),
-        Output::Announced { id, heard } => format!("announced {id} {}", if *heard { "heard" } else { "unheard" }),
+        Output::Announced { id, heard } => {
+            format!("announced {} {}", announcement_id(*id), if *heard { "heard" } else { "unheard" })
+        }
         Output::Heartbeat | Output::UtteranceLost { .. } => return None,
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
@@ -106,7 +109,10 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         // What comes of it is seen on the display.
         UserOutput::Timers { .. } => return None,
         UserOutput::Announce { device, announcement } => {
-            format!("announce {device} {} \"{}\"", announcement.id, announcement.say)
+            let Announcement { id, voice: AnnouncementVoice::Words(say), .. } = announcement else {
+                return Some(format!("user: announce {device} a recording"));
+            };
+            format!("announce {device} {} \"{say}\"", announcement_id(*id))
         }
         UserOutput::Ask { device, approval } => {
             format!("ask-on {} {}", device.as_deref().unwrap_or("nobody"), approval.id)
@@ -114,6 +120,13 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::ApprovalSettled(settled) => settled_line(settled),
     };
     Some(format!("user: {text}"))
+}
+
+fn announcement_id(id: AnnouncementId) -> String {
+    match id {
+        AnnouncementId::Schedule(id) => id.to_string(),
+        AnnouncementId::App(id) => format!("app-{id}"),
+    }
 }
 
 fn settled_line(settled: &Settlement) -> String {

@@ -219,7 +219,7 @@ pub struct World {
     pub asked_on: BTreeMap<u64, usize>,
     /// Every result in a finished turn, by call.
     pub results_kept: BTreeMap<String, usize>,
-    /// Lengths of recorded sounds, by announcement.
+    /// Lengths of recorded sounds, by their numbers.
     pub sounds: BTreeMap<u64, Ms>,
 }
 

@@ -1,7 +1,7 @@
 //! What the fakes do with the core's outputs.
 
 use gateway_core::{
-    input::{Input, UserInput},
+    input::{AnnouncementId, Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
         DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side, StopReason,
@@ -172,7 +172,8 @@ impl World {
                 let last = self.devices[device].revisions.insert(view == View::Main, revision);
                 assert!(last < Some(revision), "revision {revision} after {last:?}");
             }
-            Output::Announced { id: entry, heard } => {
+            Output::Announced { id: AnnouncementId::App(_), .. } => {}
+            Output::Announced { id: AnnouncementId::Schedule(entry), heard } => {
                 self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));
             }
             Output::Heartbeat if self.devices[device].answers_heartbeat => {
