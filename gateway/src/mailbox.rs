@@ -24,8 +24,6 @@ pub enum DeviceMessage {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
-    /// It is known how well a text is understood.
-    Considered(Considered),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -52,16 +50,6 @@ pub struct Transcribed {
     pub kind: gateway_core::vocab::TranscriptKind,
     /// What came of it.
     pub report: Report,
-}
-
-/// How well a text is understood as a command.
-pub struct Considered {
-    /// What it was said in.
-    pub utterance: u32,
-    /// Number of the question.
-    pub revision: u16,
-    /// What it was taken for; `None`: nobody can say.
-    pub considered: Option<chat_models::Considered>,
 }
 
 /// A request to a model has gone out.

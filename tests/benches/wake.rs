@@ -206,7 +206,8 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
                 }
                 Output::Consider { utterance, revision, text, .. } => {
                     request = text;
-                    inputs.push(Input::Considered { utterance, revision, clarity: Clarity::Clear });
+                    let (clarity, vocabulary) = (Clarity::Clear, None);
+                    inputs.push(Input::Considered { utterance, revision, clarity, vocabulary });
                 }
                 Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
                 Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),

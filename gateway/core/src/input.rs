@@ -1,7 +1,7 @@
 //! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
 //! [`Lives`](crate::app_life).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, Clarity, Content,
@@ -25,8 +25,9 @@ pub enum Input {
     Transcript(Transcript),
     /// A decode that was asked for failed or was not accepted. `revision`: the core's number of the request.
     TranscriptFailed { utterance: u32, revision: u16 },
-    /// How well the text of the `Consider` with this `revision` is understood as a command.
-    Considered { utterance: u32, revision: u16, clarity: Clarity },
+    /// How well the text of the `Consider` with this `revision` is understood as a command. `vocabulary`: sentences of the
+    /// tools, as a wearer would say them, which a recogniser should expect; `None`: nobody can say.
+    Considered { utterance: u32, revision: u16, clarity: Clarity, vocabulary: Option<Arc<[String]>> },
     /// Whether an app follows what is said, word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.

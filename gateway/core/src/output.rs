@@ -1,7 +1,7 @@
 //! Everything that a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
 //! [`Lives`](crate::app_life), can want.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::{
     input::{Announcement, AnnouncementId, RunningTimer, ScheduleEntry, Spending},
@@ -25,6 +25,8 @@ pub enum Output {
     /// Say in `Input::Considered` how well this text, without its wake phrase, is understood as a command.
     /// `pending`: what it may be the answer to, or go on with. Changes nothing.
     Consider { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
+    /// From now on second decodes of an utterance expect these sentences, or none.
+    SetVocabulary(Arc<[String]>),
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe { utterance: u32, revision: u16 },
     /// The utterance has ended: the next voice opens a new one.
@@ -33,7 +35,7 @@ pub enum Output {
     SetMuted(bool),
     /// The listening sign of the glasses. `turn` is the one under way; 0: none.
     Listening { turn: Turn, state: ListeningState },
-    /// What is understood, for the display's caption line and for debugging. `turn` is the one that it begins; 0: none, or not
+    /// What is understood, for the display's caption line and for the mini-apps that listen. `turn` is the one that it begins; 0: none, or not
     /// known yet. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
     Caption { turn: Turn, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// What is being said is meant for the assistant, so that a model will be asked soon.

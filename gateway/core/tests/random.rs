@@ -159,6 +159,7 @@ fn input() -> impl Strategy<Value = Input> {
             utterance,
             revision,
             clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Partial, Clarity::Free, Clarity::Clear][usize::from(clarity)],
+            vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),
         6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),

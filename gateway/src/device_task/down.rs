@@ -4,13 +4,13 @@ use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
-    vocab::{ApprovalOutcome, Clarity, ListeningState, Transcript, TranscriptKind, Turn},
+    vocab::{ApprovalOutcome, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::{session::Session, work::Consideration};
+use super::session::Session;
 use crate::{
     clock,
-    mailbox::{Considered, Transcribed},
+    mailbox::Transcribed,
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -33,9 +33,13 @@ impl Session {
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::Consider { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
-                match self.work.consider((utterance, revision), &text, pending, scene) {
-                    Consideration::Now(considered) => self.considered(Considered { utterance, revision, considered }),
-                    Consideration::Later => {}
+                if let Some(considered) = self.work.consider((utterance, revision), &text, pending, scene) {
+                    self.input(considered);
+                }
+            }
+            Output::SetVocabulary(vocabulary) => {
+                if let Some(ear) = &mut self.ear {
+                    ear.set_vocabulary(vocabulary);
                 }
             }
             Output::CancelTranscribe { utterance, revision } => {
@@ -284,15 +288,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// It is known how well a text is understood.
-    pub(super) fn considered(&mut self, Considered { utterance, revision, considered }: Considered) {
-        let clarity = considered.as_ref().map_or(Clarity::Unclear, |considered| considered.clarity);
-        if let (Some(ear), Some(considered)) = (&mut self.ear, considered) {
-            ear.note_vocabulary(considered.vocabulary);
-        }
-        self.input(Input::Considered { utterance, revision, clarity });
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {

@@ -311,7 +311,6 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
-            DeviceMessage::Considered(considered) => self.considered(considered),
             DeviceMessage::Synthesised(clause) => {
                 let (speech, turn) = self.speech;
                 if clause.speech == speech && clause.clause == 0 {

@@ -6,7 +6,7 @@ use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
+    vocab::{Clarity, ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use tools::{call::CallContext, executor::Executor, in_flight::Stay};
 use super::prepare::{Preparer, are_ready};
 use crate::{
     clock,
-    mailbox::{self, DeviceMessage, Mailbox, RequestSent},
+    mailbox::{DeviceMessage, Mailbox, RequestSent},
     models::ranks::Ranks,
     ports::context::Remembered,
     runtime::spawn,
@@ -60,14 +60,6 @@ pub struct Asked {
     pub known: u32,
     /// What the box answers by itself; `None` where a model was asked, whose answer comes as a message.
     pub answer: Option<Vec<ModelEvent>>,
-}
-
-/// What is made of a text before it is asked.
-pub enum Consideration {
-    /// This.
-    Now(Option<Considered>),
-    /// It comes as a message.
-    Later,
 }
 
 impl Work {
@@ -212,29 +204,28 @@ impl Work {
         false
     }
 
-    /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
-    /// be the answer to, or go on with. The answer comes as a message where the tools are too new to say.
+    /// How well a text is understood as a command to a tool, by the first of the models that knows commands; `pending`:
+    /// what it may be the answer to, or go on with. `None`: the tools are too new to say, and it comes as a message.
     pub fn consider(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
         pending: Option<Pending>,
         scene: Scene,
-    ) -> Consideration {
+    ) -> Option<Input> {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
-            return Consideration::Now(models.iter().find_map(|model| model.consider(&request)));
+            let considered = models.iter().find_map(|model| model.consider(&request));
+            return Some(considered_input(utterance, revision, considered));
         }
         let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
         spawn("consider", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
             let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
-            drop(
-                mailbox.send(DeviceMessage::Considered(mailbox::Considered { utterance, revision, considered })).await,
-            );
+            drop(mailbox.send(DeviceMessage::Input(considered_input(utterance, revision, considered))).await);
         });
-        Consideration::Later
+        None
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -334,6 +325,12 @@ async fn answered_late(
     // Where the device has gone, nobody waits for it.
     drop(mailbox.send(DeviceMessage::Input(Input::AnsweredOnBox { turn, events })).await);
     true
+}
+
+/// What the core is told; `considered` is `None` where no model knows commands.
+fn considered_input(utterance: u32, revision: u16, considered: Option<Considered>) -> Input {
+    let (clarity, vocabulary) = considered.map(|Considered { clarity, vocabulary }| (clarity, vocabulary)).unzip();
+    Input::Considered { utterance, revision, clarity: clarity.unwrap_or(Clarity::Unclear), vocabulary }
 }
 
 fn count(tools: usize) -> u32 {

@@ -1,6 +1,6 @@
 //! What the machines' events mean for one another: who stops whom, and what comes next.
 
-use alloc::string::String;
+use alloc::{string::String, sync::Arc};
 
 use super::Conversation;
 use crate::{
@@ -45,7 +45,17 @@ impl Conversation {
         self.heard(event);
     }
 
-    pub(super) fn considered(&mut self, utterance: u32, revision: u16, clarity: Clarity) {
+    pub(super) fn considered(
+        &mut self,
+        utterance: u32,
+        revision: u16,
+        clarity: Clarity,
+        vocabulary: Option<Arc<[String]>>,
+    ) {
+        // Before what follows, which may be a second decode.
+        if let Some(vocabulary) = vocabulary {
+            self.cx.push(Output::SetVocabulary(vocabulary));
+        }
         let activity = self.activity();
         let event = self.floor.handle_considered(&mut self.cx, &activity, (utterance, revision), clarity);
         self.heard(event);

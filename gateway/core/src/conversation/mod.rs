@@ -140,7 +140,9 @@ impl Machine for Conversation {
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
-            Input::Considered { utterance, revision, clarity } => self.considered(utterance, revision, clarity),
+            Input::Considered { utterance, revision, clarity, vocabulary } => {
+                self.considered(utterance, revision, clarity, vocabulary);
+            }
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
             Input::Granted { turn, history, means } => {

@@ -19,6 +19,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::Consider { utterance, text, pending, .. } => {
             format!("consider {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
         }
+        Output::SetVocabulary(sentences) => format!("vocabulary {}", sentences.len()),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
         Output::Listening { state, .. } => format!("listening {}", lower(state)),

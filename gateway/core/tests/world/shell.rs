@@ -1,11 +1,13 @@
 //! What the fakes do with the core's outputs.
 
+use std::sync::Arc;
+
 use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side, StopReason,
-        ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        Clarity, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
+        StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -109,7 +111,10 @@ impl World {
             Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
             Output::Consider { utterance, revision, text, .. } => {
                 let clarity = self.clarity.get(&text).copied().unwrap_or(self.clarity_else);
-                self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity }));
+                // As the engine of commands does it: a command with free text is known already.
+                let vocabulary =
+                    Some(if clarity == Clarity::Free { Arc::default() } else { Arc::new([text]) as Arc<_> });
+                self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity, vocabulary }));
             }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
