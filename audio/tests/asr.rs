@@ -96,21 +96,21 @@ fn commands_are_understood() {
 }
 
 #[test]
-fn larger_weights_are_used_where_there_are_any() {
+fn second_model_are_used_where_there_are_any() {
     let samples = goforward();
-    let larger = Options { larger: true, ..Options::default() };
-    // The same weights stand for larger ones: which of the two decodes is seen by the state that one keeps.
+    let second_pass = Options { second_model: true, ..Options::default() };
+    // The same model stands for the second: which of the two decodes is seen by the state that one keeps.
     for weights in [None, Some(engine())] {
         let mut pair = Pair::new(engine(), weights).unwrap();
-        for options in [Options::default(), larger.clone(), larger.clone()] {
+        for options in [Options::default(), second_pass.clone(), second_pass.clone()] {
             let heard = pair.transcribe(&samples, &options).unwrap();
             assert_eq!(normalise::for_commands(&heard.text), "go forward 10 meters");
         }
-        assert_eq!(pair.has_larger(), weights.is_some());
+        assert_eq!(pair.has_second(), weights.is_some());
     }
     let mut pair = Pair::new(engine(), Some(engine())).unwrap();
     pair.transcribe(&samples, &Options::default()).unwrap();
-    assert!(!pair.has_larger(), "nothing is made before it is needed");
+    assert!(!pair.has_second(), "nothing is made before it is needed");
 }
 
 #[test]

@@ -147,17 +147,21 @@ fn the_queue_is_bounded_and_a_final_displaces_a_guess() {
 
 #[test]
 fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
-    use Priority::{Again, Final, Overheard, Partial, Speculative, Unsure};
+    use Priority::{Final, Overheard, Partial, SecondPass, Speculative, Unsure};
     let world = World::new(1, 4);
     let scheduler = world.scheduler.as_ref().unwrap();
     world.run(1, Final);
     assert_eq!(world.submit(2, Partial).unwrap_err(), Busy::NoThreadFree);
-    world.submit(3, Again).unwrap();
-    assert_eq!(world.submit(4, Again).unwrap_err(), Busy::QueueFull, "by its turn nobody would wait for it any more");
+    world.submit(3, SecondPass).unwrap();
+    assert_eq!(
+        world.submit(4, SecondPass).unwrap_err(),
+        Busy::QueueFull,
+        "by its turn nobody would wait for it any more"
+    );
     world.submit(5, Overheard).unwrap();
     world.submit(6, Unsure).unwrap();
     world.submit(7, Overheard).unwrap();
-    assert_eq!(scheduler.shed(), Shed { partial: 1, again: 1, ..Shed::default() });
+    assert_eq!(scheduler.shed(), Shed { partial: 1, second_pass: 1, ..Shed::default() });
     // It is full. Each displaces what matters least, and of equal ones the latest.
     for (id, priority, out) in [
         (8, Overheard, Some(3)),
@@ -182,7 +186,7 @@ fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
             }
         }
     }
-    let expected = Shed { partial: 1, again: 2, overheard: 5, unsure: 3, addressed: 3 };
+    let expected = Shed { partial: 1, second_pass: 2, overheard: 5, unsure: 3, addressed: 3 };
     assert_eq!(scheduler.shed(), expected);
     for expected in [1, 14, 15, 16, 17] {
         world.go.send("go").unwrap();

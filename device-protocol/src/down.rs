@@ -79,7 +79,7 @@ message! {
         is_final: bool,
         /// True where the gateway takes it as said to it.
         addressed: bool,
-        /// The text.
+        /// UTF-8.
         text: text[TEXT_BYTES_MAX],
     }
 }
@@ -204,7 +204,7 @@ message! {
 message! {
     /// The words of a clause of a speech, for a transcript or captions. It comes with the `speech_start` of the first clause, and before the sound of every other one.
     pub struct Clause<'a>, owned ClauseOwned {
-        /// The speech.
+        /// Number of the speech, unique in the session.
         speech: u32,
         /// Its clause, from 0.
         clause: u16,
@@ -216,7 +216,7 @@ message! {
 message! {
     /// One packet of a speech; the stamp has its planned playout time.
     pub struct SpeechChunk<'a>, owned SpeechChunkOwned {
-        /// The speech.
+        /// Number of the speech, unique in the session.
         speech: u32,
         /// Clause that the packet belongs to, from 0.
         clause: u16,
@@ -232,7 +232,7 @@ message! {
 message! {
     /// The speech is complete: no chunk follows.
     pub struct SpeechEnd {
-        /// The speech.
+        /// Number of the speech, unique in the session.
         speech: u32,
         /// Sequence of its last chunk, which may still be under way on QUIC; 0: there was none.
         last_audio_sequence: u32,
@@ -280,9 +280,9 @@ message! {
 message! {
     /// The question is settled, by this device, by voice, by another device or by time: take it off the display.
     pub struct ApprovalSettled {
-        /// Which.
+        /// Number of the question, as in [`Approval`].
         approval: u32,
-        /// How.
+        /// What was chosen.
         choice: Choice,
     }
 }
@@ -304,7 +304,7 @@ message! {
 message! {
     /// Stop a device tool if that is safe; its ToolResult is sent all the same.
     pub struct ToolCancel {
-        /// The call.
+        /// Number of the call, as in [`ToolCall`].
         call: u32,
     }
 }
@@ -312,7 +312,7 @@ message! {
 message! {
     /// For the device's log, and for who writes its firmware: something was not taken as it was sent. The session goes on.
     pub struct Warning<'a>, owned WarningOwned {
-        /// What.
+        /// Kind of warning.
         code: WarningCode,
         /// Name of the tool that it is about; empty: none.
         name: text[NAME_BYTES_MAX],
@@ -324,7 +324,7 @@ message! {
 message! {
     /// Make a short sound.
     pub struct Chime {
-        /// Which.
+        /// The sound to play.
         sound: Sound,
     }
 }

@@ -182,7 +182,7 @@ message! {
 message! {
     /// The handshake is refused; the gateway closes behind it.
     pub struct Reject<'a>, owned RejectOwned {
-        /// Why.
+        /// Reason, for programs.
         code: RejectCode,
         /// The same for a person who reads a log.
         message: text[LABEL_BYTES_MAX],
@@ -214,7 +214,7 @@ message! {
 message! {
     /// End of the session; the sender closes behind it.
     pub struct Goodbye<'a>, owned GoodbyeOwned {
-        /// Why.
+        /// Reason, for programs.
         reason: GoodbyeReason,
         /// The same for a person who reads a log.
         message: text[LABEL_BYTES_MAX],

@@ -72,7 +72,7 @@ message! {
     pub struct AudioEnd {
         /// Sequence of the last Audio, which may still be under way on QUIC; 0: there was none.
         last_audio_sequence: u32,
-        /// Why.
+        /// Why the microphone stopped.
         reason: MicEnd,
     }
 }
@@ -80,7 +80,7 @@ message! {
 message! {
     /// What came out of the speaker; the stamp has the time at which `played_us` was reached.
     pub struct Played {
-        /// The speech.
+        /// Number of the speech, unique in the session.
         speech: u32,
         /// Clause of the sample played last.
         clause: u16,
@@ -94,9 +94,9 @@ message! {
 message! {
     /// A button was used.
     pub struct Button {
-        /// Which.
+        /// The button.
         button: ButtonId,
-        /// How.
+        /// What was done with it.
         action: ButtonAction,
     }
 }
@@ -190,7 +190,7 @@ message! {
 message! {
     /// How a device tool ended: exactly one for each ToolCall, also after a ToolCancel.
     pub struct ToolResult<'a>, owned ToolResultOwned {
-        /// The call.
+        /// Number of the call that it answers.
         call: u32,
         /// True after success.
         ok: bool,

@@ -25,12 +25,12 @@ impl Driver {
         let now_us = self.clock.now_us();
         match class {
             Class::Link | Class::Reserved => {}
-            Class::Audio => self.books.receive_audio(now_us, stamp.sequence),
-            Class::Control => match self.books.receive_control(now_us, stamp.sequence) {
+            Class::Audio => self.sequences.receive_audio(now_us, stamp.sequence),
+            Class::Control => match self.sequences.receive_control(now_us, stamp.sequence) {
                 Verdict::Take => self.turn = self.turn.max(stamp.turn),
                 Verdict::Drop => return,
                 Verdict::Gap => {
-                    let (last, _) = self.books.received();
+                    let (last, _) = self.sequences.received();
                     let what = format!("control frame {} follows {last}", stamp.sequence);
                     return self.violation(GoodbyeReason::BadSequence, what);
                 }
@@ -49,7 +49,7 @@ impl Driver {
                 self.violation(GoodbyeReason::UnexpectedMessage, what);
             }
             Down::Heartbeat(_) => self.echo = Some((stamp.time_us, now_us)),
-            Down::Ack(ack) => self.books.handle_ack(ack.control, ack.audio),
+            Down::Ack(ack) => self.sequences.handle_ack(ack.control, ack.audio),
             Down::Goodbye(goodbye) => {
                 self.see(Seen::Goodbye { reason: named(goodbye.reason.name()), message: goodbye.message.to_owned() });
                 self.finish();

@@ -12,6 +12,7 @@ const EVENTS_MAX: usize = 65_536;
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Seen {
     /// The session is open.
     Welcome {
@@ -69,7 +70,6 @@ pub enum Seen {
         is_final: bool,
         /// True where the gateway takes it as said to it.
         addressed: bool,
-        /// The text.
         text: String,
     },
     /// A display frame took effect.
@@ -139,7 +139,6 @@ pub enum Seen {
     ToolActivity {
         /// Turn of the frame.
         turn: u32,
-        /// The call.
         call: u32,
         /// What the wearer reads.
         label: String,
@@ -150,7 +149,6 @@ pub enum Seen {
     ToolCalled {
         /// Turn of the frame.
         turn: u32,
-        /// The call.
         call: u32,
         /// Name of the tool.
         name: String,
@@ -163,7 +161,6 @@ pub enum Seen {
     },
     /// A question to the wearer.
     ApprovalRequest {
-        /// Which.
         approval: u32,
         /// One line.
         title: String,
@@ -171,12 +168,7 @@ pub enum Seen {
         message: String,
     },
     /// The question is settled.
-    ApprovalSettled {
-        /// Which.
-        approval: u32,
-        /// How.
-        choice: String,
-    },
+    ApprovalSettled { approval: u32, choice: String },
     /// The gateway did not take something as it was sent.
     Warning {
         /// Name of the code.
@@ -187,10 +179,7 @@ pub enum Seen {
         message: String,
     },
     /// A short sound.
-    Chime {
-        /// Which.
-        sound: String,
-    },
+    Chime { sound: String },
     /// The handshake was refused.
     Rejected {
         /// Name of the code.
@@ -211,10 +200,7 @@ pub enum Seen {
         reason: String,
     },
     /// The gateway broke the protocol.
-    Violation {
-        /// How.
-        what: String,
-    },
+    Violation { what: String },
 }
 
 /// Something that happened, with its time.

@@ -1,4 +1,4 @@
-//! The books of one session: sequences, what is kept for a replay, what is to be acknowledged.
+//! The sequence numbers of one session: what is kept for a replay, what is to be acknowledged.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ pub enum Verdict {
 
 /// Sequences of both directions.
 #[derive(Clone, Debug, Default)]
-pub struct Books {
+pub struct Sequences {
     control_sent: u32,
     audio_sent: u32,
     control_received: u32,
@@ -41,7 +41,7 @@ pub struct Books {
     since_us: Option<u64>,
 }
 
-impl Books {
+impl Sequences {
     /// Number of the next control frame.
     pub fn next_control(&mut self) -> u32 {
         self.control_sent = self.control_sent.saturating_add(1);
@@ -152,58 +152,58 @@ mod tests {
 
     #[test]
     fn replays_are_dropped_and_gaps_are_seen() {
-        let mut books = Books::default();
-        assert_eq!(books.receive_control(0, 1), Verdict::Take);
-        assert_eq!(books.receive_control(0, 1), Verdict::Drop);
-        assert_eq!(books.receive_control(0, 3), Verdict::Gap);
-        assert_eq!(books.receive_control(0, 2), Verdict::Take);
-        books.receive_audio(0, 5);
-        books.receive_audio(0, 4);
-        assert_eq!(books.received(), (2, 5));
+        let mut sequences = Sequences::default();
+        assert_eq!(sequences.receive_control(0, 1), Verdict::Take);
+        assert_eq!(sequences.receive_control(0, 1), Verdict::Drop);
+        assert_eq!(sequences.receive_control(0, 3), Verdict::Gap);
+        assert_eq!(sequences.receive_control(0, 2), Verdict::Take);
+        sequences.receive_audio(0, 5);
+        sequences.receive_audio(0, 4);
+        assert_eq!(sequences.received(), (2, 5));
     }
 
     #[test]
     fn acknowledgements_are_due_after_a_second_or_enough_frames() {
-        let mut books = Books::default();
-        assert_eq!(books.ack_due(), None);
-        books.receive_control(5, 1);
-        assert_eq!(books.ack_due(), Some(1_000_005));
+        let mut sequences = Sequences::default();
+        assert_eq!(sequences.ack_due(), None);
+        sequences.receive_control(5, 1);
+        assert_eq!(sequences.ack_due(), Some(1_000_005));
         for sequence in 2..=16 {
-            books.receive_control(100, sequence);
+            sequences.receive_control(100, sequence);
         }
-        assert_eq!(books.ack_due(), Some(5));
-        books.acknowledged();
+        assert_eq!(sequences.ack_due(), Some(5));
+        sequences.acknowledged();
         for sequence in 1..=50 {
-            books.receive_audio(7, sequence);
+            sequences.receive_audio(7, sequence);
         }
-        assert_eq!(books.ack_due(), Some(7));
+        assert_eq!(sequences.ack_due(), Some(7));
     }
 
     #[test]
     fn only_what_is_not_acknowledged_is_replayed() {
-        let mut books = Books::default();
+        let mut sequences = Sequences::default();
         for _ in 0..4 {
-            let sequence = books.next_control();
-            books.keep(sequence, Bytes::from(vec![sequence as u8]));
-            let sequence = books.next_audio();
-            books.keep_sound(sequence, u64::from(sequence) * 2_000_000, Bytes::from(vec![sequence as u8]));
+            let sequence = sequences.next_control();
+            sequences.keep(sequence, Bytes::from(vec![sequence as u8]));
+            let sequence = sequences.next_audio();
+            sequences.keep_sound(sequence, u64::from(sequence) * 2_000_000, Bytes::from(vec![sequence as u8]));
         }
-        books.handle_ack(1, 0);
-        let (control, sound) = books.replay(2, 3);
+        sequences.handle_ack(1, 0);
+        let (control, sound) = sequences.replay(2, 3);
         assert_eq!(control, [Bytes::from_static(&[3]), Bytes::from_static(&[4])]);
         assert_eq!(sound, [Bytes::from_static(&[4])]);
         // The first sound is six seconds older than the last: it is not kept.
-        assert_eq!(books.replay(0, 0).1.len(), 3);
-        assert!(books.can_resume());
+        assert_eq!(sequences.replay(0, 0).1.len(), 3);
+        assert!(sequences.can_resume());
     }
 
     #[test]
     fn a_dropped_control_frame_ends_the_hope_of_a_resume() {
-        let mut books = Books::default();
+        let mut sequences = Sequences::default();
         for _ in 0..=limits::REPLAY_CONTROL_FRAMES_MAX {
-            let sequence = books.next_control();
-            books.keep(sequence, Bytes::from_static(b"x"));
+            let sequence = sequences.next_control();
+            sequences.keep(sequence, Bytes::from_static(b"x"));
         }
-        assert!(!books.can_resume());
+        assert!(!sequences.can_resume());
     }
 }

@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     photos,
-    ports::{books::StoredSwitches, context::Remembered, preferences::Preferences},
+    ports::{context::Remembered, preferences::Preferences, records::StoredSwitches},
     roster::Roster,
     store::{Scope, Store},
     telemetry::Turns,
@@ -40,7 +40,7 @@ const TRY_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Erasure {
-    /// Whose.
+    /// Name of the user.
     pub user: String,
     /// Also the pairings of the user's devices.
     pub devices: bool,

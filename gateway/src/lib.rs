@@ -1,5 +1,6 @@
 //! The shell: configuration, transports, device tasks, ports, store, control socket. It holds no policy.
 
+pub mod approvals;
 pub mod apps;
 pub mod cli;
 pub mod clock;
@@ -15,7 +16,6 @@ pub mod mcp;
 pub mod models;
 mod photos;
 pub mod ports;
-pub mod questions;
 mod reply;
 mod roster;
 pub mod runtime;

@@ -74,7 +74,7 @@ pub struct Scored {
 
 /// A clause was synthesised.
 pub struct Synthesised {
-    /// The speech.
+    /// Number of the speech, unique in the session.
     pub speech: u32,
     /// Clause of it.
     pub clause: u16,
@@ -90,7 +90,7 @@ pub struct Synthesised {
 
 /// A tool of the glasses is to run.
 pub struct CallDevice {
-    /// The turn that it belongs to.
+    /// The turn that called it.
     pub turn: Turn,
     /// The call, by the name that the glasses offered.
     pub call: ToolCall,

@@ -116,7 +116,7 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
         default_timeout: Duration::from_secs(10),
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     };
     let call = ToolCall { id: format!("{tool}-{round}"), name: tool.to_owned(), arguments: json!({"words": "hello"}) };
     let result = house.running.admin().executor.call(context, call).await;

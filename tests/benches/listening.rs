@@ -20,7 +20,7 @@ use firmware_sim::{Glasses, Seen};
 
 const COMMANDS: &str = include_str!("data/commands.tsv");
 const COMMANDS_MAX: usize = 12;
-/// Silence behind each clip: longer than the longest silence that a turn waits for, and a second hearing.
+/// Silence behind each clip: longer than the longest silence that a turn waits for, and a second pass.
 const GAP: Duration = Duration::from_millis(2_500);
 const ALWAYS: &str = "[hearing]\nalways_listening = true";
 

@@ -169,10 +169,10 @@ async fn run() -> Result<()> {
     records.retain(|key, _| !known.contains(key));
     let (before, now) = (shed, admin.engines.asr.shed());
     println!(
-        "{} turns; decodes left out: {} partial, {} second hearings, {} overheard, {} unsure, {} addressed",
+        "{} turns; decodes left out: {} partial, {} second passes, {} overheard, {} unsure, {} addressed",
         records.len(),
         now.partial - before.partial,
-        now.again - before.again,
+        now.second_pass - before.second_pass,
         now.overheard - before.overheard,
         now.unsure - before.unsure,
         now.addressed - before.addressed

@@ -17,7 +17,7 @@ use gateway::{
         context::{Personalities, Remembered},
         memory::{StoredTexts, search},
     },
-    skills::Folders,
+    skills::SkillStore,
     store::{MessageRecord, NoteRecord, Scope, Store, Write},
 };
 use gateway_core::vocab::{Message, Role, ToolSpec};
@@ -57,7 +57,7 @@ async fn main() -> Result<()> {
         .map(|number| Arc::new(ToolSpec { name: format!("bench.tool_{number}"), ..ToolSpec::default() }))
         .collect();
     let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
-    let skills = Arc::new(Folders::new(Vec::new()));
+    let skills = Arc::new(SkillStore::new(Vec::new()));
     let remembered = Remembered::new(facts.clone(), instructions, personalities, skills);
     let said = [Message::text(Role::User, "Where did I put the ladder that my brother gave me?")];
     let mut spans = Vec::new();

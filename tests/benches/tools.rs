@@ -1,4 +1,4 @@
-//! What the tool plane costs: 10,000 tools registered, listed and looked up; a call with and without its books.
+//! What the tool plane costs: 10,000 tools registered, listed and looked up; a call with and without its records.
 //!
 //! `cargo xtask bench tools`
 //!
@@ -17,8 +17,8 @@ use std::{
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;
 use gateway::ports::{
-    books::{StoredLedger, StoredSwitches},
     intents::StoredIntents,
+    records::{StoredLedger, StoredSwitches},
     stores::SystemClock,
 };
 use gateway::store::Store;
@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     RateLimits,
     call::CallContext,
-    executor::{Books, Executor},
+    executor::{CallRecords, Executor},
     intents::{Intent, Journal, Past},
     ports::{
         Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
@@ -167,7 +167,7 @@ fn context(number: usize) -> CallContext {
         default_timeout: Duration::from_secs(30),
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     }
 }
 
@@ -280,23 +280,23 @@ async fn executor() -> Result<()> {
     let next = AtomicU32::new(1);
     let plain = Executor::new(registry.clone(), ports());
     row("executor, no books", measure(&plain, "bench.change", CALLS, &next).await);
-    let books = Books { journal: Some(Arc::new(Forgetful)), ..Books::default() };
-    let fake = Executor::with_books(registry.clone(), ports(), books);
+    let records = CallRecords { journal: Some(Arc::new(Forgetful)), ..CallRecords::default() };
+    let fake = Executor::with_records(registry.clone(), ports(), records);
     row("executor, a journal that costs nothing", measure(&fake, "bench.change", CALLS, &next).await);
 
     let folder = tempfile::tempdir()?;
     let store = Store::open(folder.path(), 256)?;
     let many = Some(RateLimit { calls: 1_000_000, per_ms: 1_000 });
-    let books = Books {
+    let records = CallRecords {
         journal: Some(Arc::new(StoredIntents::new(store.clone()))),
         ledger: Some(Arc::new(StoredLedger(store.clone()))),
         switches: Some(Arc::new(StoredSwitches::load(store)?)),
         limits: RateLimits { per_user: many, per_source: many },
-        ..Books::default()
+        ..CallRecords::default()
     };
-    let whole = Executor::with_books(registry, ports(), books);
+    let whole = Executor::with_records(registry, ports(), records);
     row("executor, limits and switches, only reading", measure(&whole, "bench.read", CALLS, &next).await);
-    row("executor, all books, the intent on disk first", measure(&whole, "bench.kept", COMMITS, &next).await);
+    row("executor, all records, the intent on disk first", measure(&whole, "bench.kept", COMMITS, &next).await);
     row("built-in calculator, all books", measure_built_in(&whole).await);
     let (mut spans, began) = (Vec::new(), Instant::now());
     let calls = (0..COMMITS).map(|number| {
@@ -312,7 +312,7 @@ async fn executor() -> Result<()> {
         spans.push(call.await?);
     }
     let each = began.elapsed() / COMMITS as u32;
-    row("all books, 300 calls at once (group commits)", spans);
+    row("all records, 300 calls at once (group commits)", spans);
     println!("{:<58} mean   {each:>10.3?}", "  of which each takes");
     Ok(())
 }

@@ -25,7 +25,7 @@ use gateway_core::conversation::{Config, Conversation};
 use gateway_core::driver::Machine as _;
 use gateway_core::input::Input;
 use gateway_core::output::{Chime, Output};
-use gateway_core::vocab::{Clarity, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};
+use gateway_core::vocab::{CommandMatch, DeviceInfo, Timestamp, Transcript, TranscriptKind, VoiceFact};
 use tokio::task::JoinSet;
 
 const TABLE: &str = include_str!("data/wake-phrases.tsv");
@@ -204,10 +204,10 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
                     let text = text.to_owned();
                     inputs.push(Input::Transcript(Transcript { utterance, revision, kind, text, confidence: 0.9 }));
                 }
-                Output::Consider { utterance, revision, text, .. } => {
+                Output::MatchCommand { utterance, revision, text, .. } => {
                     request = text;
-                    let (clarity, vocabulary) = (Clarity::Clear, None);
-                    inputs.push(Input::Considered { utterance, revision, clarity, vocabulary });
+                    let (matched, vocabulary) = (CommandMatch::Exact, None);
+                    inputs.push(Input::CommandMatched { utterance, revision, matched, vocabulary });
                 }
                 Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
                 Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),

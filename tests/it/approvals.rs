@@ -225,7 +225,7 @@ async fn a_call_of_an_operator_is_asked_on_the_glasses() {
     assert_eq!(error.map(|error| error.code), Some(ErrorCode::ApprovalExpired));
 
     // One who watches can answer, either way.
-    let mut events = world.gateway().admin().questions.watch().expect("a place");
+    let mut events = world.gateway().admin().approvals.watch().expect("a place");
     for (yes, code, runs) in [(true, None, 2), (false, Some(ErrorCode::ApprovalDenied), 2)] {
         let answering = async {
             let event = tokio::time::timeout(WAIT, events.recv()).await.expect("in time").expect("a question");

@@ -61,7 +61,7 @@ async fn cancellable(
         default_timeout: WAIT,
         client: ClientClass::Internal,
         caller,
-        stay: None,
+        session_lease: None,
     };
     let call = ToolCall { id: format!("test-{name}"), name: name.to_owned(), arguments };
     world.gateway().admin().executor.call(context, call).await

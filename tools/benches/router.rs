@@ -14,7 +14,7 @@ use table::{Half, Table, declared};
 use tools::{
     registry::Specs,
     router::{
-        Choice, Config, Index, Router, Said,
+        Choice, Config, Index, Query, Router,
         minilm::MiniLm,
         sentences::{Sentences, fused},
     },
@@ -48,7 +48,7 @@ fn main() {
 }
 
 /// A line of the table for each half.
-fn judge(table: &Table, by: &str, rank: impl Fn(&str) -> Vec<(usize, f32)>, mut choose: impl FnMut(&Said) -> Choice) {
+fn judge(table: &Table, by: &str, rank: impl Fn(&str) -> Vec<(usize, f32)>, mut choose: impl FnMut(&Query) -> Choice) {
     for half in [Half::Development, Half::HeldOut] {
         let recall = |count| table.recall(half, count, |said| rank(said).into_iter().map(|(at, _)| at).collect());
         let offered = table.offered(half, &mut choose);
@@ -74,7 +74,7 @@ fn by_sentences(table: &Table, index: &Index, router: &Router, model: Arc<MiniLm
     let learnt = began.elapsed();
     let tools = &table.tools;
     let near = |said: &str| sentences.rank(tools, said).expect("a ranking").expect("all are learnt");
-    let alone = |said: &Said| {
+    let alone = |said: &Query| {
         let ranked = near(&said.now);
         let sure = ranked.first().is_some_and(|(_, cosine)| *cosine >= Config::default().cosine_min);
         router.assemble(tools, said, &ranked, sure, 128)
@@ -118,7 +118,7 @@ fn many(table: &Table, count: usize) -> Specs {
 fn time(table: &Table, count: usize) {
     let tools = many(table, count);
     let router = Router::default();
-    let said = |number: usize| Said { now: table.rows[number % table.rows.len()].said.clone(), ..Said::default() };
+    let said = |number: usize| Query { now: table.rows[number % table.rows.len()].said.clone(), ..Query::default() };
     let began = Instant::now();
     black_box(router.choose(&tools, &said(0), 128));
     let first = began.elapsed();

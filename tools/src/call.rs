@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gateway_core::vocab::{ClientClass, Turn};
 use tokio_util::sync::CancellationToken;
 
-use crate::{caller::Caller, in_flight::Stay};
+use crate::{caller::Caller, in_flight::SessionLease};
 
 /// Where a call comes from.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct CallContext {
     /// Within it a turn and a call id name a call once and for all: the same call seen again is not
     /// run again. Empty where nobody vouches for that; every call is a new one then.
     pub session: String,
-    /// The turn that it belongs to.
+    /// The turn that makes the call.
     pub turn: Turn,
     /// Fires when the turn is interrupted.
     pub cancel: CancellationToken,
@@ -28,5 +28,5 @@ pub struct CallContext {
     /// The client itself, where it can be spoken to while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
     /// Of whom it comes from, where an erasure of the user ends that: a call of the time before is refused.
-    pub stay: Option<Stay>,
+    pub session_lease: Option<SessionLease>,
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     executor::Executor,
-    fakes_tests::{World, call, context},
+    test_support::{World, call, context},
 };
 
 fn brightness() -> Offer {

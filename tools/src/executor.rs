@@ -1,5 +1,5 @@
-//! How a call comes to its one result: find, permit, check, look back, limit, ask, activate, run,
-//! cap, record.
+//! How a call comes to its one result: find, permit, check, look back, limit, ask, wait for other
+//! changes of the turn, activate, write the intent down, run, cap, record. docs/tools.md has the rules.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -41,7 +41,7 @@ pub use crate::canonical::arguments_hash;
 
 /// What is written down about calls, and what holds them back. Every part may be missing.
 #[derive(Clone, Default)]
-pub struct Books {
+pub struct CallRecords {
     /// Intents of calls that change something.
     pub journal: Option<Arc<dyn Journal>>,
     /// Calls of persistent tools.
@@ -84,21 +84,21 @@ type Refused = Box<ToolResult>;
 impl Executor {
     /// An executor of the registry's tools that writes nothing down.
     pub fn new(registry: Arc<Registry>, ports: Ports) -> Self {
-        Self::with_books(registry, ports, Books::default())
+        Self::with_records(registry, ports, CallRecords::default())
     }
 
     /// An executor of the registry's tools.
-    pub fn with_books(registry: Arc<Registry>, ports: Ports, books: Books) -> Self {
-        let rates = Rates::new(books.limits, Arc::clone(&ports.clock));
+    pub fn with_records(registry: Arc<Registry>, ports: Ports, records: CallRecords) -> Self {
+        let rates = Rates::new(records.limits, Arc::clone(&ports.clock));
         Self {
             secrets: registry.secrets().clone(),
             registry,
             ports,
-            journal: books.journal,
-            ledger: books.ledger,
-            switches: books.switches.unwrap_or_else(|| Arc::new(AllOn)),
+            journal: records.journal,
+            ledger: records.ledger,
+            switches: records.switches.unwrap_or_else(|| Arc::new(AllOn)),
             rates: Arc::new(rates),
-            in_flight: books.in_flight,
+            in_flight: records.in_flight,
             running: Running::default(),
             order: Order::default(),
             next: Arc::default(),
@@ -141,8 +141,8 @@ impl Executor {
     /// stands, and nothing is written down of it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
         // Held until the call is recorded.
-        let lease = match &context.stay {
-            Some(stay) => stay.enter(),
+        let lease = match &context.session_lease {
+            Some(session) => session.enter(),
             None => self.in_flight.enter(&context.user),
         };
         let Some(lease) = lease else { return erased() };

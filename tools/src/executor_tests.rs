@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    fakes_tests::{World, call, context},
     limits::{CANCEL_MS_MAX, CONTENT_BYTES_MAX, SAY_BYTES_MAX},
     registry::Runner,
     source::{Scope, Source},
+    test_support::{World, call, context},
 };
 
 /// What the tool under test does.

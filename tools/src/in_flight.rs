@@ -2,8 +2,8 @@
 //! began before may write anything after.
 //!
 //! A fence, not a wait: work within a lease is dropped where it stands, which takes as long as a task takes to be
-//! polled, however long the work itself would have taken. Who lives longer than one piece of work, as a session of
-//! glasses does, holds a stay: one from before an erasure begins nothing after it.
+//! polled, however long the work itself would have taken. What outlasts one piece of work, as a session of
+//! glasses does, holds a session lease: one from before an erasure begins nothing after it.
 
 use std::{
     collections::BTreeMap,
@@ -26,9 +26,9 @@ struct Flight {
     open: TaskTracker,
 }
 
-/// The time of a user up to the next erasure.
+/// What a session holds: it can begin pieces of work up to the next erasure of its user.
 #[derive(Clone, Debug)]
-pub struct Stay(Arc<Flight>);
+pub struct SessionLease(Arc<Flight>);
 
 /// A piece of work that is under way, for as long as this is held.
 pub struct Lease {
@@ -39,17 +39,17 @@ pub struct Lease {
 impl InFlight {
     /// Begins something for a user; `None` while everything of the user is being erased.
     pub fn enter(&self, user: &str) -> Option<Lease> {
-        self.stay(user)?.enter()
+        self.session(user)?.enter()
     }
 
-    /// For who begins something for a user again and again; `None` while everything of the user is being erased.
-    pub fn stay(&self, user: &str) -> Option<Stay> {
+    /// For a session, which begins pieces of work for a user one after the other; `None` while everything of the user is being erased.
+    pub fn session(&self, user: &str) -> Option<SessionLease> {
         let mut flights = self.flights();
         if !flights.contains_key(user) {
             flights.retain(|_, flight| flight.ended.is_cancelled() || Arc::strong_count(flight) > 1);
         }
         let flight = flights.entry(user.to_owned()).or_default();
-        (!flight.ended.is_cancelled()).then(|| Stay(flight.clone()))
+        (!flight.ended.is_cancelled()).then(|| SessionLease(flight.clone()))
     }
 
     /// Ends what is under way for a user and lets nothing begin until [`admit`](Self::admit). Returns when all leases
@@ -71,10 +71,10 @@ impl InFlight {
     }
 }
 
-impl Stay {
+impl SessionLease {
     /// Begins something; `None` from the next erasure on.
     pub fn enter(&self) -> Option<Lease> {
-        // The token first: whoever ends the stay meanwhile waits for it, or is seen here.
+        // The token first: whoever ends the flight meanwhile waits for it, or is seen here.
         let lease = Lease { flight: self.0.clone(), _open: self.0.open.token() };
         (!lease.is_ended()).then_some(lease)
     }
@@ -128,16 +128,16 @@ mod tests {
     #[tokio::test]
     async fn who_was_there_before_an_erasure_begins_nothing_after_it() {
         let all = InFlight::default();
-        let glasses = all.stay("ann").unwrap();
+        let glasses = all.session("ann").unwrap();
         // Nothing is under way; that others come must not make it forgotten.
         drop(all.enter("bob"));
         assert!(glasses.enter().is_some_and(|lease| !lease.is_ended()));
         all.end("ann").await;
-        assert!(glasses.enter().is_none() && all.stay("ann").is_none());
+        assert!(glasses.enter().is_none() && all.session("ann").is_none());
         all.admit("ann");
         glasses.ended().await;
         assert!(glasses.enter().is_none(), "it is of the time before");
-        assert!(all.stay("ann").is_some_and(|stay| stay.enter().is_some()));
+        assert!(all.session("ann").is_some_and(|session| session.enter().is_some()));
     }
 
     #[tokio::test]

@@ -16,9 +16,9 @@ pub mod catalogue;
 mod consent;
 pub mod definition;
 pub mod device;
-pub mod executor;
 #[cfg(test)]
-mod fakes_tests;
+mod dispatch_tests;
+pub mod executor;
 pub mod in_flight;
 pub mod intents;
 pub mod ledger;
@@ -29,8 +29,6 @@ pub mod memory;
 mod order;
 pub mod permissions;
 pub mod phrases;
-#[cfg(test)]
-mod plane_tests;
 mod port_error;
 pub mod ports;
 mod rates;
@@ -42,6 +40,8 @@ pub mod secret;
 pub mod sides;
 pub mod source;
 pub mod spoken;
+#[cfg(test)]
+mod test_support;
 mod titles;
 pub mod wording;
 

@@ -57,7 +57,7 @@ pub trait Texts: Send + Sync {
 
 /// Something that was said in an earlier conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct FoundMessage {
     /// The conversation.
     pub conversation: u64,
     /// Its title.
@@ -76,13 +76,13 @@ pub trait Conversations: Send + Sync {
     /// What is said after this turn belongs to a new conversation.
     async fn begin(&self, user: &str) -> Result<(), PortError>;
     /// What was said with all words of the query, newest first, at most `limit`.
-    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError>;
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError>;
 }
 
 /// A skill that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Its name.
+    /// Name in its front matter.
     pub name: String,
     /// When it is of use, in a sentence or two.
     pub description: String,
@@ -290,7 +290,7 @@ impl Conversations for Nothing {
         nothing()
     }
 
-    async fn search(&self, _user: &str, _query: &str, _limit: usize) -> Result<Vec<Said>, PortError> {
+    async fn search(&self, _user: &str, _query: &str, _limit: usize) -> Result<Vec<FoundMessage>, PortError> {
         Ok(Vec::new())
     }
 }

@@ -175,7 +175,7 @@ pub struct ConsentRequest {
     pub device: String,
     /// The turn that the call belongs to; [`Turn::default`]: none, and any device of the user may be asked.
     pub turn: Turn,
-    /// The call.
+    /// Id of the call that waits for it.
     pub call_id: String,
     /// Full name of the tool.
     pub tool: String,
@@ -245,7 +245,7 @@ pub trait AppHost: Send + Sync {
 pub struct AppEntry {
     /// Its package.
     pub package: String,
-    /// Its name.
+    /// Name that the wearer says.
     pub name: String,
     /// What it does, in a sentence.
     pub description: String,

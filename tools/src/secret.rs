@@ -66,8 +66,8 @@ impl Secrets {
     }
 
     /// The text without any of the secrets.
-    pub fn blot(&self, text: &mut String) {
-        blot(&self.0.read().unwrap_or_else(PoisonError::into_inner), text);
+    pub fn redact(&self, text: &mut String) {
+        redact(&self.0.read().unwrap_or_else(PoisonError::into_inner), text);
     }
 
     /// The value without any of the secrets, keys of objects included.
@@ -96,24 +96,24 @@ impl Secrets {
         if kept.is_empty() {
             return;
         }
-        blot(&kept, &mut result.content);
-        result.notes.iter_mut().for_each(|text| blot(&kept, text));
-        result.say.iter_mut().for_each(|text| blot(&kept, text));
-        result.follow_ups.iter_mut().for_each(|text| blot(&kept, text));
+        redact(&kept, &mut result.content);
+        result.notes.iter_mut().for_each(|text| redact(&kept, text));
+        result.say.iter_mut().for_each(|text| redact(&kept, text));
+        result.follow_ups.iter_mut().for_each(|text| redact(&kept, text));
         if let Some(error) = &mut result.error {
-            blot(&kept, &mut error.message);
+            redact(&kept, &mut error.message);
         }
         match &mut result.show {
             Some(Content::Text { text } | Content::Bitmap { text, .. } | Content::Countdown { title: text, .. }) => {
-                blot(&kept, text)
+                redact(&kept, text)
             }
             Some(
                 Content::Card { title: one, text: two }
                 | Content::Double { top: one, bottom: two }
                 | Content::Dashboard { left: one, right: two },
             ) => {
-                blot(&kept, one);
-                blot(&kept, two);
+                redact(&kept, one);
+                redact(&kept, two);
             }
             None => {}
         }
@@ -128,7 +128,7 @@ impl Secrets {
     }
 }
 
-fn blot(secrets: &[Secret], text: &mut String) {
+fn redact(secrets: &[Secret], text: &mut String) {
     for secret in secrets {
         if text.contains(secret.expose()) {
             *text = text.replace(secret.expose(), REDACTED);
@@ -139,14 +139,14 @@ fn blot(secrets: &[Secret], text: &mut String) {
 /// Depth was limited before.
 fn blot_value(secrets: &[Secret], value: &mut Value) {
     match value {
-        Value::String(text) => blot(secrets, text),
+        Value::String(text) => redact(secrets, text),
         Value::Array(items) => items.iter_mut().for_each(|item| blot_value(secrets, item)),
         Value::Object(fields) => {
             let quoted = |key: &String| secrets.iter().any(|secret| key.contains(secret.expose()));
             if fields.keys().any(quoted) {
                 let taken = std::mem::take(fields);
                 fields.extend(taken.into_iter().map(|(mut key, value)| {
-                    blot(secrets, &mut key);
+                    redact(secrets, &mut key);
                     (key, value)
                 }));
             }

@@ -62,13 +62,13 @@ pub struct Options {
     /// Sentences to listen for, of which words are likely: prompted in front of the wake phrases.
     /// Recognition leans towards them, so what comes out wants checking.
     pub vocabulary: Arc<[String]>,
-    /// Decode without the prompt although there are phrases: a second look that shows whether a
+    /// Decode without the prompt although there are phrases: a second decode that shows whether a
     /// wake word was really said or only echoed.
     pub without_prompt: bool,
     /// How much of the encoder to compute.
     pub context: Context,
-    /// With the larger weights of a [`Pair`](super::Pair), where it has any.
-    pub larger: bool,
+    /// With the second model of a [`Pair`](super::Pair), where it has one.
+    pub second_model: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }

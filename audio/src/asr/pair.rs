@@ -1,44 +1,44 @@
-//! Two sets of weights on one recognition thread: the usual ones, and larger ones for a second look.
+//! Two models on one recognition thread: the first for everything, the second for second passes.
 
 use super::{Decoder, Engine, Error, Options, Transcribe, Transcription};
 
-/// Decodes with the usual weights, or with the larger ones where that is asked for and there are any.
+/// Decodes with the first model, or with the second where [`Options::second_model`] asks for it and there is one.
 pub struct Pair {
-    usual: Decoder,
-    larger: Option<Larger>,
+    first: Decoder,
+    second: Option<Second>,
 }
 
-struct Larger {
+struct Second {
     engine: Engine,
-    /// Made when it is first needed: most threads never need one, and its memory is the larger, too.
+    /// Made when it is first needed: most threads never need one, and it takes more memory than the first.
     decoder: Option<Decoder>,
 }
 
 impl Pair {
-    /// A decoder of `usual`, and soon one of `larger`.
+    /// A decoder of `first` now, one of `second` when it is first needed.
     ///
     /// # Errors
     /// No state can be made.
-    pub fn new(usual: &Engine, larger: Option<&Engine>) -> Result<Self, Error> {
-        let larger = larger.map(|engine| Larger { engine: engine.clone(), decoder: None });
-        Ok(Self { usual: usual.decoder()?, larger })
+    pub fn new(first: &Engine, second: Option<&Engine>) -> Result<Self, Error> {
+        let second = second.map(|engine| Second { engine: engine.clone(), decoder: None });
+        Ok(Self { first: first.decoder()?, second })
     }
 
-    /// Whether the larger decoder was needed so far.
-    pub fn has_larger(&self) -> bool {
-        self.larger.as_ref().is_some_and(|larger| larger.decoder.is_some())
+    /// Whether the second model was needed so far.
+    pub fn has_second(&self) -> bool {
+        self.second.as_ref().is_some_and(|second| second.decoder.is_some())
     }
 }
 
 impl Transcribe for Pair {
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error> {
-        let Some(larger) = self.larger.as_mut().filter(|_| options.larger) else {
-            return self.usual.transcribe(pcm, options);
+        let Some(second) = self.second.as_mut().filter(|_| options.second_model) else {
+            return self.first.transcribe(pcm, options);
         };
-        let decoder = match larger.decoder.take() {
+        let decoder = match second.decoder.take() {
             Some(decoder) => decoder,
-            None => larger.engine.decoder()?,
+            None => second.engine.decoder()?,
         };
-        larger.decoder.insert(decoder).transcribe(pcm, options)
+        second.decoder.insert(decoder).transcribe(pcm, options)
     }
 }

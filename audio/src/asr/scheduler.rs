@@ -2,7 +2,7 @@
 //!
 //! What matters more comes first ([`Priority`]). Where there is more to decode than the threads can, what matters least is
 //! left out, and counted ([`Shed`]): a partial is only worth having now, so it is taken only when a thread is free, and gives
-//! way when something else needs that thread; a second hearing betters a text that is there, and is waited for only for a
+//! way when something else needs that thread; a second pass betters a text that is there, and is waited for only for a
 //! moment, so it is taken only while few wait. For everything else the queue is long enough for all that is said at once by
 //! chance; when it is full, speech that nobody meant for this machine goes before speech that somebody may have.
 
@@ -19,10 +19,10 @@ use crate::scheduling::Scheduling;
 /// What a job is for, in ascending order of importance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// A look at an utterance that goes on.
+    /// A partial: an utterance that goes on.
     Partial,
     /// A better text of what was understood already.
-    Again,
+    SecondPass,
     /// Speech that is not meant for this machine.
     Overheard,
     /// Speech that may be.
@@ -35,17 +35,17 @@ pub enum Priority {
 
 /// How many there are.
 const PRIORITIES: usize = Priority::Final as usize + 1;
-/// One part in so many of the queue may wait when a second hearing is taken.
-const AGAIN_PART: usize = 4;
+/// One part in so many of the queue may wait when a second pass is taken.
+const SECOND_PASS_PART: usize = 4;
 
 /// Jobs that were left out since the start: refused, or displaced by what mattered more. A final that was refused at a
 /// pause may still be asked for at the end of the utterance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shed {
-    /// Looks at utterances that went on.
+    /// Partials.
     pub partial: u64,
-    /// Second hearings.
-    pub again: u64,
+    /// Second passes.
+    pub second_pass: u64,
     /// Speech that was not meant for this machine.
     pub overheard: u64,
     /// Speech that may have been.
@@ -58,7 +58,7 @@ impl Shed {
     fn count(&mut self, priority: Priority) {
         *match priority {
             Priority::Partial => &mut self.partial,
-            Priority::Again => &mut self.again,
+            Priority::SecondPass => &mut self.second_pass,
             Priority::Overheard => &mut self.overheard,
             Priority::Unsure => &mut self.unsure,
             Priority::Speculative | Priority::Final => &mut self.addressed,
@@ -229,8 +229,8 @@ impl Scheduler {
             state.shed.count(job.priority);
             return Err(Busy::NoThreadFree);
         }
-        let few = state.waiting() < (queue_max / AGAIN_PART).max(1);
-        if !free && (state.waiting() >= queue_max || (job.priority == Priority::Again && !few)) {
+        let few = state.waiting() < (queue_max / SECOND_PASS_PART).max(1);
+        if !free && (state.waiting() >= queue_max || (job.priority == Priority::SecondPass && !few)) {
             let below = ..job.priority as usize;
             displaced = state.queues[below].iter_mut().find_map(VecDeque::pop_back);
             let left_out = displaced.as_ref().map_or(job.priority, |displaced| displaced.job.priority);

@@ -54,7 +54,7 @@ pub enum Error {
     /// The codec was left out of this build.
     #[error("codec {codec:?} is not part of this build; build with the feature that brings it")]
     Unavailable {
-        /// Which one.
+        /// The codec that was asked for.
         codec: Codec,
     },
     /// A packet without a byte, or longer than [`PACKET_BYTES_MAX`].

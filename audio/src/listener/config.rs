@@ -97,7 +97,7 @@ pub enum Error {
     /// A setting out of its range.
     #[error("listener setting {what}: {why}")]
     Setting {
-        /// Which one.
+        /// Name of the setting.
         what: &'static str,
         /// Its range.
         why: &'static str,

@@ -92,7 +92,7 @@ pub fn find(id: &str) -> super::Result<&'static Entry> {
 
 /// Speech recognition, English.
 pub const WHISPER_TINY_EN: &str = "whisper-tiny.en";
-/// Speech recognition with larger weights, in many languages.
+/// Speech recognition for second passes, in many languages.
 pub const WHISPER_BASE: &str = "whisper-base";
 /// Voice activity.
 pub const SILERO: &str = "silero-v6-16k";
@@ -132,7 +132,7 @@ pub const CATALOGUE: &[Entry] = &[
     },
     Entry {
         id: WHISPER_BASE,
-        what: "speech recognition for a second hearing: Whisper base, multilingual, f16",
+        what: "speech recognition for second passes: Whisper base, multilingual, f16",
         licence: "MIT",
         needed: false,
         packages: &[

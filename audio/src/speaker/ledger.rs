@@ -5,7 +5,7 @@ use super::CLAUSES_MAX;
 /// What an acknowledgement completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// The speech.
+    /// Number of the speech, unique in the session.
     pub speech: u32,
     /// The turn that it answers.
     pub turn: u32,
@@ -20,7 +20,7 @@ pub struct Played {
 /// Where a speech is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The speech.
+    /// Number of the speech, unique in the session.
     pub speech: u32,
     /// The turn that it answers.
     pub turn: u32,

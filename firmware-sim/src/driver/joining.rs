@@ -10,8 +10,8 @@ impl Driver {
         let (clock, log) = (self.clock, self.log.clone());
         let (target, profile, faults) =
             (self.options.target.clone(), self.options.profile.clone(), self.options.faults);
-        let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.books.can_resume());
-        let (control, audio) = self.books.received();
+        let resume = self.welcome.as_ref().filter(|welcome| !welcome.token.is_empty() && self.sequences.can_resume());
+        let (control, audio) = self.sequences.received();
         let resume = resume.map(|welcome| Resume { token: welcome.token.clone(), control, audio });
         self.retry_us = None;
         self.attempts += 1;
@@ -68,10 +68,10 @@ impl Driver {
             identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
         }
         if welcome.resumed.is_none() {
-            // The last words about the old session's speech count in its books, not in the new ones.
+            // The last words about the old session's speech count in its sequences, not in the new ones.
             self.speaker.reset(now_us);
             self.take_reports();
-            self.books = Books::default();
+            self.sequences = Sequences::default();
             self.turn = 0;
             self.screen.reset();
             self.answers.clear();
@@ -103,7 +103,7 @@ impl Driver {
         self.link = Some(link);
         match resumed {
             Some((control, audio)) => {
-                let (frames, sound) = self.books.replay(control, audio);
+                let (frames, sound) = self.sequences.replay(control, audio);
                 for frame in frames {
                     self.put(frame);
                 }

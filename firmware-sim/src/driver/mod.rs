@@ -26,7 +26,7 @@ use crate::microphone::Microphone;
 use crate::options::Options;
 use crate::random::Random;
 use crate::seen::{Log, Seen};
-use crate::session::Books;
+use crate::session::Sequences;
 use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
 use crate::transport::{self, Inbound, Link};
@@ -70,7 +70,7 @@ pub(crate) struct Driver {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     pub(crate) log: Log,
-    pub(crate) books: Books,
+    pub(crate) sequences: Sequences,
     pub(crate) turn: u32,
     pub(crate) speaker: Speaker,
     pub(crate) screen: Screen,
@@ -119,7 +119,7 @@ impl Driver {
             options,
             clock,
             log,
-            books: Books::default(),
+            sequences: Sequences::default(),
             turn: 0,
             speaker,
             screen: Screen::new(columns, rows),
@@ -290,7 +290,7 @@ impl Driver {
             self.retry_us,
             welcome.map(|_| self.heartbeat_us),
             silent,
-            self.books.ack_due().filter(|_| online),
+            self.sequences.ack_due().filter(|_| online),
             self.microphone.as_ref().map(|microphone| self.capture_us + microphone.frame_us()),
             self.speaker.poll_timeout(),
             self.screen.poll_timeout(),
@@ -353,9 +353,9 @@ impl Driver {
             let (echo_us, held_us) = self.echo.map_or((0, 0), |(echo, at)| (echo, now_us.saturating_sub(at)));
             self.send(Up::Heartbeat(up::Heartbeat { echo_us, held_us }), now_us, self.turn);
         }
-        if self.books.ack_due().is_some_and(|at| at <= now_us) {
-            let (control, audio) = self.books.received();
-            self.books.acknowledged();
+        if self.sequences.ack_due().is_some_and(|at| at <= now_us) {
+            let (control, audio) = self.sequences.received();
+            self.sequences.acknowledged();
             self.send(Up::Ack(up::Ack { control, audio }), now_us, self.turn);
         }
         while self.replay_us <= now_us

@@ -40,7 +40,7 @@ impl Driver {
     }
 
     pub(super) fn end_sound(&mut self, reason: MicEnd) {
-        let last_audio_sequence = self.books.audio_sent();
+        let last_audio_sequence = self.sequences.audio_sent();
         self.control(up::AudioEnd { last_audio_sequence, reason });
     }
 
@@ -88,8 +88,8 @@ impl Driver {
         }
         let class = message.class();
         let sequence = match class {
-            Class::Control => self.books.next_control(),
-            Class::Audio => self.books.next_audio(),
+            Class::Control => self.sequences.next_control(),
+            Class::Audio => self.sequences.next_audio(),
             Class::Link | Class::Reserved => 0,
         };
         let frame = Frame::new(Stamp { sequence, turn, time_us }, message);
@@ -103,8 +103,8 @@ impl Driver {
             }
         };
         match class {
-            Class::Control => self.books.keep(sequence, bytes.clone()),
-            Class::Audio => self.books.keep_sound(sequence, time_us, bytes.clone()),
+            Class::Control => self.sequences.keep(sequence, bytes.clone()),
+            Class::Audio => self.sequences.keep_sound(sequence, time_us, bytes.clone()),
             Class::Link | Class::Reserved => {}
         }
         // Sound that is older goes first.

@@ -29,10 +29,10 @@ const STARVED_US_MAX: u64 = 10_000_000;
 
 /// What the speaker reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Report {
     /// For the gateway.
     Played {
-        /// The speech.
         speech: u32,
         /// Its turn.
         turn: u32,
@@ -47,11 +47,9 @@ pub enum Report {
     },
     /// The first sample came out.
     FirstSound {
-        /// The speech.
         speech: u32,
         /// Its turn.
         turn: u32,
-        /// When.
         at_us: u64,
     },
     /// A speech is over.
@@ -61,7 +59,7 @@ pub enum Report {
 /// A speech as it was heard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The speech.
+    /// Number of the speech, unique in the session.
     pub speech: u32,
     /// Its turn.
     pub turn: u32,

@@ -8,7 +8,7 @@ use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Considered, Request, Tools, intents};
+use crate::{ChatModel, Matched, Request, Tools, intents};
 
 /// The offline engine in front of another model.
 pub struct CommandsFirst {
@@ -38,8 +38,8 @@ impl ChatModel for CommandsFirst {
         self.engine.answer_command(request)
     }
 
-    fn consider(&self, request: &Request) -> Option<Considered> {
-        self.engine.consider(request)
+    fn match_command(&self, request: &Request) -> Option<Matched> {
+        self.engine.match_command(request)
     }
 
     fn offers(&self, request: &Request) -> Option<Tools> {

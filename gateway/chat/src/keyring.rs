@@ -43,7 +43,7 @@ pub enum KeyringError {
         path: String,
         /// `read`, `written` or `removed`.
         verb: &'static str,
-        /// Why.
+        /// What the system said.
         error: io::Error,
     },
     /// The file holds something else.

@@ -35,7 +35,7 @@ pub mod watch;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, Message, ModelEvent, Pending, Scene, Timestamp, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Message, ModelEvent, Pending, Scene, Timestamp, ToolSpec};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -84,9 +84,9 @@ pub struct Request {
 
 /// What an engine of commands makes of the wearer's words before they are asked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Considered {
+pub struct Matched {
     /// Whether they are a command.
-    pub clarity: Clarity,
+    pub matched: CommandMatch,
     /// Sentences of the tools, as a wearer would say them: what a recogniser should listen for.
     pub vocabulary: Arc<[String]>,
 }
@@ -116,7 +116,7 @@ pub trait ChatModel: Send + Sync {
     /// Does ahead what the first request with these tools would have to wait for. Takes its time: some 20 µs a tool.
     fn prepare(&self, _tools: &Tools, _language: &str) {}
 
-    /// Whether [`answer_on_box`](Self::answer_on_box), [`consider`](Self::consider) and [`offers`](Self::offers) have all
+    /// Whether [`answer_on_box`](Self::answer_on_box), [`match_command`](Self::match_command) and [`offers`](Self::offers) have all
     /// that they need of these tools. Until they were [prepared](Self::prepare) those three do it themselves, and take
     /// milliseconds for it. Cheap.
     fn is_ready(&self, _tools: &Tools, _language: &str) -> bool {
@@ -134,7 +134,7 @@ pub trait ChatModel: Send + Sync {
 
     /// Whether the wearer's last words are a command; `None` where every sentence is as good as any
     /// other. Cheap: no network, and no effect.
-    fn consider(&self, _request: &Request) -> Option<Considered> {
+    fn match_command(&self, _request: &Request) -> Option<Matched> {
         None
     }
 

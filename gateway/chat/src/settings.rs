@@ -20,7 +20,7 @@ pub(crate) const TOKENS: RangeInclusive<u32> = 1..=TOKENS_MAX;
 /// An option whose value cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Its name.
+    /// Key of the option.
     pub option: &'static str,
     /// What is wrong, and what to do.
     pub what: String,

@@ -97,7 +97,7 @@ pub enum Timer {
 
 /// One user's apps. What has stopped is not in it.
 #[derive(Default)]
-pub struct Lives {
+pub struct AppLifecycles {
     lives: BTreeMap<String, Life>,
     present: bool,
     /// When everything goes to sleep for want of glasses.
@@ -114,7 +114,7 @@ fn after(now_us: u64, ms: u64) -> Option<u64> {
     Some(now_us.saturating_add(ms * 1_000))
 }
 
-impl Lives {
+impl AppLifecycles {
     /// Where an app is; `None`: stopped.
     pub fn state(&self, package: &str) -> Option<AppState> {
         self.lives.get(package).map(|life| life.state)
@@ -414,7 +414,7 @@ impl Lives {
     }
 }
 
-impl Machine for Lives {
+impl Machine for AppLifecycles {
     type Input = AppInput;
     type Output = AppOutput;
     type Timer = Timer;

@@ -9,13 +9,13 @@ fn card(package: &str, kind: AppKind) -> AppCard {
 }
 
 struct Stage {
-    lives: Lives,
+    lives: AppLifecycles,
     now_us: u64,
 }
 
 impl Stage {
     fn new() -> Self {
-        let mut stage = Self { lives: Lives::default(), now_us: S };
+        let mut stage = Self { lives: AppLifecycles::default(), now_us: S };
         assert_eq!(stage.input(AppInput::Present(true)), []);
         stage
     }

@@ -18,7 +18,7 @@ use crate::{
     vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Content, Priority},
 };
 
-/// The machine of this module. The first question is the one that stands.
+/// Questions that wait for a yes or no. The first is the one that is being asked.
 #[derive(Debug, Default)]
 pub(crate) struct Approvals {
     questions: VecDeque<Question>,

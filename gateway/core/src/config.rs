@@ -27,11 +27,11 @@ pub struct Config {
     pub partial_interval_ms: u32,
     /// Longest wait for a transcript after the end of turn.
     pub transcript_ms_max: u32,
-    /// Longest wait after the end of turn for further hearings of a text.
-    pub second_hearing_ms_max: u32,
-    /// Whether there are larger weights for a second hearing: then free text is worth one, and what they leave
-    /// unclear is heard by the usual ones as well.
-    pub larger_weights: bool,
+    /// Longest wait after the end of turn for a second and third pass.
+    pub second_pass_ms_max: u32,
+    /// Whether there is a second model for second passes: then free text has one, too, and what the second model leaves
+    /// unclear has a third.
+    pub second_model: bool,
     /// What interrupts the assistant.
     pub barge_in: BargeIn,
     /// Voice of this length interrupts, where voice alone does.
@@ -96,8 +96,8 @@ impl Default for Config {
             silence_incomplete_ms: 1_000,
             partial_interval_ms: 300,
             transcript_ms_max: 10_000,
-            second_hearing_ms_max: 1_500,
-            larger_weights: false,
+            second_pass_ms_max: 1_500,
+            second_model: false,
             barge_in: BargeIn::Auto,
             barge_in_ms: 250,
             grant_ms_max: 20_000,

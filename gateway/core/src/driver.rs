@@ -22,6 +22,10 @@ use alloc::collections::VecDeque;
 
 use crate::vocab::Timestamp;
 
+/// Inputs that wait at once. One event of the shell brings about far fewer: the facts of one packet, the replies to the outputs
+/// that follow, an answer of the box (its events are one input). More would be a shell that answers each output with another.
+const WAITING_MAX: usize = 1_024;
+
 /// A pure state machine: inputs and the passing of time go in, outputs come out.
 ///
 /// All outputs are taken before the next input or timeout is handled; [`Driver`] sees to it.
@@ -48,8 +52,8 @@ pub trait Machine {
 
 /// A machine with the queue in front of it.
 ///
-/// The queue holds what one event of the shell and the outputs that follow bring about. The shell takes the next event when it
-/// is empty, so that its own limits on an event bound it.
+/// The queue holds what one event of the shell and the outputs that follow bring about, at most 1,024 inputs (asserted while
+/// debugging): the shell takes the next event when the queue is empty.
 #[derive(Debug)]
 pub struct Driver<M: Machine> {
     machine: M,
@@ -70,6 +74,7 @@ impl<M: Machine> Driver<M> {
 
     /// Queues what happened. In the order of their pushes, inputs are handled by [`poll_output`](Self::poll_output).
     pub fn push(&mut self, input: M::Input) {
+        debug_assert!(self.waiting.len() < WAITING_MAX, "the shell answers outputs without end");
         self.waiting.push_back(Step::Input(input));
     }
 

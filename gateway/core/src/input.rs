@@ -1,12 +1,12 @@
 //! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
-//! [`Lives`](crate::app_life).
+//! [`AppLifecycles`](crate::app_life).
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::vocab::{
-    AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, Clarity, Content,
-    DeviceFacts, DeviceInfo, Means, Message, ModelEvent, ModelOutcome, Service, Shortage, ToolResult, Transcript, Turn,
-    Usage, VoiceFact, WebhookCall,
+    AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
+    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ServiceLevel, ToolResult,
+    Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
 /// What happens to one device's conversation.
@@ -25,16 +25,16 @@ pub enum Input {
     Transcript(Transcript),
     /// A decode that was asked for failed or was not accepted. `revision`: the core's number of the request.
     TranscriptFailed { utterance: u32, revision: u16 },
-    /// How well the text of the `Consider` with this `revision` is understood as a command. `vocabulary`: sentences of the
-    /// tools, as a wearer would say them, which a recogniser should expect; `None`: nobody can say.
-    Considered { utterance: u32, revision: u16, clarity: Clarity, vocabulary: Option<Arc<[String]>> },
+    /// How well the text of the `MatchCommand` with this `revision` is understood as a command. `vocabulary`: sentences of
+    /// the tools, as a wearer would say them, towards which a second pass is biased; `None`: nobody can say.
+    CommandMatched { utterance: u32, revision: u16, matched: CommandMatch, vocabulary: Option<Arc<[String]>> },
     /// Whether an app follows what is said, word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
     Text(String),
     /// The user's machine gives this device the turn that it asked for: `history` is the conversation so far, oldest first,
     /// trimmed for the model; `means` are the models that it may ask.
-    Granted { turn: Turn, history: Vec<Message>, means: Means },
+    Granted { turn: Turn, history: Vec<Message>, route: ModelRoute },
     /// The request that `AskModel` asked for is answered on the box, in the model's place, and whole: these are all events.
     AnsweredOnBox { turn: Turn, events: Vec<ModelEvent> },
     /// The tools of this device have changed since the model was asked, and are to count at once.
@@ -173,8 +173,8 @@ pub enum UserInput {
     Announced { device: String, id: u64, heard: bool },
     /// The model of this rank was asked and has answered or failed; `usage` is what that took.
     ModelUsed { rank: u8, usage: Usage, outcome: ModelOutcome },
-    /// A device has told the wearer what is short, and what service is left.
-    ShortageTold { shortage: Shortage, service: Service },
+    /// A device has told the wearer what is short, and what level is left.
+    FallbackTold { reason: FallbackReason, level: ServiceLevel },
     /// Old turns were summed up by the model of this rank, or could not be (`None`). `request`: number of the `Summarise`.
     Summarised {
         request: u64,

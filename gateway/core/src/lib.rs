@@ -1,5 +1,5 @@
 //! Every decision of the gateway, as pure state machines: [`Conversation`](conversation) for one
-//! pair of glasses, [`User`](user) for the wearer behind them, [`Lives`](app_life) for a wearer's
+//! pair of glasses, [`User`](user) for the wearer behind them, [`AppLifecycles`](app_life) for a wearer's
 //! mini-apps. `no_std`, so the compiler proves
 //! that there is no clock, thread, socket, file or hash-ordered map in here.
 //!

@@ -13,7 +13,7 @@ use crate::{
 /// full of talk must not keep a timer from being heard.
 const PATIENCE_MS: u32 = 20_000;
 
-/// The machine of this module.
+/// Announcements that wait for the floor, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     queue: VecDeque<Announcement>,

@@ -1,14 +1,14 @@
 //! Everything that a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
-//! [`Lives`](crate::app_life), can want.
+//! [`AppLifecycles`](crate::app_life), can want.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::{
     input::{Announcement, AnnouncementId, RunningTimer, ScheduleEntry, Spending},
     vocab::{
-        AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, ListeningState, Means, Meant,
-        Message, ModelOutcome, Pending, Preference, Service, Settlement, Shortage, ToolCall, TranscriptKind, Turn,
-        Usage, WebhookCall,
+        AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
+        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ServiceLevel, Settlement, ToolCall,
+        TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
 
@@ -22,10 +22,10 @@ pub enum Output {
     /// What was said in an utterance is not known and never will be: for the books. The wearer was told where that is
     /// due. `addressed`: it was certainly meant for the assistant.
     UtteranceLost { addressed: bool },
-    /// Say in `Input::Considered` how well this text, without its wake phrase, is understood as a command.
+    /// Say in `Input::CommandMatched` how well this text, without its wake phrase, is understood as a command.
     /// `pending`: what it may be the answer to, or go on with. Changes nothing.
-    Consider { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
-    /// From now on second decodes of an utterance expect these sentences, or none.
+    MatchCommand { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
+    /// From now on the second pass over an utterance is biased towards these sentences.
     SetVocabulary(Arc<[String]>),
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe { utterance: u32, revision: u16 },
@@ -50,7 +50,7 @@ pub enum Output {
     /// A request has come to its end: for the user's account.
     ModelUsed { turn: Turn, rank: u8, usage: Usage, outcome: ModelOutcome },
     /// The wearer is being told that there is less than usual.
-    ShortageTold { shortage: Shortage, service: Service },
+    FallbackTold { reason: FallbackReason, level: ServiceLevel },
     /// The display says what the wearer may say next: so many sentences.
     FollowUpsOffered { turn: Turn, count: u8 },
     /// Run a tool. Ends in exactly one `Input::Tool`.
@@ -162,7 +162,7 @@ pub enum CloseReason {
 pub enum UserOutput {
     /// The device may go on with its turn; `history` is the conversation so far, oldest first, trimmed for the model;
     /// `means` are the models that it may ask.
-    Grant { device: String, turn: Turn, history: Vec<Message>, means: Means },
+    Grant { device: String, turn: Turn, history: Vec<Message>, route: ModelRoute },
     /// Have the model of this rank sum these up, oldest first; ends in `Summarised` with the same number. The first may be the summary so far.
     Summarise { request: u64, rank: u8, messages: Vec<Message> },
     /// Keep this; ends in `Persisted` or `PersistFailed` with the same ticket.

@@ -9,9 +9,10 @@ use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
     user::{self, User},
     vocab::{
-        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, Clarity, Content, DeviceInfo, DisplaySize,
-        ErrorCode, FailureKind, Means, ModelEvent, ModelOutcome, Pending, Question, Service, Shortage, StopReason,
-        Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
+        DisplaySize, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending, Question,
+        ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
+        VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -114,16 +115,16 @@ fn event() -> impl Strategy<Value = ModelEvent> {
     ]
 }
 
-fn means() -> impl Strategy<Value = Means> {
-    let candidate = (0_u8..4, 0_u8..3, any::<bool>()).prop_map(|(rank, service, images)| Candidate {
+fn route() -> impl Strategy<Value = ModelRoute> {
+    let candidate = (0_u8..4, 0_u8..3, any::<bool>()).prop_map(|(rank, level, images)| Candidate {
         rank,
-        service: [Service::Full, Service::Other, Service::Commands][usize::from(service)],
+        level: [ServiceLevel::Full, ServiceLevel::Fallback, ServiceLevel::Commands][usize::from(level)],
         images,
     });
-    (prop::collection::vec(candidate, 0..4), any::<bool>()).prop_map(|(models, money)| Means {
-        models,
-        shortage: if money { Shortage::Money } else { Shortage::Outage },
-        told: Service::Full,
+    (prop::collection::vec(candidate, 0..4), any::<bool>()).prop_map(|(candidates, over_budget)| ModelRoute {
+        candidates,
+        reason: if over_budget { FallbackReason::Budget } else { FallbackReason::Outage },
+        told: ServiceLevel::Full,
     })
 }
 
@@ -150,19 +151,19 @@ fn input() -> impl Strategy<Value = Input> {
         8 => (1_u32..4, 0_u16..8, 0_u8..5, words()).prop_map(|(utterance, revision, kind, text)| Input::Transcript(Transcript {
             utterance,
             revision,
-            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::Again, TranscriptKind::AgainUsual][usize::from(kind)],
+            kind: [TranscriptKind::Partial, TranscriptKind::Speculative, TranscriptKind::Final, TranscriptKind::SecondPass, TranscriptKind::ThirdPass][usize::from(kind)],
             text,
             confidence: 0.5,
         })),
         2 => (1_u32..4, 0_u16..8).prop_map(|(utterance, revision)| Input::TranscriptFailed { utterance, revision }),
-        4 => (1_u32..4, 0_u16..8, 0_u8..5).prop_map(|(utterance, revision, clarity)| Input::Considered {
+        4 => (1_u32..4, 0_u16..8, 0_u8..5).prop_map(|(utterance, revision, matched)| Input::CommandMatched {
             utterance,
             revision,
-            clarity: [Clarity::Unclear, Clarity::Guessed, Clarity::Partial, Clarity::Free, Clarity::Clear][usize::from(clarity)],
+            matched: [CommandMatch::None, CommandMatch::Misheard, CommandMatch::Incomplete, CommandMatch::FreeText, CommandMatch::Exact][usize::from(matched)],
             vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),
-        6 => (turn(), means()).prop_map(|(turn, means)| Input::Granted { turn, history: Vec::new(), means }),
+        6 => (turn(), route()).prop_map(|(turn, route)| Input::Granted { turn, history: Vec::new(), route }),
         12 => (turn(), event()).prop_map(|(turn, event)| Input::Model { turn, event }),
         6 => (turn(), call_id(), result()).prop_map(|(turn, call_id, result)| Input::Tool { turn, call_id, result }),
         4 => (0_u32..4, 0_u16..4, any::<u64>()).prop_map(|(speech, clause, duration_us)| Input::Spoken { speech, clause, duration_us }),
@@ -317,17 +318,17 @@ proptest! {
     #[test]
     fn what_was_not_said_to_the_box_makes_no_sound(
         seed in prop::collection::vec((0_u8..12, 0_u64..4_000, 0..TALK.len()), 1..40),
-        (always_listening, conversational, follow_up, larger_weights) in any::<(bool, bool, bool, bool)>(),
+        (always_listening, conversational, follow_up, second_model) in any::<(bool, bool, bool, bool)>(),
         (echo_cancelled, speaker) in any::<(bool, bool)>(),
     ) {
-        let config = Config { always_listening, conversational, follow_up, larger_weights, ..Config::default() };
+        let config = Config { always_listening, conversational, follow_up, second_model, ..Config::default() };
         let mut world = World::new(config);
         world.add_device("glasses", Some(DisplaySize { columns: 30, rows: 3 }), speaker, echo_cancelled);
         world.connect(0, false);
-        world.clarity_else = Clarity::Unclear;
+        world.matched_else = CommandMatch::None;
         for (index, text) in TALK.iter().enumerate() {
-            let clarity = if index % 2 == 0 { Clarity::Unclear } else { Clarity::Guessed };
-            world.clarity.insert((*text).into(), clarity);
+            let matched = if index % 2 == 0 { CommandMatch::None } else { CommandMatch::Misheard };
+            world.matched.insert((*text).into(), matched);
         }
         let package = || String::from("chess");
         world.input(0, Input::App(AppEvent::Resumed { package: package(), name: "Chess".into(), kind: AppKind::Foreground }));
@@ -339,7 +340,7 @@ proptest! {
                 6 => world.speak(0, &[(0, 300, TALK[text]), (pause / 8, 500, TALK[(text + 1) % TALK.len()])], None),
                 7 => world.recogniser = [Recogniser::Works, Recogniser::Fails, Recogniser::Dead][text % 3],
                 8 => world.decode_ms = pause * 4,
-                9 => (world.again_fails, world.again_ms) = (text % 2 == 0, (text % 3 > 0).then_some(pause)),
+                9 => (world.second_pass_fails, world.second_pass_ms) = (text % 2 == 0, (text % 3 > 0).then_some(pause)),
                 10 => world.input(0, Input::App(AppEvent::Listens { package: package(), listens: text % 2 == 0 })),
                 _ if pause % 2 == 0 => world.lose(0),
                 _ => world.connect(0, true),
@@ -473,7 +474,7 @@ fn user_input() -> impl Strategy<Value = UserInput> {
             usage: Usage { input, cached: 0, output: input },
             outcome: if fails { ModelOutcome::Failed } else { ModelOutcome::Answered },
         }),
-        Just(UserInput::ShortageTold { shortage: Shortage::Money, service: Service::Commands }),
+        Just(UserInput::FallbackTold { reason: FallbackReason::Budget, level: ServiceLevel::Commands }),
         Just(UserInput::ClearHistory),
         Just(UserInput::NewConversation),
         Just(UserInput::HistoryErased),

@@ -30,7 +30,7 @@ struct Stream {
 pub(super) struct Whole {
     /// The app's number of the request to play it.
     pub(super) request: String,
-    /// How.
+    /// Format, and where to.
     pub(super) wanted: Wanted,
     /// The file, or why there is none.
     pub(super) file: Result<Vec<u8>, String>,

@@ -143,9 +143,9 @@ impl Session {
         let settings = self.host.settings_of(&self.user, &self.app);
         let system = settings::of_the_house(&zone(), &self.app.permissions);
         let apps = self.host.tasks.snapshot(&self.user);
-        let worn = apps.glasses.values().next();
-        let capabilities = worn.map_or_else(glasses::none, glasses::Glasses::capabilities);
-        let model = worn.map(|glasses| glasses.model.clone());
+        let glasses = apps.glasses.values().next();
+        let capabilities = glasses.map_or_else(glasses::none, glasses::Glasses::capabilities);
+        let model = glasses.map(|glasses| glasses.model.clone());
         let battery = self.host.battery_of(&self.user);
         let mut state = json!({"connected": model.is_some(), "modelName": model});
         if let (Some(fields), Some((percent, charging))) = (state.as_object_mut(), battery) {

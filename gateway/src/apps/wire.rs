@@ -155,11 +155,11 @@ pub enum FromApp {
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Subscription {
-    /// Its name.
+    /// Its name alone.
     Name(String),
     /// A name with a rate.
     Rated {
-        /// Its name.
+        /// Name of the stream.
         stream: String,
     },
 }

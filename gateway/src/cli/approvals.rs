@@ -5,12 +5,12 @@ use clap::Subcommand;
 
 use super::usage::{Since, parse_since};
 use crate::{
+    approvals::Event,
     config::Checked,
     control::{
         Answer, Request,
         client::{ask, follow},
     },
-    questions::Event,
 };
 
 /// List, watch and answer questions that wait for a wearer's consent.

@@ -79,7 +79,7 @@ enum Command {
     Start {
         /// Its package.
         package: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -87,7 +87,7 @@ enum Command {
     Stop {
         /// Its package.
         package: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -95,7 +95,7 @@ enum Command {
     Restart {
         /// Its package.
         package: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -107,7 +107,7 @@ enum Command {
         key: String,
         /// The value: JSON, or else a text.
         value: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -119,13 +119,13 @@ enum Command {
         /// Does not.
         #[arg(long)]
         over: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
     /// Show what a user has chosen, when asked or by `apps prefer`.
     Preferences {
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// Forget what was chosen about this app, server or `built-in`, or with `all` everything.

@@ -44,11 +44,11 @@ pub(super) fn run(config: Option<PathBuf>, arguments: &Arguments) -> Result<()> 
         }
         bail!("the section [mcp] has {} problem(s)", problems.len());
     }
-    let choosing = match &checked.router_by {
+    let selection = match &checked.router_by {
         RouterBy::Model(model) => Some(model),
         RouterBy::Words | RouterBy::Sentences { .. } => None,
     };
-    let all = checked.ranks.models.iter().chain(choosing);
+    let all = checked.ranks.models.iter().chain(selection);
     let keys: Vec<String> =
         all.filter_map(|model| models::check_key(model).err()).map(|error| format!("{error:#}")).collect();
     if !keys.is_empty() {

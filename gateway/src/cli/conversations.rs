@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 enum Command {
     /// Show a user's conversations, oldest first.
     List {
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// One JSON object a line.
@@ -35,9 +35,9 @@ enum Command {
     },
     /// Show what was said in a conversation.
     Show {
-        /// Its number.
+        /// Number of the conversation, as `conversations list` shows it.
         id: u64,
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -46,7 +46,7 @@ enum Command {
         /// The words; several need no quotes.
         #[arg(required = true)]
         words: Vec<String>,
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -54,7 +54,7 @@ enum Command {
     Export {
         /// Its number; without one: all.
         id: Option<u64>,
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// As text to read, without tool calls.
@@ -66,13 +66,13 @@ enum Command {
     },
     /// Erase a conversation, or all, from the disk.
     Erase {
-        /// Its number.
+        /// Number of the conversation, as `conversations list` shows it.
         #[arg(required_unless_present = "all")]
         id: Option<u64>,
         /// All of them.
         #[arg(long, conflicts_with = "id")]
         all: bool,
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },

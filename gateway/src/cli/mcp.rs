@@ -51,12 +51,12 @@ enum Command {
     },
     /// Start a server anew, as after a change of its program, and wait until it answers.
     Restart {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
     /// Show what a server wrote lately on its standard error, and what it logged.
     Logs {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
 }

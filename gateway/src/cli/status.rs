@@ -38,12 +38,12 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
 
 /// What recognition had no time for, where that was anything.
 fn left_out(heard: &Recogniser) -> Option<String> {
-    let LeftOut { partial, again, overheard, unsure, addressed } = heard.left_out;
+    let LeftOut { partial, second_pass, overheard, unsure, addressed } = heard.left_out;
     let (lost, others) = heard.lost;
     let none = heard.left_out == LeftOut::default() && heard.lost == (0, 0);
     (!none).then(|| {
         format!(
-            "left out since the start: {partial} partial, {again} second hearings, {overheard} overheard, {unsure} unsure, \
+            "left out since the start: {partial} partial, {second_pass} second passes, {overheard} overheard, {unsure} unsure, \
              {addressed} addressed; lost: {lost} sentences to the assistant, {others} others"
         )
     })
@@ -104,12 +104,12 @@ mod tests {
             lost: (0, 0),
         };
         assert_eq!(left_out(&heard), None);
-        heard.left_out = LeftOut { partial: 5, again: 4, overheard: 3, unsure: 2, addressed: 1 };
+        heard.left_out = LeftOut { partial: 5, second_pass: 4, overheard: 3, unsure: 2, addressed: 1 };
         heard.lost = (1, 2);
         assert_eq!(
             left_out(&heard).as_deref(),
             Some(
-                "left out since the start: 5 partial, 4 second hearings, 3 overheard, 2 unsure, 1 addressed; \
+                "left out since the start: 5 partial, 4 second passes, 3 overheard, 2 unsure, 1 addressed; \
                  lost: 1 sentences to the assistant, 2 others"
             )
         );

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
 enum Command {
     /// Show the tools that a user is offered now.
     List {
-        /// Whose.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
         /// Everything, one JSON object a line.
@@ -74,7 +74,7 @@ enum Command {
     Allow {
         /// Full name, or the beginning of names and a `*`, as it was switched off.
         name: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },
@@ -82,7 +82,7 @@ enum Command {
     Deny {
         /// Full name, or the beginning of names and a `*`.
         name: String,
-        /// For whom.
+        /// Name of the user.
         #[arg(long, default_value = "wearer")]
         user: String,
     },

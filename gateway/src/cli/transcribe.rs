@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     /// Do not prepare recognition for the wake phrases.
     #[arg(long)]
     plain: bool,
-    /// Use the larger weights of the second hearing.
+    /// Use the second model, which decodes unclear commands once more.
     #[arg(long)]
     larger: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn run(config: &Checked, arguments: &Arguments) -> Result<()> {
     let model = match &config.asr_second_model {
         Some(larger) if arguments.larger => larger,
         None if arguments.larger => {
-            bail!("there are no larger weights; `lorgnette models fetch whisper-base` brings them")
+            bail!("there is no second model; `lorgnette models fetch whisper-base` brings them")
         }
         _ => &config.asr_model,
     };

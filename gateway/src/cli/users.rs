@@ -28,7 +28,7 @@ enum Command {
     List,
     /// Write everything of a user: one JSON object a line, photos in base64.
     Export {
-        /// Whose.
+        /// Name of the user.
         name: String,
         /// Into this file, which only its owner may read; without it to standard output.
         #[arg(long)]
@@ -36,7 +36,7 @@ enum Command {
     },
     /// Erase everything of a user from the disk: conversations, memory, notes, reminders, settings, photos, books.
     Erase {
-        /// Whose.
+        /// Name of the user.
         name: String,
         /// Also the pairings of the user's devices.
         #[arg(long)]

@@ -69,7 +69,7 @@ pub struct Checked {
     pub user: user::Config,
     /// How the assistant speaks, by parts of models' names; `default` for all others.
     pub personality: BTreeMap<String, String>,
-    /// Folders with skills, beside the one in the data folder.
+    /// SkillStore with skills, beside the one in the data folder.
     pub skills: Vec<PathBuf>,
     /// Recognition threads.
     pub asr_workers: usize,
@@ -79,7 +79,7 @@ pub struct Checked {
     pub asr_language: String,
     /// Whisper's file.
     pub asr_model: PathBuf,
-    /// The file of larger weights for a second hearing, where there is one.
+    /// The second model, for second passes, where there is one.
     pub asr_second_model: Option<PathBuf>,
     /// Speed of the voice.
     pub speed: f32,
@@ -99,7 +99,7 @@ pub struct Checked {
     pub folder: Option<PathBuf>,
 }
 
-/// Larger weights are used for a second hearing where they were fetched.
+/// The second model where the configuration names none: used where it was fetched.
 const SECOND_MODEL: &str = "whisper-base.bin";
 
 /// What a model is told where the operator says nothing: its answer is heard and read in passing.
@@ -189,7 +189,7 @@ impl Problems<'_> {
         let second_model = raw.hearing.second_model.or_else(|| fetched.exists().then_some(fetched));
         // An empty path switches it off.
         let second_model = second_model.filter(|path| !path.as_os_str().is_empty());
-        conversation.larger_weights = second_model.is_some();
+        conversation.second_model = second_model.is_some();
         conversation.conversational = ranks.as_ref().is_some_and(Ranks::converse);
         Some(Checked {
             name: raw.name.into_inner(),

@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{executor::Executor, registry::Registry};
 
 use crate::{
+    approvals::ApprovalBroker,
     apps::{host::Host, installed::Installed, scene::Scenes},
     config::Checked,
     device_task::services::{Engines, Services},
@@ -13,10 +14,9 @@ use crate::{
     health::Health,
     identity::Pairings,
     mcp::Mcp,
-    ports::{books::StoredSwitches, preferences::Preferences},
-    questions::Questions,
+    ports::{preferences::Preferences, records::StoredSwitches},
     roster::Roster,
-    skills::Folders,
+    skills::SkillStore,
     store::Store,
     telemetry::{Losses, Turns},
     users::Users,
@@ -37,11 +37,11 @@ pub struct Admin {
     /// The users' tasks.
     pub users: Arc<Users>,
     /// Open questions to wearers.
-    pub questions: Arc<Questions>,
+    pub approvals: Arc<ApprovalBroker>,
     /// Erases users.
     pub eraser: Arc<Eraser>,
     /// Skills.
-    pub skills: Arc<Folders>,
+    pub skills: Arc<SkillStore>,
     /// The catalogue of tools.
     pub registry: Arc<Registry>,
     /// Runs tools.

@@ -67,7 +67,7 @@ pub struct Given {
 pub struct Listed {
     /// Its package.
     pub package: String,
-    /// Its name.
+    /// Name that the wearer says.
     pub name: String,
     /// Where its server answers.
     pub public_url: String,

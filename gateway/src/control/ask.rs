@@ -31,10 +31,10 @@ const REPLIES_BYTES_MAX: u64 = 16 * 1024;
 /// What the one who asked is told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Event {
     /// More of the answer; `anew`: in place of what was told of it so far.
     Text {
-        /// The text.
         text: String,
         /// Whether it is told from its beginning.
         anew: bool,
@@ -43,12 +43,10 @@ pub enum Event {
     Shown {
         /// The line above; may be empty.
         title: String,
-        /// The text.
         text: String,
     },
     /// A tool at work.
     Tool {
-        /// Its name.
         label: String,
         /// `started`, `finished` or `failed`.
         state: String,
@@ -58,7 +56,6 @@ pub enum Event {
     },
     /// A question that wants a [`Reply`].
     Question {
-        /// Its number.
         id: u32,
         /// What would be done, in a line.
         title: String,
@@ -69,7 +66,6 @@ pub enum Event {
     },
     /// The question was settled, here or elsewhere.
     Settled {
-        /// Its number.
         id: u32,
         /// Whether it was a yes.
         yes: bool,
@@ -234,7 +230,7 @@ impl Glasses {
                         let choice = if reply.yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
                         // Whoever may open the control socket answers as an operator does. A question that is settled
                         // already says so by its own event.
-                        drop(admin.questions.answer(reply.question.into(), choice).await);
+                        drop(admin.approvals.answer(reply.question.into(), choice).await);
                     }
                 }
             }

@@ -123,7 +123,7 @@ async fn execute(admin: &Admin, user: &str, device: &str, call: ToolCall) -> Too
         default_timeout: Duration::from_millis(TRY_MS),
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     };
     admin.executor.call(context, call).await
 }

@@ -138,10 +138,10 @@ async fn carry_out(admin: &Admin, request: Request) -> Result<Answer, String> {
         }
         Request::Usage { user, since_wall_ms } => tools::usage(admin, user.as_deref(), since_wall_ms).await,
         Request::Decisions { user, since_wall_ms } => tools::decisions(admin, user.as_deref(), since_wall_ms).await,
-        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: admin.questions.list() }),
+        Request::Approvals | Request::WatchApprovals => Ok(Answer::Approvals { approvals: admin.approvals.list() }),
         Request::AnswerApproval { id, yes } => {
             let choice = if yes { ApprovalChoice::Yes } else { ApprovalChoice::No };
-            let outcome = admin.questions.answer(id, choice).await.map_err(|error| error.to_string())?;
+            let outcome = admin.approvals.answer(id, choice).await.map_err(|error| error.to_string())?;
             Ok(done(format!("question {id} is {outcome}")))
         }
         // The server of the socket answers it, event by event.

@@ -94,7 +94,7 @@ pub(super) async fn carry_out(admin: &Admin, wish: Wish) -> Result<Answer, Strin
         Wish::Search { user, query } => {
             check_name(&user)?;
             let found = search(&admin.store, &user, &query, FOUND_MAX).map_err(words)?;
-            let place = |said: tools::memory::Said| {
+            let place = |said: tools::memory::FoundMessage| {
                 let by = if said.by_wearer { Role::User } else { Role::Assistant };
                 json!({"conversation": said.conversation, "title": said.title, "by": by, "text": said.text, "wall_ms": said.wall_ms})
             };

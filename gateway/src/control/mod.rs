@@ -24,7 +24,7 @@ use ::tools::ledger::{Record, Usage};
 use gateway_core::vocab::{ClientClass, ToolResult, ToolSpec};
 use serde::{Deserialize, Serialize};
 
-use crate::{questions::Event, telemetry::TurnRecord};
+use crate::{approvals::Event, telemetry::TurnRecord};
 
 /// Longest line: the manifest of an app, in which JSON doubles what it escapes.
 const LINE_BYTES_MAX: usize = 2 * ::tools::apps::import::MANIFEST_BYTES_MAX + 64 * 1024;
@@ -183,7 +183,7 @@ pub struct SessionOf {
 /// An MCP server behind the gateway.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct McpServer {
-    /// Its name.
+    /// Name in the configuration.
     pub name: String,
     /// `up`, `down` or `starting`.
     pub state: String,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tools::mcp::server::Who;
 
 use super::{Answer, LINE_BYTES_MAX, Request, app_log, ask, commands, memory, socket_path};
-use crate::{control::admin::Admin, questions::WATCHERS_MAX, runtime::spawn};
+use crate::{approvals::WATCHERS_MAX, control::admin::Admin, runtime::spawn};
 
 /// Clients at once; one that speaks MCP stays for hours.
 const CLIENTS_MAX: usize = 32;
@@ -134,11 +134,11 @@ async fn write_export(mut write: OwnedWriteHalf, admin: &Admin, user: String) ->
 
 /// Tells what is open, then everything that is asked and settled, until the client leaves or the gateway stops.
 async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWriteHalf, admin: &Admin) -> Result<()> {
-    let Some(mut events) = admin.questions.watch() else {
+    let Some(mut events) = admin.approvals.watch() else {
         let message = format!("{WATCHERS_MAX} clients watch already, and more may not");
         return say(&mut write, &Answer::Error { message }).await;
     };
-    say(&mut write, &Answer::Approvals { approvals: admin.questions.list() }).await?;
+    say(&mut write, &Answer::Approvals { approvals: admin.approvals.list() }).await?;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -150,7 +150,7 @@ async fn watch_approvals(mut read: impl AsyncRead + Unpin, mut write: OwnedWrite
             Ok(event) => say(&mut write, &Answer::Approvals { approvals: vec![event] }).await?,
             // What was missed is told by what is open now.
             Err(RecvError::Lagged(_)) => {
-                say(&mut write, &Answer::Approvals { approvals: admin.questions.list() }).await?;
+                say(&mut write, &Answer::Approvals { approvals: admin.approvals.list() }).await?;
             }
             Err(RecvError::Closed) => return Ok(()),
         }

@@ -78,8 +78,8 @@ pub struct Recogniser {
 pub struct LeftOut {
     /// Looks at utterances that went on.
     pub partial: u64,
-    /// Second hearings.
-    pub again: u64,
+    /// Second passes.
+    pub second_pass: u64,
     /// Speech that was not meant for the assistant.
     pub overheard: u64,
     /// Speech of which that was not known.
@@ -100,8 +100,8 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
     });
     let (waiting, running) = admin.engines.asr.load();
     let model = config.asr_model.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let audio::asr::Shed { partial, again, overheard, unsure, addressed } = admin.engines.asr.shed();
-    let left_out = LeftOut { partial, again, overheard, unsure, addressed };
+    let audio::asr::Shed { partial, second_pass, overheard, unsure, addressed } = admin.engines.asr.shed();
+    let left_out = LeftOut { partial, second_pass, overheard, unsure, addressed };
     let lost = admin.losses.get();
     let status = Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -114,7 +114,7 @@ pub(super) async fn of(admin: &Admin) -> Result<Answer, String> {
         waiting: admin.pairings.waiting(clock::mono_us()).len(),
         users: admin.users.count(),
         users_max: config.limits.users_max,
-        questions: admin.questions.list().len(),
+        questions: admin.approvals.list().len(),
         models: config.ranks.models.iter().map(ToString::to_string).collect(),
         recogniser: Recogniser { model, workers: config.asr_workers, running, waiting, left_out, lost },
         mcp: mcp::servers(admin),

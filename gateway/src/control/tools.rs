@@ -16,7 +16,7 @@ use super::{
     Answer, Offered,
     commands::{check_name, done},
 };
-use crate::{clock, control::admin::Admin, ports::books::StoredLedger, store::Kind};
+use crate::{clock, control::admin::Admin, ports::records::StoredLedger, store::Kind};
 
 /// For tools that set no time of their own.
 const CALL_TIME: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ pub(super) async fn call(admin: &Admin, user: String, name: String, arguments: V
         default_timeout: CALL_TIME,
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     };
     let id = format!("control-{}", clock::mono_us());
     let mut result = admin.executor.call(context, ToolCall { id, name, arguments }).await;

@@ -31,10 +31,10 @@ impl Session {
                 }
             }
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
-            Output::Consider { utterance, revision, text, pending } => {
+            Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
-                if let Some(considered) = self.work.consider((utterance, revision), &text, pending, scene) {
-                    self.input(considered);
+                if let Some(matched) = self.requests.match_command((utterance, revision), &text, pending, scene) {
+                    self.input(matched);
                 }
             }
             Output::SetVocabulary(vocabulary) => {
@@ -73,7 +73,7 @@ impl Session {
                 };
                 self.send(down, turn.id, Down::Transcript(transcript))?;
             }
-            Output::ExpectRequest => self.work.expect_request(),
+            Output::ExpectRequest => self.requests.expect_request(),
             Output::RequestTurn { turn } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnRequested { device, turn });
@@ -81,7 +81,7 @@ impl Session {
             Output::AskModel { turn, rank, messages, pending } => {
                 self.turn = turn.id;
                 let scene = self.services.scenes.of(&self.user_name);
-                let asked = self.work.ask_model(turn, rank, messages, (pending, scene));
+                let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
                 if let Some(events) = asked.answer {
                     self.input(Input::AnsweredOnBox { turn, events });
@@ -91,22 +91,22 @@ impl Session {
                 self.record(turn.id).used(usage);
                 self.tell_user(UserInput::ModelUsed { rank, usage, outcome });
             }
-            Output::ShortageTold { shortage, service } => {
-                self.tell_user(UserInput::ShortageTold { shortage, service });
+            Output::FallbackTold { reason, level } => {
+                self.tell_user(UserInput::FallbackTold { reason, level });
             }
             Output::FollowUpsOffered { turn, count } => self.record(turn.id).follow_ups = count,
-            Output::CancelModel { turn } => self.work.cancel_model(turn),
+            Output::CancelModel { turn } => self.requests.cancel_model(turn),
             Output::RunTool { turn, call } => {
-                let slow = self.work.is_slow(&call.name);
-                self.work.run_tool(turn, call);
+                let slow = self.requests.is_slow(&call.name);
+                self.requests.run_tool(turn, call);
                 if slow {
                     self.input(Input::SlowTool { turn });
                 }
             }
             Output::Prefer(preference) => self.services.preferences.keep(&self.user_name, preference),
-            Output::CancelTool { call_id, .. } => self.work.cancel_tool(&call_id),
+            Output::CancelTool { call_id, .. } => self.requests.cancel_tool(&call_id),
             Output::ToolActivity { turn, call_id, tool, state } => {
-                let label = self.work.title(&tool);
+                let label = self.requests.title(&tool);
                 self.activity(turn, call_id, &label, state, down)?
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
@@ -142,7 +142,7 @@ impl Session {
                 self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
-                self.services.questions.settle(&self.id, settled);
+                self.services.approvals.settle(&self.id, settled);
                 let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
@@ -156,7 +156,7 @@ impl Session {
             }
             Output::TurnDone { turn, messages, outcome } => {
                 self.turn = 0;
-                self.work.turn_done(turn);
+                self.requests.turn_done(turn);
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone { device, turn, messages });
                 let mut record = self.records.remove(&turn.id).unwrap_or_default();

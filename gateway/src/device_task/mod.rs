@@ -8,6 +8,7 @@ mod meter;
 mod open;
 mod photos;
 pub mod prepare;
+pub mod requests;
 mod room;
 mod running;
 pub mod services;
@@ -15,7 +16,6 @@ mod session;
 mod tap;
 mod up;
 mod window;
-pub mod work;
 
 use std::sync::Arc;
 

@@ -20,12 +20,12 @@ use super::{
     formats::{self, Agreed},
     meter::Meter,
     photos::Photos,
+    requests::Requests,
     room::Room,
     services::Services,
     session::Session,
     tap::{self, Tap},
     window::Window,
-    work::Work,
 };
 use crate::{
     clock,
@@ -70,8 +70,8 @@ impl Session {
         }));
         let feed = services.apps.feeds.of(&record.user);
         let user = services.users.mailbox(&record.user).map_err(refused)?;
-        let stay =
-            services.executor.in_flight().stay(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
+        let lease =
+            services.executor.in_flight().session(&record.user).ok_or_else(|| refused(store::Error::Erasing.into()))?;
         let language =
             if hello.language.is_empty() { services.config.language.clone() } else { hello.language.clone() };
         let present = Present {
@@ -87,22 +87,22 @@ impl Session {
             .enter(&id, present, services.config.limits.sessions_max)
             .map_err(|Full| (RejectCode::Busy, "as many devices are connected as the gateway allows".to_owned()))?;
         // Apps run on glasses only.
-        let worn = link.transport.is_glasses;
+        let is_glasses = link.transport.is_glasses;
         // Two sessions of one device would each offer its tools.
         if let Some(old) = replaced
             && timeout(REPLACED_MAX, old.mailbox.closed()).await.is_err()
         {
-            part(&services, (&id, number), &record.user, worn).await;
+            part(&services, (&id, number), &record.user, is_glasses).await;
             return Err((RejectCode::Busy, "the older session of this device has not ended yet".to_owned()));
         }
         // Before the welcome: who knows of the glasses may start apps on them.
-        if worn {
+        if is_glasses {
             services.apps.glasses_came(&record.user, &id, tap::glasses(&hello, &formats)).await;
         }
         let heartbeat_ms = formats::heartbeat_ms(&hello.capabilities, services.config.conversation.heartbeat_ms);
         let welcomed = formats::welcome(&mut link.down, &services, &record.user, number, &formats, heartbeat_ms);
         if let Err(error) = welcomed {
-            part(&services, (&id, number), &record.user, worn).await;
+            part(&services, (&id, number), &record.user, is_glasses).await;
             return Err(internal(error));
         }
         let info = DeviceInfo {
@@ -122,7 +122,7 @@ impl Session {
                 ..services.config.conversation.clone()
             })),
             heard_us: None,
-            work: Work::new(
+            requests: Requests::new(
                 record.user.clone(),
                 id.clone(),
                 // Numbers of sessions begin anew with the process.
@@ -130,7 +130,7 @@ impl Session {
                 language,
                 (services.models.clone(), services.preparer.clone()),
                 services.executor.clone(),
-                stay.clone(),
+                lease.clone(),
                 services.remembered.clone(),
                 mailbox.clone(),
             ),
@@ -141,7 +141,7 @@ impl Session {
             id,
             number,
             user,
-            stay,
+            lease,
             ear,
             mouth,
             formats,
@@ -167,7 +167,7 @@ impl Session {
             messages,
         };
         session.tell_user(UserInput::DeviceJoined { device: session.id.clone() });
-        if worn {
+        if is_glasses {
             session.tap.connected(true);
         }
         session.input(Input::Connected { device: info, resumed: false });
@@ -195,7 +195,7 @@ fn ear_of(
     mailbox: &Mailbox,
 ) -> Result<Option<Ear>, audio::listener::Error> {
     let Some((codec, rate)) = formats.up else { return Ok(None) };
-    let parts = ear::Organs {
+    let parts = ear::EarDependencies {
         silero: services.engines.silero.clone(),
         scheduler: services.engines.asr.clone(),
         wake_phrases: services.config.conversation.wake_phrases.clone().into(),
@@ -212,9 +212,9 @@ fn mouth_of(services: &Services, formats: &Agreed) -> Result<Option<Mouth>, audi
 }
 
 /// Takes a session out of its place; `false` where a newer one of the same device has it.
-pub(super) async fn part(services: &Services, (id, number): (&str, u32), user: &str, worn: bool) -> bool {
+pub(super) async fn part(services: &Services, (id, number): (&str, u32), user: &str, is_glasses: bool) -> bool {
     let ours = services.roster.leave(id, number);
-    if ours && worn {
+    if ours && is_glasses {
         services.apps.glasses_went(user, id).await;
     }
     ours

@@ -60,7 +60,7 @@ impl Shell for Running<'_> {
             biased;
             message = self.session.messages.recv() => Event::Message(message),
             // Whoever was too busy for the goodbye goes now.
-            () = self.session.stay.ended() => Event::Erasing,
+            () = self.session.lease.ended() => Event::Erasing,
             frame = self.link.up.recv() => Event::Frame(frame),
         }
     }

@@ -12,12 +12,12 @@ use tools::{executor::Executor, registry::Registry};
 
 use super::prepare::Preparer;
 use crate::{
+    approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
     config::Checked,
     identity::{GatewayKey, Pairings},
     models::ranks::Ranks,
     ports::{context::Remembered, preferences::Preferences},
-    questions::Questions,
     roster::Roster,
     runtime::compute::Compute,
     speech::ear::PauseJudge,
@@ -41,7 +41,7 @@ pub struct Services {
     /// Mini-apps that run.
     pub apps: Arc<Host>,
     /// Open questions to wearers.
-    pub questions: Arc<Questions>,
+    pub approvals: Arc<ApprovalBroker>,
     /// What users have chosen between tools.
     pub preferences: Arc<Preferences>,
     /// What is going on around a user's words.

@@ -13,18 +13,18 @@ use gateway_core::{
     vocab::{ToolResult, Turn},
 };
 use tokio::sync::mpsc;
-use tools::{in_flight::Stay, ports::DeviceStatus};
+use tools::{in_flight::SessionLease, ports::DeviceStatus};
 
 use super::{
     formats,
     meter::Meter,
     open::part,
     photos::{Called, Photos},
+    requests::Requests,
     room::Room,
     services::Services,
     tap::Tap,
     window::Window,
-    work::Work,
 };
 use crate::{
     clock,
@@ -46,7 +46,7 @@ pub(super) struct Session {
     pub(super) user: mpsc::Sender<UserMessage>,
     pub(super) user_name: String,
     /// Ends where everything of the user is erased.
-    pub(super) stay: Stay,
+    pub(super) lease: SessionLease,
     pub(super) transport: Transport,
     pub(super) driver: Driver<Conversation>,
     /// When something last arrived, unless the core was told.
@@ -54,7 +54,7 @@ pub(super) struct Session {
     pub(super) ear: Option<Ear>,
     pub(super) mouth: Option<Mouth>,
     pub(super) formats: formats::Agreed,
-    pub(super) work: Work,
+    pub(super) requests: Requests,
     pub(super) mailbox: Mailbox,
     pub(super) status: Arc<Mutex<DeviceStatus>>,
     /// Calls that the glasses have not answered, by their numbers.
@@ -133,9 +133,9 @@ impl Session {
             tracing::debug!(device = self.id, counts = ?ear.stats(), "what the ear took in");
         }
         tools::device::unregister(&self.services.registry, &self.id);
-        let worn = self.transport.is_glasses;
-        if part(&self.services, (&self.id, self.number), &self.user_name, worn).await {
-            if worn {
+        let is_glasses = self.transport.is_glasses;
+        if part(&self.services, (&self.id, self.number), &self.user_name, is_glasses).await {
+            if is_glasses {
                 self.tap.connected(false);
             }
             self.tell_user(UserInput::DeviceLeft { device: self.id.clone() });

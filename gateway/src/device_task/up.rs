@@ -278,7 +278,7 @@ impl Session {
         let wanted_by_call = self.calls.get_mut(&photo.call).is_none_or(|called| called.push(&photo));
         let wanted_by_app = self.services.apps.photos.offer(&self.id, &photo.mime, &photo.bytes);
         // Nothing of a user who is being erased is written.
-        let Some(lease) = self.stay.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
+        let Some(lease) = self.lease.enter().filter(|_| wanted_by_call && wanted_by_app) else { return };
         let services = self.services.clone();
         let user = self.user_name.clone();
         let job = move || {
@@ -299,7 +299,7 @@ impl Session {
         match message {
             DeviceMessage::Input(input) => {
                 if let Input::Tool { call_id, result, .. } = &input {
-                    self.work.tool_done(call_id);
+                    self.requests.tool_done(call_id);
                     self.tell_failure(call_id, result);
                 }
                 self.input(input);
@@ -338,7 +338,7 @@ impl Session {
                     self.end.get_or_insert_with(|| end_of(&error));
                 }
             }
-            DeviceMessage::ApplyTools if self.work.tools_have_changed() => self.input(Input::ApplyTools),
+            DeviceMessage::ApplyTools if self.requests.tools_have_changed() => self.input(Input::ApplyTools),
             DeviceMessage::ApplyTools => {}
             DeviceMessage::Close(reason, text) => {
                 if reason == GoodbyeReason::ShuttingDown {

@@ -1,9 +1,8 @@
 //! Which chat model answers.
 
-pub mod chooser;
 pub mod ranks;
-pub mod routed;
 pub mod spending;
+pub mod tool_selection;
 
 use std::sync::Arc;
 
@@ -19,23 +18,20 @@ use chat_models::{
 };
 use tools::router::Router;
 
-use self::{
-    chooser::{BySentences, Chooser},
-    routed::Routed,
-};
+use self::tool_selection::{BySentences, ToolSelector, selecting::SelectingModel};
 use crate::config::{Model, ModelKey, OAuth, Remote, RouterBy};
 
 /// The model that the configuration names.
 ///
 /// # Errors
 /// Its key cannot be read, or its address is wrong.
-pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn ChatModel>> {
+pub(crate) fn chat_model(model: &Model, selection: &ToolSelection) -> Result<Arc<dyn ChatModel>> {
     let Model::Remote(remote) = model else {
-        return Ok(Arc::new(intents::Engine::sharing(choosing.grammars.clone())));
+        return Ok(Arc::new(intents::Engine::sharing(selection.grammars.clone())));
     };
     // Inside the commands: those need the phrases of all tools.
-    let Choosing { router, chooser, grammars } = choosing.clone();
-    let model = Arc::new(Routed::new(served(remote)?, router, chooser));
+    let ToolSelection { router, selector, grammars } = selection.clone();
+    let model = Arc::new(SelectingModel::new(served(remote)?, router, selector));
     Ok(if remote.commands_offline {
         Arc::new(CommandsFirst::with_engine(intents::Engine::sharing(grammars), model))
     } else {
@@ -45,13 +41,13 @@ pub(crate) fn chat_model(model: &Model, choosing: &Choosing) -> Result<Arc<dyn C
 
 /// How tools are chosen for each request, and what all models share of them.
 #[derive(Clone)]
-pub(crate) struct Choosing {
+pub(crate) struct ToolSelection {
     router: Arc<Router>,
-    chooser: Option<Arc<Chooser>>,
+    selector: Option<Arc<ToolSelector>>,
     grammars: intents::Grammars,
 }
 
-impl Choosing {
+impl ToolSelection {
     /// As the configuration says; with `sentences`, those choose.
     ///
     /// # Errors
@@ -65,9 +61,9 @@ impl Choosing {
             RouterBy::Model(Model::Remote(remote)) => Some(served(remote).context("`router.model`")?),
             RouterBy::Model(Model::Offline) | RouterBy::Sentences { .. } | RouterBy::Words => None,
         };
-        let chooser = model.map(Chooser::model).or(sentences.map(Chooser::Sentences));
+        let selector = model.map(ToolSelector::model).or(sentences.map(ToolSelector::Sentences));
         let (router, grammars) = (Arc::new(Router::new(router)), intents::Grammars::default());
-        Ok(Self { router, chooser: chooser.map(Arc::new), grammars })
+        Ok(Self { router, selector: selector.map(Arc::new), grammars })
     }
 }
 
@@ -161,8 +157,8 @@ mod tests {
         *remote
     }
 
-    fn choosing() -> Choosing {
-        Choosing::new(tools::router::Config::default(), &RouterBy::Words, None).unwrap()
+    fn selection() -> ToolSelection {
+        ToolSelection::new(tools::router::Config::default(), &RouterBy::Words, None).unwrap()
     }
 
     #[test]
@@ -173,7 +169,7 @@ mod tests {
         let set = |mode| std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
         set(0o644);
         let open = Model::Remote(Box::new(remote(&format!("kind = \"gemini\"\nkey_file = {key:?}"))));
-        for error in [chat_model(&open, &choosing()).err().unwrap(), check_key(&open).unwrap_err()] {
+        for error in [chat_model(&open, &selection()).err().unwrap(), check_key(&open).unwrap_err()] {
             let error = format!("{error:#}");
             assert!(error.contains("`key_file`") && error.contains("chmod 600"), "{error}");
             assert!(!error.contains("planted"), "{error}");
@@ -182,15 +178,15 @@ mod tests {
         check_key(&open).unwrap();
         for kind in ["responses", "anthropic", "gemini"] {
             let model = Model::Remote(Box::new(remote(&format!("kind = \"{kind}\"\nkey_file = {key:?}"))));
-            assert_eq!(chat_model(&model, &choosing()).unwrap().name(), "m");
+            assert_eq!(chat_model(&model, &selection()).unwrap().name(), "m");
         }
         for flavour in ["kind = \"gemini\"\nflavour = \"cloud_code\"", "kind = \"responses\"\nflavour = \"chatgpt\""] {
             let oauth = "[model.oauth]\nclient_id = \"x\"\ntoken_url = \"https://t.example\"\ndevice_url = \"https://d.example\"";
             let model = Model::Remote(Box::new(remote(&format!("{flavour}\nlogin = \"x\"\n{oauth}"))));
-            assert!(chat_model(&model, &choosing()).is_ok());
+            assert!(chat_model(&model, &selection()).is_ok());
         }
         let missing = Model::Remote(Box::new(remote("kind = \"gemini\"\nkey_file = \"/nonexistent\"")));
-        let error = format!("{:#}", chat_model(&missing, &choosing()).err().unwrap());
+        let error = format!("{:#}", chat_model(&missing, &selection()).err().unwrap());
         assert!(error.contains("key_file") && error.contains("/nonexistent"), "{error}");
     }
 

@@ -14,9 +14,9 @@ pub type Ranks = Arc<[Arc<dyn ChatModel>]>;
 ///
 /// # Errors
 /// A key cannot be read, or an address is wrong.
-pub(crate) fn set_up(ranks: &config::Ranks, choosing: &models::Choosing) -> Result<Ranks> {
+pub(crate) fn set_up(ranks: &config::Ranks, selection: &models::ToolSelection) -> Result<Ranks> {
     let model = |(rank, model)| {
-        models::chat_model(model, choosing).with_context(|| match rank {
+        models::chat_model(model, selection).with_context(|| match rank {
             0 => "`[model]`".to_owned(),
             rank => format!("`[[fallback]]` number {rank}"),
         })

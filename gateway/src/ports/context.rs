@@ -8,7 +8,7 @@ use gateway_core::vocab::{Message, Role};
 use tools::{memory::Personality, registry::Specs};
 
 use super::memory::StoredTexts;
-use crate::skills::Folders;
+use crate::skills::SkillStore;
 
 /// Facts that go with one request: what a conversation of people would bring up.
 const FACTS_TOLD_MAX: usize = 6;
@@ -54,7 +54,7 @@ impl Personality for Personalities {
 pub struct Block {
     /// What it is, for logs and counting: no words of the wearer's.
     pub kind: &'static str,
-    /// The text.
+    /// As it goes to the model.
     pub text: String,
 }
 
@@ -63,7 +63,7 @@ pub struct Remembered {
     facts: Arc<StoredTexts>,
     instructions: Arc<StoredTexts>,
     personalities: Arc<Personalities>,
-    skills: Arc<Folders>,
+    skills: Arc<SkillStore>,
 }
 
 impl Remembered {
@@ -72,7 +72,7 @@ impl Remembered {
         facts: Arc<StoredTexts>,
         instructions: Arc<StoredTexts>,
         personalities: Arc<Personalities>,
-        skills: Arc<Folders>,
+        skills: Arc<SkillStore>,
     ) -> Self {
         Self { facts, instructions, personalities, skills }
     }
@@ -154,7 +154,7 @@ mod tests {
         let facts = Arc::new(StoredTexts::facts(store.clone()));
         let instructions = Arc::new(StoredTexts::instructions(store));
         let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
-        let skills = Arc::new(Folders::new(vec![folder.path().join("skills")]));
+        let skills = Arc::new(SkillStore::new(vec![folder.path().join("skills")]));
         let remembered = Remembered::new(facts, instructions, personalities, skills);
         let read = gateway_core::vocab::ToolSpec { name: "skill.read".into(), ..Default::default() };
         let tools: Specs = [Arc::new(read)].into();

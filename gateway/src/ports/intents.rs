@@ -186,7 +186,7 @@ fn prune(store: &Store, user: &str) -> Result<(), store::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::books::StoredLedger;
+    use crate::ports::records::StoredLedger;
 
     fn intent(number: u8) -> Intent {
         Intent { user: "ann".into(), key: [number; 16], tool: "t".into(), wall_ms: clock::wall_ms() }

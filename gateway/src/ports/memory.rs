@@ -13,7 +13,7 @@ use gateway_core::{
 use serde::{Deserialize, Serialize};
 use tools::{
     matching,
-    memory::{Conversations, FACTS_MAX, INSTRUCTIONS_MAX, Index, Said, Text, Texts},
+    memory::{Conversations, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Index, Text, Texts},
     ports::PortError,
 };
 
@@ -172,7 +172,7 @@ impl Conversations for StoredConversations {
         self.users.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)
     }
 
-    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError> {
+    async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError> {
         search(&self.store, user, query, limit).map_err(port)
     }
 }
@@ -181,7 +181,7 @@ impl Conversations for StoredConversations {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn search(store: &Store, user: &str, query: &str, limit: usize) -> Result<Vec<Said>, crate::store::Error> {
+pub fn search(store: &Store, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, crate::store::Error> {
     let mut found = Vec::new();
     let mut looked_at = 0;
     for conversation in store.disk().conversations(user)?.iter().rev() {
@@ -191,7 +191,7 @@ pub fn search(store: &Store, user: &str, query: &str, limit: usize) -> Result<Ve
             let text = message.plain_text();
             if (by_wearer || message.role == Role::Assistant) && matching::matches(&text, query) {
                 let title = conversation.title.clone();
-                found.push(Said { conversation: conversation.id, title, by_wearer, text, wall_ms });
+                found.push(FoundMessage { conversation: conversation.id, title, by_wearer, text, wall_ms });
             }
             if found.len() >= limit || looked_at >= SEARCHED_MAX {
                 return Ok(found);

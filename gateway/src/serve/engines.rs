@@ -1,4 +1,4 @@
-//! Loading the models of hearing and speaking, and of choosing tools.
+//! Loading the models of hearing and speaking, and of selection tools.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use audio::{
 use crate::{
     config::{Checked, RouterBy},
     device_task::services::Engines,
-    models::chooser::BySentences,
+    models::tool_selection::BySentences,
     runtime::{compute::Compute, on_own_thread},
     speech::ear::PauseJudge,
 };
@@ -42,9 +42,9 @@ pub(super) async fn load(config: &Checked) -> Result<(Engines, Option<Arc<BySent
             let remedy = if path.starts_with(&models_dir) { missing } else { own };
             asr::Engine::load(path, config).with_context(|| format!("loading {}; {remedy}", path.display()))
         };
-        let (usual, larger) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
+        let (first, second) = (load(&whisper)?, second.as_deref().map(load).transpose()?);
         let pool = SchedulerConfig { workers, queue_max: workers * RECOGNITION_WAITING_PER_WORKER };
-        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&usual, larger.as_ref()))?)
+        Ok(Scheduler::start_with(pool, move || asr::Pair::new(&first, second.as_ref()))?)
     });
     let path = config.models_dir.join(silero::FILE_NAME);
     let vad = on_own_thread(move || {

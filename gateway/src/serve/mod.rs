@@ -10,7 +10,7 @@ use gateway_core::user::{self, Compaction};
 use tokio_util::sync::CancellationToken;
 use tools::{
     apps::client::Client,
-    executor::{Books, Executor},
+    executor::{CallRecords, Executor},
     in_flight::InFlight,
     memory::Memory,
     permissions::Switches as _,
@@ -20,6 +20,7 @@ use tools::{
 };
 
 use crate::{
+    approvals::ApprovalBroker,
     apps::{host::Host, installed::Installed, scene::Scenes, sound::Sounds},
     clock,
     config::{APP_SOCKET_PATH, Checked},
@@ -34,20 +35,19 @@ use crate::{
     http::{Bound, Doors, Listen},
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
-    models::chooser::BySentences,
-    models::{Choosing, ranks},
+    models::tool_selection::BySentences,
+    models::{ToolSelection, ranks},
     ports::{
-        books::{StoredCatalogue, StoredLedger, StoredSwitches},
         context::{Personalities, Remembered},
         intents::StoredIntents,
         memory::{StoredConversations, StoredTexts},
         preferences::Preferences,
+        records::{StoredCatalogue, StoredLedger, StoredSwitches},
         stores::{ConnectedDevices, StoredNotes, SystemClock, UserSchedule},
     },
-    questions::Questions,
     roster::Roster,
     runtime::spawn,
-    skills::Folders,
+    skills::SkillStore,
     store::Store,
     telemetry::{Losses, Turns},
     transport::tls,
@@ -75,7 +75,7 @@ pub struct Running {
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
 pub(crate) fn models(config: &Checked, sentences: Option<Arc<BySentences>>) -> Result<ranks::Ranks> {
-    ranks::set_up(&config.ranks, &Choosing::new(config.router, &config.router_by, sentences)?)
+    ranks::set_up(&config.ranks, &ToolSelection::new(config.router, &config.router_by, sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.
@@ -127,17 +127,17 @@ pub async fn start(config: Checked) -> Result<Running> {
     let apps =
         Host::new(store.clone(), in_flight.clone(), roster.clone(), installed.clone(), sounds, known, stop.clone());
     apps.set_url(config.apps_url.clone().unwrap_or_else(|| apps_url(web)));
-    let questions = Arc::new(Questions::new(roster.clone(), registry.clone()));
+    let approvals = Arc::new(ApprovalBroker::new(roster.clone(), registry.clone()));
     let users = Users::new(
         store.clone(),
         roster.clone(),
-        questions.clone(),
+        approvals.clone(),
         (user_config(&config), config.limits.users_max),
         Summariser { models: models.clone(), language: config.language.clone() },
     );
     let personalities = Arc::new(Personalities::new(&config.personality));
     let skill_folders = std::iter::once(config.data_dir.join("skills")).chain(config.skills.iter().cloned());
-    let skills = Arc::new(Folders::new(skill_folders.collect()));
+    let skills = Arc::new(SkillStore::new(skill_folders.collect()));
     let facts = Arc::new(StoredTexts::facts(store.clone()));
     let instructions = Arc::new(StoredTexts::instructions(store.clone()));
     let (told, kept) = (facts.clone(), instructions.clone());
@@ -154,7 +154,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         schedule: Arc::new(UserSchedule(users.clone())),
         notes: Arc::new(StoredNotes(store.clone())),
         device: Arc::new(ConnectedDevices(roster.clone())),
-        consent: questions.clone(),
+        consent: approvals.clone(),
         apps: apps.clone(),
         memory: memory.clone(),
         clock: Arc::new(SystemClock),
@@ -175,14 +175,14 @@ pub async fn start(config: Checked) -> Result<Running> {
     let ledger = Arc::new(StoredLedger(store.clone()));
     let journal = StoredIntents::new(store.clone());
     journal.tell_of_open(ledger.as_ref()).context("reading the intents of the last run")?;
-    let books = Books {
+    let records = CallRecords {
         journal: Some(Arc::new(journal)),
         ledger: Some(ledger),
         switches: Some(switches.clone()),
         limits: config.tool_limits,
         in_flight,
     };
-    let executor = Executor::with_books(registry.clone(), ports, books);
+    let executor = Executor::with_records(registry.clone(), ports, records);
     let mcp = Arc::new(Mcp::start(mcp, &executor, roster.clone(), web.port()));
     let public_key = key.public();
     let preparer = Preparer::start(executor.clone(), models.clone(), roster.clone(), config.language.clone())
@@ -211,7 +211,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         roster: roster.clone(),
         users: users.clone(),
         apps: apps.clone(),
-        questions: questions.clone(),
+        approvals: approvals.clone(),
         preferences: preferences.clone(),
         scenes: scenes.clone(),
         registry: registry.clone(),
@@ -237,7 +237,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         pairings,
         roster,
         users: users.clone(),
-        questions,
+        approvals,
         eraser: eraser.clone(),
         skills: skills.clone(),
         registry: registry.clone(),

@@ -27,7 +27,7 @@ pub use scan::{DEPTH_MAX, FILE_BYTES_MAX, Found, SKILLS_MAX};
 const POLL_EVERY: Duration = Duration::from_secs(2);
 
 /// All skills of all folders, as they were last seen.
-pub struct Folders {
+pub struct SkillStore {
     folders: Vec<PathBuf>,
     index: RwLock<Arc<Index>>,
 }
@@ -39,7 +39,7 @@ struct Index {
     problems: Vec<String>,
 }
 
-impl Folders {
+impl SkillStore {
     /// Looks into these folders; of two skills with one name, the one in the earlier folder counts.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         let folders = Self { folders, index: RwLock::default() };
@@ -109,7 +109,7 @@ impl Folders {
 }
 
 #[async_trait]
-impl Skills for Folders {
+impl Skills for SkillStore {
     async fn list(&self, tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError> {
         Ok(self.usable(|tool| tools.contains(tool)))
     }
@@ -134,8 +134,8 @@ mod tests {
         write(&folder.join(name).join("SKILL.md"), &text);
     }
 
-    fn names(folders: &Folders, tools: &[&str]) -> Vec<String> {
-        folders.usable(|tool| tools.contains(&tool)).into_iter().map(|skill| skill.name).collect()
+    fn names(skills: &SkillStore, tools: &[&str]) -> Vec<String> {
+        skills.usable(|tool| tools.contains(&tool)).into_iter().map(|skill| skill.name).collect()
     }
 
     #[test]
@@ -151,7 +151,7 @@ mod tests {
         skill(&two, "plain", "");
         write(&two.join("plain/SKILL.md"), "---\nname: plain\ndescription: Another.\n---\n");
         write(&two.join("broken/SKILL.md"), "---\nname: broken\nwhat\n---\n");
-        let folders = Folders::new(vec![one.clone(), two.clone(), root.path().join("absent")]);
+        let folders = SkillStore::new(vec![one.clone(), two.clone(), root.path().join("absent")]);
         assert_eq!(names(&folders, &[]), ["deep", "needs-shell", "plain"]);
         assert_eq!(names(&folders, &["note.add"]), ["deep", "needs-shell", "needs-tool", "plain"]);
         assert_eq!(folders.text("plain", None).as_deref(), Some("Do plain.\n"));
@@ -184,7 +184,7 @@ mod tests {
         write(&root.path().join("elsewhere.md"), "---\nname: sneaked\ndescription: x\n---\n");
         fs::create_dir_all(folder.join("sneaky")).unwrap();
         symlink(root.path().join("elsewhere.md"), folder.join("sneaky/SKILL.md")).unwrap();
-        let folders = Folders::new(vec![folder]);
+        let folders = SkillStore::new(vec![folder]);
         assert_eq!(names(&folders, &[]), ["good"]);
         assert_eq!(folders.text("good", Some("parts/list.md")).as_deref(), Some("wheels"));
         for wrong in [
@@ -213,7 +213,7 @@ mod tests {
         for number in 0..SKILLS_MAX + 3 {
             skill(root.path(), &format!("s{number}"), "");
         }
-        let folders = Folders::new(vec![root.path().to_path_buf()]);
+        let folders = SkillStore::new(vec![root.path().to_path_buf()]);
         assert_eq!(names(&folders, &[]).len(), SKILLS_MAX);
         assert!(folders.problems().iter().any(|problem| problem.contains("more than")), "{:?}", folders.problems());
     }

@@ -12,7 +12,7 @@ use std::{
 
 use super::front_matter::{self, Head};
 
-/// Folders below a configured one: by author, by subject, the skill itself.
+/// SkillStore below a configured one: by author, by subject, the skill itself.
 pub const DEPTH_MAX: usize = 4;
 /// Skills in all: an index of more is not read.
 pub const SKILLS_MAX: usize = 200;

@@ -35,9 +35,9 @@ pub struct PauseJudge {
     pub compute: Compute,
 }
 
-/// What all ears share.
+/// What an ear needs besides its device; the same for all.
 #[derive(Clone)]
-pub struct Organs {
+pub struct EarDependencies {
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Recognition.
@@ -96,15 +96,15 @@ impl Ear {
         codec: Codec,
         rate_hz: u32,
         ordered: bool,
-        organs: Organs,
+        dependencies: EarDependencies,
         mailbox: Mailbox,
     ) -> Result<Self, listener::Error> {
         let jitter = if ordered { jitter::Config::ORDERED } else { jitter::Config::DATAGRAM };
         let config = listener::Config { codec, rate_hz, jitter, ..listener::Config::default() };
         Ok(Self {
-            listener: Listener::new(config, organs.silero)?,
-            judge: organs.judge,
-            decodes: Decodes::new(organs.scheduler, organs.wake_phrases, mailbox.clone()),
+            listener: Listener::new(config, dependencies.silero)?,
+            judge: dependencies.judge,
+            decodes: Decodes::new(dependencies.scheduler, dependencies.wake_phrases, mailbox.clone()),
             mailbox,
             pauses: Pauses::default(),
             end_score: None,
@@ -239,7 +239,7 @@ impl Ear {
         self.decodes.forget();
     }
 
-    /// What a second hearing listens for.
+    /// What a second pass is biased towards.
     pub fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.decodes.set_vocabulary(vocabulary);
     }

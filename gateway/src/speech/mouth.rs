@@ -28,29 +28,29 @@ pub struct Mouth {
     voice: Arc<Voice>,
     compute: Compute,
     speed: f32,
-    speech: Option<Under>,
+    speech: Option<Speech>,
 }
 
 /// The speech under way.
-struct Under {
+struct Speech {
     id: u32,
     clauses: Vec<Clause>,
     done: u16,
     announced: Option<u16>,
-    line: Line<(u16, String, bool)>,
+    queue: Queue<(u16, String, bool)>,
     /// Nobody will hear it any more: what still waits for a thread is not made.
     hushed: Arc<AtomicBool>,
 }
 
 /// Clauses of one speech, made one at a time: so they come out in order whatever the number of
 /// threads, and one device never holds two threads while another waits in silence.
-struct Line<T> {
+struct Queue<T> {
     /// One is being made.
     busy: bool,
     waiting: VecDeque<T>,
 }
 
-impl<T> Line<T> {
+impl<T> Queue<T> {
     fn new() -> Self {
         Self { busy: false, waiting: VecDeque::new() }
     }
@@ -69,7 +69,7 @@ impl<T> Line<T> {
     }
 }
 
-impl Drop for Under {
+impl Drop for Speech {
     fn drop(&mut self) {
         self.hushed.store(true, Ordering::Relaxed);
     }
@@ -99,7 +99,7 @@ impl Mouth {
     /// Begins to make a clause; `true` when it is the first of a new speech.
     pub fn speak(&mut self, speech: u32, turn: u32, clause: u16, text: String, last: bool, mailbox: &Mailbox) -> bool {
         let new = self.begin(speech, turn);
-        let begin = self.speech.as_mut().and_then(|under| under.line.push((clause, text, last)));
+        let begin = self.speech.as_mut().and_then(|under| under.queue.push((clause, text, last)));
         self.make(begin, mailbox);
         new
     }
@@ -122,12 +122,12 @@ impl Mouth {
         let new = self.speech.as_ref().is_none_or(|under| under.id != speech);
         if new {
             self.speaker.start(speech, turn);
-            self.speech = Some(Under {
+            self.speech = Some(Speech {
                 id: speech,
                 clauses: Vec::new(),
                 done: 0,
                 announced: None,
-                line: Line::new(),
+                queue: Queue::new(),
                 hushed: Arc::default(),
             });
         }
@@ -167,7 +167,7 @@ impl Mouth {
     /// Takes a synthesised clause and has the next one made; a failed or stale one is told or dropped.
     pub fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
-        let next = under.line.next();
+        let next = under.queue.next();
         self.make(next, mailbox);
         let under = self.speech.as_mut()?;
         let failed = Input::SpeechFailed { speech: clause.speech, clause: clause.clause };
@@ -211,7 +211,7 @@ impl Mouth {
     pub fn hush(&mut self, speech: u32, now_us: u64) {
         if let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) {
             under.hushed.store(true, Ordering::Relaxed);
-            under.line.waiting.clear();
+            under.queue.waiting.clear();
             self.speaker.hush(now_us);
             while self.speaker.poll_packet(now_us).is_some() {}
         }
@@ -243,25 +243,31 @@ mod tests {
 
     #[test]
     fn clauses_are_made_one_at_a_time_and_in_order() {
-        let mut line = Line::new();
-        assert_eq!(line.push(0), Some(0));
-        assert_eq!(line.push(1), None);
-        assert_eq!(line.push(2), None);
-        assert_eq!(line.next(), Some(1));
-        assert_eq!(line.next(), Some(2));
-        assert_eq!(line.next(), None);
-        assert_eq!(line.push(3), Some(3));
+        let mut queue = Queue::new();
+        assert_eq!(queue.push(0), Some(0));
+        assert_eq!(queue.push(1), None);
+        assert_eq!(queue.push(2), None);
+        assert_eq!(queue.next(), Some(1));
+        assert_eq!(queue.next(), Some(2));
+        assert_eq!(queue.next(), None);
+        assert_eq!(queue.push(3), Some(3));
         // Hushed: what waited is gone, and what was being made is not followed by anything.
-        assert_eq!(line.push(4), None);
-        line.waiting.clear();
-        assert_eq!(line.next(), None);
+        assert_eq!(queue.push(4), None);
+        queue.waiting.clear();
+        assert_eq!(queue.next(), None);
     }
 
     #[test]
     fn a_speech_that_gives_way_is_not_made_any_more() {
         let hushed = Arc::new(AtomicBool::new(false));
-        let under =
-            Under { id: 1, clauses: Vec::new(), done: 0, announced: None, line: Line::new(), hushed: hushed.clone() };
+        let under = Speech {
+            id: 1,
+            clauses: Vec::new(),
+            done: 0,
+            announced: None,
+            queue: Queue::new(),
+            hushed: hushed.clone(),
+        };
         drop(under);
         assert!(hushed.load(Ordering::Relaxed));
     }

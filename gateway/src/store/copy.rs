@@ -20,17 +20,16 @@ const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// What is erased.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Scope {
     /// Everything of a user; the pairings of the user's devices too, where `devices` says so.
     User {
-        /// Whose.
         user: String,
         /// Also the devices, which must be paired again then.
         devices: bool,
     },
     /// A user's messages with these ids, and these conversations.
     Conversations {
-        /// Whose.
         user: String,
         /// Numbers of the conversations.
         conversations: Vec<u64>,

@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::task::Task;
 use crate::{
+    approvals::ApprovalBroker,
     models::{ranks::Ranks, spending},
-    questions::Questions,
     roster::Roster,
     runtime::{drive::drive, spawn},
     store::{self, Store},
@@ -75,7 +75,7 @@ pub enum UserMessage {
 pub struct Users {
     store: Store,
     roster: Arc<Roster>,
-    questions: Arc<Questions>,
+    approvals: Arc<ApprovalBroker>,
     config: user::Config,
     /// Users that may have a task at once.
     users_max: usize,
@@ -95,16 +95,16 @@ impl Users {
     pub fn new(
         store: Store,
         roster: Arc<Roster>,
-        questions: Arc<Questions>,
+        approvals: Arc<ApprovalBroker>,
         (config, users_max): (user::Config, usize),
         summariser: Summariser,
     ) -> Arc<Self> {
         let tasks = Mutex::default();
         let users =
-            Arc::new(Self { store, roster, questions: questions.clone(), config, users_max, summariser, tasks });
+            Arc::new(Self { store, roster, approvals: approvals.clone(), config, users_max, summariser, tasks });
         // Weak: users' tasks hold the questions.
         let weak = Arc::downgrade(&users);
-        questions.set_users(Box::new(move |user, input| {
+        approvals.set_users(Box::new(move |user, input| {
             let mailbox = weak.upgrade().and_then(|users| users.mailbox(user).ok());
             mailbox.is_some_and(|mailbox| mailbox.try_send(UserMessage::Input(input)).is_ok())
         }));
@@ -207,7 +207,7 @@ impl Users {
             driver: Driver::new(User::new(self.config.clone())),
             store: self.store.clone(),
             roster: self.roster.clone(),
-            questions: self.questions.clone(),
+            approvals: self.approvals.clone(),
             summariser: self.summariser.clone(),
             mailbox: mailbox.clone(),
             added: BTreeMap::new(),

@@ -17,10 +17,10 @@ use super::{
     title,
 };
 use crate::{
+    approvals::ApprovalBroker,
     clock,
     mailbox::DeviceMessage,
     models::spending,
-    questions::Questions,
     roster::Roster,
     runtime::{drive::Shell, spawn},
     store::{self, EntryRecord, MessageRecord, Store, Write},
@@ -32,7 +32,7 @@ pub(super) struct Task {
     pub(super) driver: Driver<User>,
     pub(super) store: Store,
     pub(super) roster: Arc<Roster>,
-    pub(super) questions: Arc<Questions>,
+    pub(super) approvals: Arc<ApprovalBroker>,
     pub(super) summariser: Summariser,
     pub(super) mailbox: mpsc::Sender<UserMessage>,
     pub(super) added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
@@ -82,8 +82,8 @@ impl Shell for Task {
 
     fn carry_out(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history, means } => {
-                self.tell(&device, Input::Granted { turn, history, means });
+            UserOutput::Grant { device, turn, history, route } => {
+                self.tell(&device, Input::Granted { turn, history, route });
             }
             UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
@@ -104,8 +104,8 @@ impl Shell for Task {
                     drop(reply.send(Err(reason)));
                 }
             }
-            UserOutput::Ask { device, approval } => self.questions.put(device.as_deref(), approval),
-            UserOutput::ApprovalSettled(settled) => self.questions.settle("", settled),
+            UserOutput::Ask { device, approval } => self.approvals.put(device.as_deref(), approval),
+            UserOutput::ApprovalSettled(settled) => self.approvals.settle("", settled),
             UserOutput::Summarise { request, rank, messages } => self.summarise(request, rank, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }

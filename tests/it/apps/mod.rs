@@ -40,7 +40,7 @@ fn context() -> CallContext {
         default_timeout: Duration::from_secs(20),
         client: ClientClass::Internal,
         caller: None,
-        stay: None,
+        session_lease: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The assistant from end to end: a scripted provider behind a real gateway, simulated glasses in front of it.
 
-mod manners;
 mod photos;
+mod preamble;
 pub mod provider;
 mod speech;
 mod summaries;

@@ -4,7 +4,7 @@ use gateway_core::vocab::ToolResult;
 use serde_json::json;
 
 use super::{
-    manners::{NEXT, shown, weather, world},
+    preamble::{NEXT, shown, weather, world},
     provider::{Answer, Provider},
     record,
 };

@@ -6,7 +6,7 @@ use chat_models::{
     ChatModel, Request,
     intents::{Decision, Engine},
 };
-use gateway_core::vocab::{Clarity, Pending, ToolCall, ToolFlags, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Pending, ToolCall, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
 use super::house::{request, tool, tools};
@@ -132,17 +132,17 @@ fn the_same_is_asked_twice_at_most() {
 #[test]
 fn answers_are_understood_as_such_before_they_are_taken() {
     let engine = Engine::new();
-    let consider = |text: &str, pending| engine.consider(&with(text, pending)).map(|considered| considered.clarity);
+    let matched = |text: &str, pending| engine.match_command(&with(text, pending)).map(|found| found.matched);
     let asked = |text: &str| match engine.decide(&with(text, None)) {
         Decision::Ask(_, pending) => Some(pending),
         other => panic!("{text}: {other:?}"),
     };
-    assert_eq!(consider("Set a timer.", None), Some(Clarity::Partial));
-    assert_eq!(consider("Ten minutes.", None), Some(Clarity::Unclear));
-    assert_eq!(consider("Ten minutes.", asked("Set a timer.")), Some(Clarity::Clear));
-    assert_eq!(consider("Purple elephants.", asked("Set a timer.")), Some(Clarity::Unclear));
-    assert_eq!(consider("Buy milk.", asked("Take a note.")), Some(Clarity::Free));
-    assert_eq!(consider("To call Ben.", asked("Remind me.")), Some(Clarity::Partial));
+    assert_eq!(matched("Set a timer.", None), Some(CommandMatch::Incomplete));
+    assert_eq!(matched("Ten minutes.", None), Some(CommandMatch::None));
+    assert_eq!(matched("Ten minutes.", asked("Set a timer.")), Some(CommandMatch::Exact));
+    assert_eq!(matched("Purple elephants.", asked("Set a timer.")), Some(CommandMatch::None));
+    assert_eq!(matched("Buy milk.", asked("Take a note.")), Some(CommandMatch::FreeText));
+    assert_eq!(matched("To call Ben.", asked("Remind me.")), Some(CommandMatch::Incomplete));
 }
 
 /// What a request comes to that may go on with another one, of which this was done.

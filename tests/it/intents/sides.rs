@@ -6,7 +6,7 @@ use chat_models::{
     ChatModel, Request,
     intents::{self, Decision, Engine},
 };
-use gateway_core::vocab::{AppLife, Clarity, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec};
+use gateway_core::vocab::{AppLife, CommandMatch, ModelEvent, Pending, Preference, Scene, SceneApp, Side, ToolSpec};
 use serde_json::{Value, json};
 
 use super::house::{request, tool, tools};
@@ -203,9 +203,9 @@ fn a_choice_is_told_to_be_kept() {
     let ask = with(ADD, &idle, None);
     let events = Engine::new().answer_command(&ask).expect("no model is asked");
     assert!(matches!(&events[0], ModelEvent::Question { text, .. } if text == WHICH_LIST), "{events:?}");
-    assert_eq!(Engine::new().consider(&ask).map(|considered| considered.clarity), Some(Clarity::Free));
-    let timer = Engine::new().consider(&with(TIMER, &idle, None));
-    assert_eq!(timer.map(|considered| considered.clarity), Some(Clarity::Clear));
+    assert_eq!(Engine::new().match_command(&ask).map(|found| found.matched), Some(CommandMatch::FreeText));
+    let timer = Engine::new().match_command(&with(TIMER, &idle, None));
+    assert_eq!(timer.map(|found| found.matched), Some(CommandMatch::Exact));
 }
 
 #[test]

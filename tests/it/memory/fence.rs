@@ -49,7 +49,7 @@ fn context(session: &str) -> CallContext {
         default_timeout: WAIT,
         client: Default::default(),
         caller: None,
-        stay: None,
+        session_lease: None,
     }
 }
 

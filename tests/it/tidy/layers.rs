@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 14] = [
     &["health", "models", "photos", "skills", "speech", "telemetry"],
     &["transport"],
     &["identity", "roster"],
-    &["mcp", "questions"],
+    &["approvals", "mcp"],
     &["users"],
     &["ports"],
     &["apps"],

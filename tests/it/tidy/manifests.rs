@@ -11,7 +11,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("device-protocol", &[]),
     ("audio", &[]),
     ("xtask", &[]),
-    ("gateway-core", &["device-protocol"]),
+    ("gateway-core", &[]),
     ("chat-models", &["gateway-core"]),
     ("tools", &["gateway-core"]),
     ("mini-app-kit", &[]),

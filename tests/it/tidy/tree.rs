@@ -21,12 +21,13 @@ impl File {
         folders.iter().any(|folder| self.path.starts_with(folder))
     }
 
-    /// Whether all of the file is test code: tests folders, benches, fuzz targets, `tests.rs`.
+    /// Whether all of the file is test code: tests folders, benches, fuzz targets, `tests.rs`, `test_support.rs`.
     pub(super) fn is_test(&self) -> bool {
         let mut folders: Vec<&str> = self.path.split('/').collect();
         let name = folders.pop().unwrap_or_default();
         folders.iter().any(|folder| matches!(*folder, "tests" | "benches" | "fuzz"))
             || name == "tests.rs"
+            || name == "test_support.rs"
             || name.ends_with("_tests.rs")
     }
 

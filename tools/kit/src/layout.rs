@@ -5,12 +5,10 @@ use serde::Serialize;
 /// What is on the display, or a part of it. Words are wrapped by the glasses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "layoutType", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Layout {
     /// Text over the whole display.
-    TextWall {
-        /// The text.
-        text: String,
-    },
+    TextWall { text: String },
     /// Two halves, one above the other.
     DoubleTextWall {
         /// Above.
@@ -22,7 +20,6 @@ pub enum Layout {
     ReferenceCard {
         /// The title.
         title: String,
-        /// The text.
         text: String,
     },
     /// Two columns of one line, for the dashboard.

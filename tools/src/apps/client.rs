@@ -217,7 +217,7 @@ impl Runner for AppRunner {
         };
         self.client.log.event(&self.app.package, event);
         if let Some(error) = &result.error {
-            self.secrets.blot(&mut attempt.answer);
+            self.secrets.redact(&mut attempt.answer);
             let fault = Fault {
                 wall_ms: now.wall_ms,
                 user: context.user,

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::apps::{log::Entry, manifest::AppTool};
 use crate::{
-    fakes_tests::{World, call, context},
     registry::Registry,
+    test_support::{World, call, context},
 };
 
 const KEY_SHA256: &str = "7d1b07d40f4c1c1d5a8d2f1c3a0f6a0f8a2c1f9f3b2a1d0e9c8b7a6958473625";

@@ -84,7 +84,7 @@ pub enum Latest {
 }
 
 #[derive(Default)]
-struct Book {
+struct AppLog {
     faults: VecDeque<(u64, Fault)>,
     events: VecDeque<(u64, Event)>,
     drawing: Option<(u64, Event)>,
@@ -93,7 +93,7 @@ struct Book {
 
 /// The latest entries of each app.
 pub struct Log {
-    books: Mutex<BTreeMap<String, Book>>,
+    logs: Mutex<BTreeMap<String, AppLog>>,
     /// Number of the next entry: clocks jump.
     next: AtomicU64,
     told: broadcast::Sender<(String, u64, Entry)>,
@@ -101,7 +101,7 @@ pub struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { books: Mutex::default(), next: AtomicU64::default(), told: broadcast::Sender::new(BEHIND_MAX) }
+        Self { logs: Mutex::default(), next: AtomicU64::default(), told: broadcast::Sender::new(BEHIND_MAX) }
     }
 }
 
@@ -111,15 +111,15 @@ impl Log {
         fault.request = cut(&fault.request, EXCERPT_BYTES_MAX);
         fault.answer = cut(&fault.answer, EXCERPT_BYTES_MAX);
         fault.message = cut(&fault.message, EXCERPT_BYTES_MAX);
-        self.keep(package, |number, book| {
+        self.keep(package, |number, log| {
             let same = |(_, last): &mut (u64, Fault)| {
                 (&last.user, &last.what, last.code, &last.message, &last.request)
                     == (&fault.user, &fault.what, fault.code, &fault.message, &fault.request)
             };
-            if let Some((_, last)) = book.faults.pop_back_if(same) {
+            if let Some((_, last)) = log.faults.pop_back_if(same) {
                 fault.times = fault.times.saturating_add(last.times);
             }
-            push(&mut book.faults, (number, fault.clone()), FAULTS_PER_APP_MAX);
+            push(&mut log.faults, (number, fault.clone()), FAULTS_PER_APP_MAX);
             Entry::Fault(fault)
         });
     }
@@ -127,8 +127,8 @@ impl Log {
     /// Keeps an event in place of the app's oldest.
     pub fn event(&self, package: &str, mut event: Event) {
         event.message = cut(&event.message, EVENT_BYTES_MAX);
-        self.keep(package, |number, book| {
-            push(&mut book.events, (number, event.clone()), EVENTS_PER_APP_MAX);
+        self.keep(package, |number, log| {
+            push(&mut log.events, (number, event.clone()), EVENTS_PER_APP_MAX);
             Entry::Event(event)
         });
     }
@@ -137,21 +137,21 @@ impl Log {
     pub fn latest(&self, package: &str, kind: Latest, mut event: Event) {
         event.message = cut(&event.message, EVENT_BYTES_MAX);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut books = self.books();
-        if let Some(book) = book(&mut books, package) {
+        let mut logs = self.logs();
+        if let Some(log) = log_of(&mut logs, package) {
             match kind {
-                Latest::Drawing => book.drawing = Some((number, event)),
-                Latest::Transcript => book.transcript = Some((number, event)),
+                Latest::Drawing => log.drawing = Some((number, event)),
+                Latest::Transcript => log.transcript = Some((number, event)),
             }
         }
     }
 
     /// An app's entries in the order in which they came, the last drawing and the last transcript among them.
     pub fn of(&self, package: &str) -> Vec<Entry> {
-        let books = self.books();
-        let Some(book) = books.get(package) else { return Vec::new() };
-        let faults = book.faults.iter().cloned().map(|(number, fault)| (number, Entry::Fault(fault)));
-        let events = book.events.iter().chain(&book.drawing).chain(&book.transcript).cloned();
+        let logs = self.logs();
+        let Some(log) = logs.get(package) else { return Vec::new() };
+        let faults = log.faults.iter().cloned().map(|(number, fault)| (number, Entry::Fault(fault)));
+        let events = log.events.iter().chain(&log.drawing).chain(&log.transcript).cloned();
         let mut all: Vec<_> = faults.chain(events.map(|(number, event)| (number, Entry::Event(event)))).collect();
         all.sort_by_key(|(number, _)| *number);
         all.into_iter().map(|(_, entry)| entry).collect()
@@ -159,14 +159,14 @@ impl Log {
 
     /// An app's faults, oldest first.
     pub fn faults(&self, package: &str) -> Vec<Fault> {
-        let books = self.books();
-        books.get(package).map(|book| book.faults.iter().map(|(_, fault)| fault.clone()).collect()).unwrap_or_default()
+        let logs = self.logs();
+        logs.get(package).map(|log| log.faults.iter().map(|(_, fault)| fault.clone()).collect()).unwrap_or_default()
     }
 
     /// The last drawing and the last transcript of an app, with their numbers: a greater one is newer.
     pub fn latest_of(&self, package: &str) -> [Option<(u64, Event)>; 2] {
-        let books = self.books();
-        books.get(package).map(|book| [book.drawing.clone(), book.transcript.clone()]).unwrap_or_default()
+        let logs = self.logs();
+        logs.get(package).map(|log| [log.drawing.clone(), log.transcript.clone()]).unwrap_or_default()
     }
 
     /// Everything from here on but drawings and transcripts, with its package and its number; `None`: too many follow
@@ -177,41 +177,41 @@ impl Log {
 
     /// Forgets an app, as when it is removed.
     pub fn forget(&self, package: &str) {
-        self.books().remove(package);
+        self.logs().remove(package);
     }
 
     /// Forgets a user.
     pub fn erase(&self, user: &str) {
-        for book in self.books().values_mut() {
-            book.faults.retain(|(_, fault)| fault.user != user);
-            book.events.retain(|(_, event)| event.user != user);
-            book.drawing.take_if(|(_, event)| event.user == user);
-            book.transcript.take_if(|(_, event)| event.user == user);
+        for log in self.logs().values_mut() {
+            log.faults.retain(|(_, fault)| fault.user != user);
+            log.events.retain(|(_, event)| event.user != user);
+            log.drawing.take_if(|(_, event)| event.user == user);
+            log.transcript.take_if(|(_, event)| event.user == user);
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, BTreeMap<String, Book>> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn logs(&self) -> MutexGuard<'_, BTreeMap<String, AppLog>> {
+        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep(&self, package: &str, act: impl FnOnce(u64, &mut Book) -> Entry) {
+    fn keep(&self, package: &str, act: impl FnOnce(u64, &mut AppLog) -> Entry) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let mut books = self.books();
-        let Some(book) = book(&mut books, package) else { return };
-        let entry = act(number, book);
-        // While the books are locked: who follows hears in the order in which they are written.
+        let mut logs = self.logs();
+        let Some(log) = log_of(&mut logs, package) else { return };
+        let entry = act(number, log);
+        // While the logs are locked: who follows hears in the order in which they are written.
         if self.told.receiver_count() > 0 {
             drop(self.told.send((package.to_owned(), number, entry)));
         }
     }
 }
 
-/// The book of an app, made where there is room for another one.
-fn book<'a>(books: &'a mut BTreeMap<String, Book>, package: &str) -> Option<&'a mut Book> {
-    if !books.contains_key(package) && books.len() >= APPS_MAX {
+/// The log of an app, made where there is room for another one.
+fn log_of<'a>(logs: &'a mut BTreeMap<String, AppLog>, package: &str) -> Option<&'a mut AppLog> {
+    if !logs.contains_key(package) && logs.len() >= APPS_MAX {
         return None;
     }
-    Some(books.entry(package.to_owned()).or_default())
+    Some(logs.entry(package.to_owned()).or_default())
 }
 
 fn push<T>(ring: &mut VecDeque<T>, entry: T, max: usize) {

@@ -1,4 +1,4 @@
-//! The tools for mini-apps, with a host that only keeps books.
+//! The tools for mini-apps, with a host that only keeps records.
 
 use std::{
     sync::{Arc, Mutex},
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::{
     executor::Executor,
-    fakes_tests::{World, call, context},
     ports::{AppEntry, AppHost, PortError, Ports},
     registry::Registry,
+    test_support::{World, call, context},
 };
 
 #[derive(Default)]
-struct Books {
+struct FakeApps {
     running: Mutex<Vec<String>>,
     broken: bool,
 }
@@ -26,7 +26,7 @@ const INSTALLED: [(&str, &str); 3] =
     [("com.example.todo", "Todo"), ("com.example.list", "Shopping List"), ("com.example.wish", "Wish List")];
 
 #[async_trait]
-impl AppHost for Books {
+impl AppHost for FakeApps {
     async fn activate(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, PortError> {
         assert!(user == "ada" && deadline > Duration::from_secs(5));
         if self.broken {
@@ -62,8 +62,8 @@ impl AppHost for Books {
 struct House(Executor);
 
 impl House {
-    fn new(books: Books) -> Self {
-        let ports = Ports { apps: Arc::new(books), ..World::usual().ports() };
+    fn new(records: FakeApps) -> Self {
+        let ports = Ports { apps: Arc::new(records), ..World::usual().ports() };
         Self(Executor::new(Arc::new(Registry::with_built_ins().unwrap()), ports))
     }
 
@@ -79,7 +79,7 @@ impl House {
 
 #[tokio::test]
 async fn apps_are_started_and_stopped_by_what_they_are_called() {
-    let house = House::new(Books::default());
+    let house = House::new(FakeApps::default());
     assert_eq!(house.say("app.start", "the todo").await, "Todo started.");
     assert_eq!(house.say("app.start", "com.example.todo").await, "Todo is running.");
     assert_eq!(house.say("app.start", "shopping").await, "Shopping List started.");
@@ -93,7 +93,7 @@ async fn apps_are_started_and_stopped_by_what_they_are_called() {
 
 #[tokio::test]
 async fn a_name_is_known_by_its_sound() {
-    let house = House::new(Books::default());
+    let house = House::new(FakeApps::default());
     for (said, answer) in [
         ("to do", "Todo is not running."),
         ("shipping list", "Shopping List is not running."),
@@ -105,7 +105,7 @@ async fn a_name_is_known_by_its_sound() {
 
 #[tokio::test]
 async fn who_is_not_understood_is_asked() {
-    let house = House::new(Books::default());
+    let house = House::new(FakeApps::default());
     assert_eq!(house.say("app.start", "list").await, "Which one: Shopping List, Wish List?".replace(", ", " and "));
     assert_eq!(house.say("app.start", "weather").await, "I have no app called weather.");
     let result = house.run("app.start", json!({})).await;
@@ -114,7 +114,7 @@ async fn who_is_not_understood_is_asked() {
 
 #[tokio::test]
 async fn a_start_that_fails_says_why() {
-    let house = House::new(Books { broken: true, ..Books::default() });
+    let house = House::new(FakeApps { broken: true, ..FakeApps::default() });
     let result = house.run("app.start", json!({"app": "todo"})).await;
     assert_eq!(result.say.as_deref(), Some("Todo did not start: its server does not answer."));
     let error = result.error.unwrap();

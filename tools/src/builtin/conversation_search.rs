@@ -8,7 +8,7 @@ use super::{BuiltIn, Definition, READ_ONLY, Tool, WEARER_ONLY, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
-    memory::Said,
+    memory::FoundMessage,
     registry::RunContext,
     reply::cut,
     spoken,
@@ -57,7 +57,7 @@ impl Tool for ConversationSearch {
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
         let query = arguments.text_required("query", QUERY_CHARS_MAX, ASK)?;
         let found = context.ports.memory.conversations.search(&context.user, &query, FOUND_MAX).await?;
-        let at = |said: &Said| spoken::local(said.wall_ms, context.ports.clock.zone());
+        let at = |said: &FoundMessage| spoken::local(said.wall_ms, context.ports.clock.zone());
         let all: Vec<_> = found
             .iter()
             .map(|said| {

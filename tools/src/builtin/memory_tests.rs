@@ -14,11 +14,13 @@ use serde_json::{Value, json};
 
 use crate::{
     executor::Executor,
-    fakes_tests::{World, call, context},
     matching,
-    memory::{Conversations, FACTS_MAX, INSTRUCTIONS_MAX, Memory, Said, Skill, Skills, THAT_US_MAX, Text, Texts},
+    memory::{
+        Conversations, FACTS_MAX, FoundMessage, INSTRUCTIONS_MAX, Memory, Skill, Skills, THAT_US_MAX, Text, Texts,
+    },
     ports::{PortError, Ports},
     registry::Registry,
+    test_support::{World, call, context},
 };
 
 #[derive(Default)]
@@ -70,9 +72,9 @@ impl Conversations for Kept {
         Ok(())
     }
 
-    async fn search(&self, _user: &str, query: &str, limit: usize) -> Result<Vec<Said>, PortError> {
+    async fn search(&self, _user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError> {
         // Saturday, 21 November 2026, 12:00 in New York.
-        let said = |by_wearer: bool, text: &str| Said {
+        let said = |by_wearer: bool, text: &str| FoundMessage {
             conversation: 3,
             title: "The boat".into(),
             by_wearer,

@@ -16,7 +16,7 @@ pub struct RunContext {
     pub user: String,
     /// The device on which it was wished for.
     pub device: String,
-    /// The turn that it belongs to.
+    /// The turn that makes the call.
     pub turn: Turn,
     /// What the source itself calls the tool; the call carries the full name.
     pub local_name: String,

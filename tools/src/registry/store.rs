@@ -11,7 +11,7 @@ use crate::{
 /// What one source offered in one scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSet {
-    /// Who.
+    /// Whose tools they are.
     pub source: Source,
     /// To whom.
     pub scope: Scope,

@@ -69,7 +69,7 @@ pub struct Choice {
 
 /// What the choice goes by, taken from a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct Query {
     /// What the wearer says now.
     pub now: String,
     /// What the wearer said before.
@@ -78,7 +78,7 @@ pub struct Said {
     pub called: Vec<String>,
 }
 
-impl Said {
+impl Query {
     /// From the messages of a request, oldest first.
     pub fn of(messages: &[Message]) -> Self {
         let mut said = Self::default();
@@ -121,13 +121,13 @@ impl Router {
     }
 
     /// The tools to offer out of all that are there, at most `tools_max` of them.
-    pub fn choose(&self, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub fn choose(&self, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         self.choose_with(tools, said, &[], tools_max)
     }
 
     /// The same, where tools were ranked by meaning too: `near` are places in the list with cosines, best first
     /// ([`sentences::Sentences::rank`]).
-    pub fn choose_with(&self, tools: &Specs, said: &Said, near: &[(usize, f32)], tools_max: usize) -> Choice {
+    pub fn choose_with(&self, tools: &Specs, said: &Query, near: &[(usize, f32)], tools_max: usize) -> Choice {
         if self.has_few(tools) && tools.len() <= tools_max {
             return Choice { tools: Arc::clone(tools), reason: Reason::Few };
         }
@@ -144,7 +144,7 @@ impl Router {
     }
 
     /// Places in the list that the words speak for, best first. Where those of now say nothing, those before count.
-    pub fn rank(&self, tools: &Specs, said: &Said) -> Vec<(usize, f32)> {
+    pub fn rank(&self, tools: &Specs, said: &Query) -> Vec<(usize, f32)> {
         let ranked = self.index(tools).rank(&said.now);
         if self.is_sure(&ranked) { ranked } else { self.with_earlier(tools, said, ranked) }
     }
@@ -154,7 +154,7 @@ impl Router {
     }
 
     /// The ranking, with what was said before added to it.
-    fn with_earlier(&self, tools: &Specs, said: &Said, ranked: Vec<(usize, f32)>) -> Vec<(usize, f32)> {
+    fn with_earlier(&self, tools: &Specs, said: &Query, ranked: Vec<(usize, f32)>) -> Vec<(usize, f32)> {
         let mut scores = vec![0.0; tools.len()];
         let earlier = self.index(tools).rank(&said.before);
         let earlier = earlier.into_iter().map(|(at, score)| (at, score * EARLIER_WEIGHT));
@@ -168,7 +168,7 @@ impl Router {
     pub fn assemble(
         &self,
         tools: &Specs,
-        said: &Said,
+        said: &Query,
         ranked: &[(usize, f32)],
         sure: bool,
         tools_max: usize,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::router::{Reason, Router, Said};
+use crate::router::{Query, Reason, Router};
 
 /// Three directions: water, fire, and everything else. Counts what it is asked.
 #[derive(Default)]
@@ -68,7 +68,7 @@ fn a_tool_is_learnt_once_and_forgotten_with_the_catalogue() {
 fn words_that_no_tool_has_find_it_by_meaning() {
     let house = house();
     let (_, sentences) = learnt(&house);
-    let said = Said { now: "Will I get wet?".into(), ..Said::default() };
+    let said = Query { now: "Will I get wet?".into(), ..Query::default() };
     let near = sentences.rank(&house, &said.now).unwrap().unwrap();
     assert_eq!(near, [(1, 1.0)]);
     let choice = Router::default().choose_with(&house, &said, &near, 128);
@@ -78,7 +78,7 @@ fn words_that_no_tool_has_find_it_by_meaning() {
 
 #[test]
 fn a_weak_likeness_is_doubt_and_all_are_offered() {
-    let said = Said { now: "Will I get wet?".into(), ..Said::default() };
+    let said = Query { now: "Will I get wet?".into(), ..Query::default() };
     let choice = Router::default().choose_with(&house(), &said, &[(1, 0.2)], 128);
     assert_eq!((choice.tools.len(), choice.reason), (32, Reason::Doubt));
     // What fits best is still first, where a provider takes few.

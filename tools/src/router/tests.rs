@@ -35,8 +35,8 @@ fn eager() -> Router {
     Router::new(Config { score_min: 0.1, ..Config::default() })
 }
 
-fn said(now: &str) -> Said {
-    Said { now: now.into(), ..Said::default() }
+fn said(now: &str) -> Query {
+    Query { now: now.into(), ..Query::default() }
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_was_called_lately_stays_and_what_was_said_before_helps() {
     let call = ToolCall { id: "1".into(), name: "zoo.07".into(), arguments: json!({}) };
     messages.push(Message { role: Role::Assistant, parts: vec![Part::ToolCall { call }] });
     messages.push(Message::text(Role::User, "And tomorrow?"));
-    let said = Said::of(&messages);
+    let said = Query::of(&messages);
     assert_eq!((said.now.as_str(), said.before.as_str()), ("And tomorrow?", "How is the wind?"));
     let choice = eager().choose(&house(), &said, 128);
     assert_eq!(names(&choice), ["clock.time", "zoo.07", "weather.now"]);

@@ -6,7 +6,7 @@ use gateway_core::vocab::ToolSpec;
 use sha2::{Digest as _, Sha256};
 use tools::{
     registry::Specs,
-    router::{Choice, Reason, Said},
+    router::{Choice, Query, Reason},
 };
 
 /// Which half of the table.
@@ -89,12 +89,12 @@ impl Table {
     }
 
     /// What requests look like when tools are chosen like this.
-    pub fn offered(&self, half: Half, mut choose: impl FnMut(&Said) -> Choice) -> Offered {
+    pub fn offered(&self, half: Half, mut choose: impl FnMut(&Query) -> Choice) -> Offered {
         let bytes = |tools: &[Arc<ToolSpec>]| -> usize { tools.iter().map(|tool| declared(tool).len()).sum() };
         let all = bytes(&self.tools);
         let (mut rows, mut found, mut needed, mut tools, mut told, mut doubt) = (0, 0, 0, 0, 0, 0);
         for row in self.half(half) {
-            let said = Said { now: row.said.clone(), ..Said::default() };
+            let said = Query { now: row.said.clone(), ..Query::default() };
             let choice = choose(&said);
             rows += 1;
             needed += row.expected.len();

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Clarity, Pending, PendingCall, Preference, Scene, Side, ToolCall, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Pending, PendingCall, Preference, Scene, Side, ToolCall, ToolSpec};
 use jiff::civil::DateTime;
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ const FRONT: [&str; 26] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reading {
     /// Commands, and how sure that is.
-    Calls(Vec<Intent>, Clarity),
+    Calls(Vec<Intent>, CommandMatch),
     /// More has to be known first.
     Ask {
         /// What waits for it.
@@ -69,7 +69,7 @@ pub(super) enum Reading {
         again: bool,
         /// How well the words are understood: partly where they are certainly the beginning of a command, or part of
         /// one; and as any command where they are whole, and only who carries it out is to be asked.
-        clarity: Clarity,
+        matched: CommandMatch,
     },
     /// Nothing.
     Nothing,
@@ -111,8 +111,8 @@ impl<'a> Reader<'a> {
         if let Some(reading) = self.read_named(&utterance) {
             return reading.into();
         }
-        let (alone, clarity) = self.settle(&mut utterance, text, sides);
-        if clarity > Clarity::Guessed {
+        let (alone, matched) = self.settle(&mut utterance, text, sides);
+        if matched > CommandMatch::Misheard {
             return alone.into();
         }
         let more = pending.map(|pending| match pending.calls.as_slice() {
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         if let Some(pending) = pending.filter(|pending| !pending.calls.is_empty() && pending.asked < ASKED_MAX) {
             let asked = pending.asked.saturating_add(1);
             let pending = Pending { asked, ..pending.clone() };
-            return Reading::Ask { pending, again: true, clarity: Clarity::Unclear }.into();
+            return Reading::Ask { pending, again: true, matched: CommandMatch::None }.into();
         }
         if alone != Reading::Nothing {
             return alone.into();
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
             let only = Sides { scene: self.scene, only: Some(&side) };
             let mut utterance = self.utterance(rest);
             let reading = match self.settle(&mut utterance, rest, only) {
-                (reading, clarity) if clarity > Clarity::Guessed => reading,
+                (reading, matched) if matched > CommandMatch::Misheard => reading,
                 _ => self.partial(&utterance, rest, only).filter(|(_, found)| is_sure(found))?.0,
             };
             Some((side, reading))
@@ -163,28 +163,28 @@ impl<'a> Reader<'a> {
     }
 
     /// The words as whole commands.
-    fn settle(&self, utterance: &mut Utterance<'_>, text: &str, sides: Sides<'_>) -> (Reading, Clarity) {
+    fn settle(&self, utterance: &mut Utterance<'_>, text: &str, sides: Sides<'_>) -> (Reading, CommandMatch) {
         let understood = self.grammar.understand(utterance, sides);
-        let clarity = understood.clarity;
+        let matched = understood.matched;
         if !understood.joined.is_empty() {
-            return (Reading::Calls(understood.joined, clarity), clarity);
+            return (Reading::Calls(understood.joined, matched), matched);
         }
-        let found = match clarity > Clarity::Guessed {
+        let found = match matched > CommandMatch::Misheard {
             true => self.with_rivals(utterance, understood.found, sides),
             false => understood.found,
         };
-        let reading = match (sides.settle(found), clarity) {
+        let reading = match (sides.settle(found), matched) {
             (Settled::Nobody, _) => Reading::Nothing,
-            (Settled::One(found, _), _) if found.missing.is_empty() => Reading::Calls(vec![found.intent], clarity),
+            (Settled::One(found, _), _) if found.missing.is_empty() => Reading::Calls(vec![found.intent], matched),
             (Settled::One(found, _), _) => ask(&found, text),
             // A guess is not asked about.
-            (Settled::Doubt(mut found), Clarity::Guessed) => {
+            (Settled::Doubt(mut found), CommandMatch::Misheard) => {
                 found.truncate(1);
-                Reading::Calls(found.into_iter().map(|found| found.intent).collect(), clarity)
+                Reading::Calls(found.into_iter().map(|found| found.intent).collect(), matched)
             }
-            (Settled::Doubt(found), _) => self.doubt(&found, text, clarity),
+            (Settled::Doubt(found), _) => self.doubt(&found, text, matched),
         };
-        (reading, clarity)
+        (reading, matched)
     }
 
     /// With sentences of other sides that lack something and say as much of the words. Else one of two sentences about
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Asks which side is meant.
-    fn doubt(&self, found: &[Found], words: &str, clarity: Clarity) -> Reading {
+    fn doubt(&self, found: &[Found], words: &str, matched: CommandMatch) -> Reading {
         let sides = Sides::of(self.scene);
         let calls = found.iter().map(|found| PendingCall {
             label: sides.name(&found.side),
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
             ..call_of(found)
         });
         let pending = Pending { words: words.to_owned(), calls: calls.collect(), done: Vec::new(), asked: 1 };
-        Reading::Ask { pending, again: false, clarity }
+        Reading::Ask { pending, again: false, matched }
     }
 
     /// The words as the beginning of a command of which everything else can be asked: the question, and what it is
@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
             Settled::One(found, _) => Some((ask(&found, text), found)),
             Settled::Doubt(found) => {
                 let first = found.first()?.clone();
-                Some((self.doubt(&found, text, Clarity::Partial), first))
+                Some((self.doubt(&found, text, CommandMatch::Incomplete), first))
             }
         }
     }
@@ -250,8 +250,8 @@ impl<'a> Reader<'a> {
         let mut utterance = self.utterance(&joined);
         let sides = Sides::of(self.scene);
         match self.settle(&mut utterance, &joined, sides) {
-            (Reading::Calls(intents, clarity), _) if clarity > Clarity::Guessed => match intents.as_slice() {
-                [intent] if self.may_follow(&pending.done, intent) => Reading::Calls(intents, clarity),
+            (Reading::Calls(intents, matched), _) if matched > CommandMatch::Misheard => match intents.as_slice() {
+                [intent] if self.may_follow(&pending.done, intent) => Reading::Calls(intents, matched),
                 _ => Reading::Nothing,
             },
             (reading @ Reading::Ask { .. }, _) if pending.done.is_empty() => reading,
@@ -287,13 +287,13 @@ impl<'a> Reader<'a> {
         let mut utterance = self.utterance(&joined);
         // Who carries it out is known.
         let sides = Sides { scene: self.scene, only: Some(&tool.side) };
-        if let (Reading::Calls(intents, clarity), _) = self.settle(&mut utterance, &joined, sides)
-            && clarity > Clarity::Guessed
+        if let (Reading::Calls(intents, matched), _) = self.settle(&mut utterance, &joined, sides)
+            && matched > CommandMatch::Misheard
             && let [intent] = intents.as_slice()
             && intent.name == call.name
             && tells(&intent.arguments, &wanted)
         {
-            return Reading::Calls(intents, clarity);
+            return Reading::Calls(intents, matched);
         }
         if let Some((reading, more)) = self.partial(&utterance, &joined, sides)
             && more.intent.name == call.name
@@ -369,14 +369,14 @@ impl<'a> Reader<'a> {
         free_text: bool,
     ) -> Reading {
         if missing.is_empty() {
-            let clarity = if free_text { Clarity::Free } else { Clarity::Clear };
-            return Reading::Calls(vec![Intent { name: call.name.clone(), arguments, free_text }], clarity);
+            let matched = if free_text { CommandMatch::FreeText } else { CommandMatch::Exact };
+            return Reading::Calls(vec![Intent { name: call.name.clone(), arguments, free_text }], matched);
         }
         let call = PendingCall { arguments, missing, side: None, ..call.clone() };
         Reading::Ask {
             pending: Pending { words, calls: vec![call], done: Vec::new(), asked: 1 },
             again: false,
-            clarity: Clarity::Partial,
+            matched: CommandMatch::Incomplete,
         }
     }
 
@@ -447,9 +447,9 @@ fn call_of(found: &Found) -> PendingCall {
 }
 
 fn ask(found: &Found, words: &str) -> Reading {
-    let clarity = if is_sure(found) { Clarity::Partial } else { Clarity::Unclear };
+    let matched = if is_sure(found) { CommandMatch::Incomplete } else { CommandMatch::None };
     let pending = Pending { words: words.to_owned(), calls: vec![call_of(found)], done: Vec::new(), asked: 1 };
-    Reading::Ask { pending, again: false, clarity }
+    Reading::Ask { pending, again: false, matched }
 }
 
 /// Two pieces of one request. A full stop between them is the recogniser's.

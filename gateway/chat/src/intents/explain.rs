@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use gateway_core::vocab::{Clarity, ToolSpec};
+use gateway_core::vocab::{CommandMatch, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,16 +71,16 @@ impl Engine {
         let named = reader.named(&utterance);
         let understood = grammar.understand(&mut utterance, Sides::of(&request.scene));
         let sides = Sides::of(&request.scene);
-        let whole = match understood.clarity > Clarity::Guessed {
+        let whole = match understood.matched > CommandMatch::Misheard {
             true => reader.with_rivals(&utterance, understood.found.clone(), sides),
             false => understood.found.clone(),
         };
         let partials = grammar.partials(&utterance, sides);
-        out.how = match (&named, understood.clarity, understood.joined.len()) {
+        out.how = match (&named, understood.matched, understood.joined.len()) {
             (Some((side, _)), ..) => format!("without the words that name {}", sides.name(side)),
             (None, _, 2..) => "as several commands joined by \u{201c}and\u{201d}".to_owned(),
-            (None, Clarity::Clear | Clarity::Free, _) => "as it is written".to_owned(),
-            (None, Clarity::Guessed, _) => "with words taken for what they sound like".to_owned(),
+            (None, CommandMatch::Exact | CommandMatch::FreeText, _) => "as it is written".to_owned(),
+            (None, CommandMatch::Misheard, _) => "with words taken for what they sound like".to_owned(),
             (None, ..) if !partials.is_empty() => "as the beginning of a command".to_owned(),
             (None, ..) => "as no command".to_owned(),
         };
@@ -114,7 +114,7 @@ impl Engine {
             (None, Settled::One(found, why)) if whole.len() > 1 => {
                 Some(format!("{} {}", sides.name(&found.side), because(why)))
             }
-            (None, Settled::Doubt(_)) if understood.clarity > Clarity::Guessed => {
+            (None, Settled::Doubt(_)) if understood.matched > CommandMatch::Misheard => {
                 Some("nothing speaks for one side more than for another: the wearer is asked".to_owned())
             }
             _ => None,

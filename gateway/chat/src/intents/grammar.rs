@@ -9,7 +9,7 @@ mod partial;
 
 use std::{collections::HashMap, sync::Arc};
 
-use gateway_core::vocab::{Clarity, Side, ToolCall, ToolSpec};
+use gateway_core::vocab::{CommandMatch, Side, ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::{
@@ -60,7 +60,7 @@ pub(super) struct Understood {
     /// Several commands joined by "and".
     pub joined: Vec<Intent>,
     /// How sure they are: one that was misheard and put right is a guess, and free text could be anything.
-    pub clarity: Clarity,
+    pub matched: CommandMatch,
 }
 
 /// A tool and its arguments.
@@ -166,12 +166,12 @@ impl Grammar {
         };
         if !found.is_empty() || !joined.is_empty() {
             let free = found.iter().map(|found| &found.intent).chain(&joined).any(|intent| intent.free_text);
-            let clarity = if free { Clarity::Free } else { Clarity::Clear };
-            return Understood { found, joined, clarity };
+            let matched = if free { CommandMatch::FreeText } else { CommandMatch::Exact };
+            return Understood { found, joined, matched };
         }
         let found = self.misheard(utterance, sides);
-        let clarity = if found.is_empty() { Clarity::Unclear } else { Clarity::Guessed };
-        Understood { found, joined, clarity }
+        let matched = if found.is_empty() { CommandMatch::None } else { CommandMatch::Misheard };
+        Understood { found, joined, matched }
     }
 
     /// Who provides tools beside what is built in.

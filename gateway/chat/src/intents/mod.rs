@@ -37,11 +37,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Clarity, ModelEvent, Pending, Preference, Role, StopReason, ToolCall, Usage};
+use gateway_core::vocab::{CommandMatch, ModelEvent, Pending, Preference, Role, StopReason, ToolCall, Usage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ChatModel, Considered, Request, Tools};
+use crate::{ChatModel, Matched, Request, Tools};
 use asking::{Read, Reader, Reading};
 use grammar::{Grammar, Intent};
 
@@ -224,19 +224,19 @@ impl ChatModel for Engine {
         "intents"
     }
 
-    fn consider(&self, request: &Request) -> Option<Considered> {
+    fn match_command(&self, request: &Request) -> Option<Matched> {
         let text = wearers_words(request)?;
         let grammar = self.grammar(&request.tools, &request.language);
-        let clarity = match reader(&grammar, request).read(&text, request.pending.as_ref()).reading {
-            Reading::Calls(_, clarity) | Reading::Ask { clarity, .. } => clarity,
-            Reading::Nothing => Clarity::Unclear,
+        let matched = match reader(&grammar, request).read(&text, request.pending.as_ref()).reading {
+            Reading::Calls(_, matched) | Reading::Ask { matched, .. } => matched,
+            Reading::Nothing => CommandMatch::None,
         };
-        let vocabulary = match clarity {
+        let vocabulary = match matched {
             // The command is known already; a recogniser that leans towards commands writes worse free text.
-            Clarity::Free => Arc::default(),
+            CommandMatch::FreeText => Arc::default(),
             _ => grammar.vocabulary(),
         };
-        Some(Considered { clarity, vocabulary })
+        Some(Matched { matched, vocabulary })
     }
 
     fn answer_on_box(&self, request: &Request) -> Option<Vec<ModelEvent>> {
@@ -278,10 +278,10 @@ mod tests {
         let text = json!({"type": "object", "properties": {"text": {"type": "string"}}});
         let list = tool("note.list", json!({"type": "object", "properties": {}}), "(read|show) [me] my notes");
         let tools: Tools = Arc::new([list, tool("note.add", text, "take a note [{text}]")]);
-        let consider = |text: &str| {
+        let match_command = |text: &str| {
             let messages = vec![Message::text(Role::User, text)];
             let (system, language) = (String::new(), "en".to_owned());
-            Engine::new().consider(&Request {
+            Engine::new().match_command(&Request {
                 system,
                 messages,
                 tools: tools.clone(),
@@ -294,20 +294,20 @@ mod tests {
             })
         };
         for (text, expected) in [
-            ("Read my notes.", Clarity::Clear),
-            ("Show me my notes please.", Clarity::Clear),
-            ("Red my notes.", Clarity::Guessed),
-            ("The weather is nice.", Clarity::Unclear),
-            ("Take a note.", Clarity::Clear),
-            ("Take a note buy milk.", Clarity::Free),
-            ("Read my notes and take a note buy milk.", Clarity::Free),
+            ("Read my notes.", CommandMatch::Exact),
+            ("Show me my notes please.", CommandMatch::Exact),
+            ("Red my notes.", CommandMatch::Misheard),
+            ("The weather is nice.", CommandMatch::None),
+            ("Take a note.", CommandMatch::Exact),
+            ("Take a note buy milk.", CommandMatch::FreeText),
+            ("Read my notes and take a note buy milk.", CommandMatch::FreeText),
         ] {
-            let considered = consider(text).expect("there are words");
-            assert_eq!(considered.clarity, expected, "{text}");
+            let found = match_command(text).expect("there are words");
+            assert_eq!(found.matched, expected, "{text}");
             // Towards commands that are known already nothing needs to lean.
-            let sentences = if expected == Clarity::Free { 0 } else { 2 };
-            assert_eq!(considered.vocabulary.len(), sentences, "{text}");
+            let sentences = if expected == CommandMatch::FreeText { 0 } else { 2 };
+            assert_eq!(found.vocabulary.len(), sentences, "{text}");
         }
-        assert_eq!(consider("..."), None);
+        assert_eq!(match_command("..."), None);
     }
 }

@@ -3,15 +3,15 @@
 use alloc::{string::String, vec::Vec};
 
 use super::{
-    Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::Sight, surroundings,
+    Active, Agent, Event, Phase, calls::Step, history, history::Heard, phrases, pictures::ImagePolicy, turn_context,
 };
 use crate::{
     context::{Context, Timer},
     limits::RESTARTS_MAX,
     output::Output,
     vocab::{
-        Candidate, ErrorCode, FailureKind, Message, ModelEvent, ModelOutcome, Part, Role, Service, Shortage, Turn,
-        Usage,
+        Candidate, ErrorCode, FailureKind, FallbackReason, Message, ModelEvent, ModelOutcome, Part, Role, ServiceLevel,
+        Turn, Usage,
     },
 };
 
@@ -47,11 +47,11 @@ impl Agent {
 
 impl Active {
     fn candidate(&self) -> Option<Candidate> {
-        self.means.models.get(self.choice).copied()
+        self.route.candidates.get(self.choice).copied()
     }
 
     fn has_another(&self) -> bool {
-        self.choice + 1 < self.means.models.len()
+        self.choice + 1 < self.route.candidates.len()
     }
 
     /// Asks the model, with everything that is known by now.
@@ -59,7 +59,7 @@ impl Active {
         let Some(candidate) = self.candidate() else {
             return self.fail(cx, phrases::MONEY_USED_UP, ErrorCode::Cancelled);
         };
-        let messages = self.messages(cx, if candidate.images { Sight::Sees } else { Sight::Blind });
+        let messages = self.messages(cx, if candidate.images { ImagePolicy::Attach } else { ImagePolicy::Unsupported });
         // What comes of its calls goes on with nothing that was said.
         let pending = self.pending.clone().filter(|_| self.steps.is_empty());
         self.steps.push(Step::default());
@@ -71,13 +71,13 @@ impl Active {
         Vec::new()
     }
 
-    fn messages(&self, cx: &Context, sight: Sight) -> Vec<Message> {
+    fn messages(&self, cx: &Context, images: ImagePolicy) -> Vec<Message> {
         let mut messages: Vec<Message> =
             cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())).collect();
         messages.extend(self.history.iter().cloned());
         let turn = messages.len();
-        messages.extend(history::messages(&self.request, &self.steps, &Heard::All, sight));
-        surroundings::tell(cx, messages, turn)
+        messages.extend(history::messages(&self.request, &self.steps, &Heard::All, images));
+        turn_context::with_context(cx, messages, turn)
     }
 
     /// Whether nothing of this answer was given.
@@ -122,21 +122,21 @@ impl Active {
 
     /// What the wearer should know of the model that answers now, once.
     pub(super) fn news(&mut self, cx: &mut Context, event: &ModelEvent) -> Option<Event> {
-        let service = self.candidate()?.service;
-        if matches!(event, ModelEvent::Failed { .. }) || service <= self.means.told {
+        let level = self.candidate()?.level;
+        if matches!(event, ModelEvent::Failed { .. }) || level <= self.route.told {
             return None;
         }
-        let shortage = self.means.shortage;
-        let text = match (shortage, service) {
-            (_, Service::Full) => return None,
-            (Shortage::Outage, Service::Other) => phrases::OTHER_MODEL,
-            (Shortage::Outage, Service::Commands) => phrases::COMMANDS_ONLY,
-            (Shortage::Money, Service::Other) => phrases::FREE_MODEL,
-            (Shortage::Money, Service::Commands) => phrases::COMMANDS_FREE,
+        let reason = self.route.reason;
+        let text = match (reason, level) {
+            (_, ServiceLevel::Full) => return None,
+            (FallbackReason::Outage, ServiceLevel::Fallback) => phrases::OTHER_MODEL,
+            (FallbackReason::Outage, ServiceLevel::Commands) => phrases::COMMANDS_ONLY,
+            (FallbackReason::Budget, ServiceLevel::Fallback) => phrases::FREE_MODEL,
+            (FallbackReason::Budget, ServiceLevel::Commands) => phrases::COMMANDS_FREE,
         };
-        self.means.told = service;
+        self.route.told = level;
         self.spoke = true;
-        cx.push(Output::ShortageTold { shortage, service });
+        cx.push(Output::FallbackTold { reason, level });
         Some(Event::Aside { text: String::from(text), shown: true })
     }
 
@@ -162,7 +162,7 @@ impl Active {
         let Some((answer, before)) = self.steps.split_last() else {
             return Usage::default();
         };
-        let mut asked = history::messages(&self.request, before, &Heard::All, Sight::Later);
+        let mut asked = history::messages(&self.request, before, &Heard::All, ImagePolicy::Omit);
         asked.extend(cx.config.instructions.iter().map(|text| Message::text(Role::System, text.clone())));
         let asked = asked.iter().chain(&self.history).flat_map(|message| &message.parts).map(chars).sum();
         Usage { input: tokens(asked), cached: 0, output: tokens(answer.text.len()) }

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 use serde_json::json;
 
-use super::pictures::{self, Sight};
+use super::pictures::{self, ImagePolicy};
 use crate::vocab::{Attachment, ErrorCode, Message, Part, Role, ToolCall, ToolResult};
 
 /// Failures of the very same call after which it is not tried again, though that might help.
@@ -78,7 +78,7 @@ impl Step {
     }
 
     /// The messages of this step, with `text` for what was said in it, as this one sees them.
-    pub(super) fn messages(&self, text: &str, sight: Sight) -> Vec<Message> {
+    pub(super) fn messages(&self, text: &str, images: ImagePolicy) -> Vec<Message> {
         let mut parts = Vec::new();
         for slot in &self.order {
             match slot {
@@ -96,7 +96,7 @@ impl Step {
         }
         let results = self.calls.iter().map(|pending| Part::ToolResult {
             call_id: pending.call.id.clone(),
-            result: pending.result.as_ref().map(|result| kept(result, &pending.call.id, sight)).unwrap_or_default(),
+            result: pending.result.as_ref().map(|result| kept(result, &pending.call.id, images)).unwrap_or_default(),
         });
         let mut messages = Vec::new();
         for (role, parts) in [(Role::Assistant, parts), (Role::Tool, results.collect())] {
@@ -109,7 +109,7 @@ impl Step {
 }
 
 /// A result as it is kept and told: of pictures and sounds only that there were any.
-fn kept(result: &ToolResult, call_id: &str, sight: Sight) -> ToolResult {
+fn kept(result: &ToolResult, call_id: &str, images: ImagePolicy) -> ToolResult {
     let reference = |attachment: &Attachment| {
         let (mime, data) = match attachment {
             Attachment::Image { mime, data } | Attachment::Audio { mime, data } => (mime, data),
@@ -124,7 +124,7 @@ fn kept(result: &ToolResult, call_id: &str, sight: Sight) -> ToolResult {
     ToolResult {
         attachments: result.attachments.iter().map(reference).collect(),
         content: result.content.clone(),
-        notes: result.notes.iter().cloned().chain(pictures::note(result, sight).map(String::from)).collect(),
+        notes: result.notes.iter().cloned().chain(pictures::note(result, images).map(String::from)).collect(),
         data: result.data.clone(),
         say: result.say.clone(),
         show: result.show.clone(),
@@ -135,7 +135,7 @@ fn kept(result: &ToolResult, call_id: &str, sight: Sight) -> ToolResult {
 }
 
 /// Why this call need not run: it has failed in this very form before.
-pub(super) fn in_vain(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
+pub(super) fn repeated_failure(steps: &[Step], call: &ToolCall) -> Option<ToolResult> {
     let before = steps.iter().flat_map(|step| &step.calls);
     let same = before.filter(|pending| pending.call.name == call.name && pending.call.arguments == call.arguments);
     let errors: Vec<_> = same.filter_map(|pending| pending.result.as_ref()?.error.as_ref()).collect();

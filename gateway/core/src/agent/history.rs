@@ -4,7 +4,7 @@ use alloc::{string::String, vec, vec::Vec};
 
 use super::{
     calls::Step,
-    pictures::{self, Sight},
+    pictures::{self, ImagePolicy},
 };
 use crate::{
     limits::IMAGES_PER_TURN_MAX,
@@ -24,15 +24,15 @@ pub(crate) enum Heard {
 }
 
 /// The messages of a turn as this one sees them. Every tool call in them has its result.
-pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, sight: Sight) -> Vec<Message> {
-    let mut pictures_left = if sight == Sight::Sees { IMAGES_PER_TURN_MAX } else { 0 };
+pub(super) fn messages(request: &str, steps: &[Step], heard: &Heard, images: ImagePolicy) -> Vec<Message> {
+    let mut pictures_left = if images == ImagePolicy::Attach { IMAGES_PER_TURN_MAX } else { 0 };
     let mut messages = vec![Message::text(Role::User, request)];
     for (index, step) in steps.iter().enumerate() {
         let text = match heard {
             Heard::All => step.text.trim(),
             Heard::Part(texts) => texts.get(index).map_or("", |text| text.trim()),
         };
-        messages.extend(step.messages(text, sight));
+        messages.extend(step.messages(text, images));
         messages.extend(pictures::message(step, &mut pictures_left));
     }
     if matches!(heard, Heard::Part(_)) {

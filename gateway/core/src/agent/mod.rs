@@ -4,20 +4,20 @@ mod asking;
 mod budget;
 mod calls;
 pub(crate) mod history;
-mod manners;
 pub(crate) mod phrases;
 mod pictures;
+mod preamble;
 mod steps;
-mod surroundings;
+mod turn_context;
 
 use alloc::{collections::VecDeque, string::String, vec, vec::Vec};
 
-use self::{calls::Step, history::Heard, pictures::Sight};
+use self::{calls::Step, history::Heard, pictures::ImagePolicy};
 use crate::{
     context::{Context, Timer},
     limits::SETTLING_TURNS_MAX,
     output::{Output, Stage, ToolActivityState, TurnOutcome},
-    vocab::{Content, ErrorCode, Means, Message, ModelOutcome, Pending, ToolResult, Turn},
+    vocab::{Content, ErrorCode, Message, ModelOutcome, ModelRoute, Pending, ToolResult, Turn},
 };
 
 /// What the answer does.
@@ -50,7 +50,7 @@ pub(crate) struct Spoken {
     pub(crate) decided_us: u64,
 }
 
-/// The machine of this module.
+/// The turn under way: its request, its steps and what it waits for; and how earlier turns ended.
 #[derive(Debug, Default)]
 pub(crate) struct Agent {
     last_turn: u32,
@@ -66,7 +66,7 @@ struct Active {
     /// What the request may be the answer to, or go on with.
     pending: Option<Pending>,
     history: Vec<Message>,
-    means: Means,
+    route: ModelRoute,
     /// Which of the models is asked.
     choice: usize,
     /// Whether the box answers the request in the model's place.
@@ -149,7 +149,7 @@ impl Agent {
             request,
             pending,
             history: Vec::new(),
-            means: Means::default(),
+            route: ModelRoute::default(),
             choice: 0,
             on_box: false,
             steps: Vec::new(),
@@ -178,14 +178,14 @@ impl Agent {
         cx: &mut Context,
         turn: Turn,
         history: Vec<Message>,
-        means: Means,
+        route: ModelRoute,
     ) -> Vec<Event> {
         let Some(active) = self.current(turn).filter(|active| active.phase == Phase::Grant) else {
             return Vec::new();
         };
         cx.disarm(Timer::GrantMissing);
         active.history = history;
-        active.means = means;
+        active.route = route;
         active.budget_us = cx.after_ms(cx.config.turn_ms_max);
         cx.arm_at(Timer::TurnBudget, active.budget_us);
         active.ask(cx)
@@ -230,7 +230,7 @@ impl Agent {
         let outcome = if active.failed { TurnOutcome::Failed } else { TurnOutcome::Completed };
         cx.push(Output::TurnDone {
             turn: active.turn,
-            messages: history::messages(&active.request, &active.steps, heard, Sight::Later),
+            messages: history::messages(&active.request, &active.steps, heard, ImagePolicy::Omit),
             outcome,
         });
     }
@@ -349,7 +349,7 @@ impl Settling {
     fn finish(self, cx: &mut Context) {
         cx.push(Output::TurnDone {
             turn: self.turn,
-            messages: history::messages(&self.request, &self.steps, &self.heard, Sight::Later),
+            messages: history::messages(&self.request, &self.steps, &self.heard, ImagePolicy::Omit),
             outcome: self.outcome,
         });
     }

@@ -9,15 +9,15 @@ use crate::{
     vocab::{Attachment, Message, Part, Role, ToolResult},
 };
 
-/// Who looks at the messages of a turn.
+/// What becomes of images in the messages of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sight {
-    /// A model that sees.
-    Sees,
-    /// One that takes no pictures.
-    Blind,
-    /// Whoever reads the conversation later.
-    Later,
+pub(super) enum ImagePolicy {
+    /// The model takes images: they are attached.
+    Attach,
+    /// The model takes none: it is told so.
+    Unsupported,
+    /// The messages are for the history: images are left out.
+    Omit,
 }
 
 /// A picture by what its first bytes say, whatever its type says: providers refuse a whole request for a wrong one.
@@ -57,16 +57,18 @@ pub(super) fn message(step: &Step, left: &mut usize) -> Option<Message> {
 }
 
 /// What a model is told of the pictures that came with a result and are not shown.
-pub(super) fn note(result: &ToolResult, sight: Sight) -> Option<&'static str> {
+pub(super) fn note(result: &ToolResult, policy: ImagePolicy) -> Option<&'static str> {
     let images = result.attachments.iter().filter(|attachment| matches!(attachment, Attachment::Image { .. }));
-    match sight {
-        Sight::Sees if images.clone().all(is_shown) => None,
-        Sight::Sees => {
+    match policy {
+        ImagePolicy::Attach if images.clone().all(is_shown) => None,
+        ImagePolicy::Attach => {
             Some("[A picture came with this that cannot be shown: it is too large, or no JPEG, PNG or WebP.]")
         }
         _ if images.count() == 0 => None,
-        Sight::Blind => Some("[A picture came with this. You cannot see pictures: say so where it matters.]"),
-        Sight::Later => Some("[A picture was here. It was not kept.]"),
+        ImagePolicy::Unsupported => {
+            Some("[A picture came with this. You cannot see pictures: say so where it matters.]")
+        }
+        ImagePolicy::Omit => Some("[A picture was here. It was not kept.]"),
     }
 }
 
@@ -99,18 +101,18 @@ mod tests {
     #[test]
     fn who_is_not_shown_a_picture_is_told_of_it() {
         let with = |attachments: Vec<Attachment>| ToolResult { attachments, ..ToolResult::said("Taken.") };
-        let line = |result: &ToolResult, sight| note(result, sight).unwrap_or_default();
+        let line = |result: &ToolResult, images| note(result, images).unwrap_or_default();
         let good = with(vec![image("/9j/4AAQ")]);
-        assert_eq!(line(&good, Sight::Sees), "");
-        assert!(line(&good, Sight::Blind).contains("You cannot see pictures"));
-        assert!(line(&good, Sight::Later).contains("not kept"));
+        assert_eq!(line(&good, ImagePolicy::Attach), "");
+        assert!(line(&good, ImagePolicy::Unsupported).contains("You cannot see pictures"));
+        assert!(line(&good, ImagePolicy::Omit).contains("not kept"));
         let large = with(vec![image(&alloc::format!("/9j/{}", "A".repeat(IMAGE_BYTES_MAX)))]);
         for bad in [large, with(vec![image("R0lGODlh")]), with(vec![image("/9j/4AAQ"), image("nonsense")])] {
-            assert!(line(&bad, Sight::Sees).contains("cannot be shown"));
+            assert!(line(&bad, ImagePolicy::Attach).contains("cannot be shown"));
         }
         let sound = with(vec![Attachment::Audio { mime: "audio/wav".into(), data: "UklGR".into() }]);
-        for sight in [Sight::Sees, Sight::Blind, Sight::Later] {
-            assert_eq!(line(&sound, sight), "");
+        for images in [ImagePolicy::Attach, ImagePolicy::Unsupported, ImagePolicy::Omit] {
+            assert_eq!(line(&sound, images), "");
         }
     }
 }

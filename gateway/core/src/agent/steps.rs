@@ -95,7 +95,7 @@ impl Active {
             return Vec::new();
         }
         let deadline_us = cx.after_ms(cx.config.tool_ms_max);
-        let result = calls::in_vain(&self.steps, &call);
+        let result = calls::repeated_failure(&self.steps, &call);
         let mut pending = Pending { call: call.clone(), result, deadline_us };
         if self.calls_made >= CALLS_PER_TURN_MAX {
             // Beyond twice the limit the model is only counting.
@@ -122,7 +122,7 @@ impl Active {
             cx.done.push(call.clone());
             cx.push(Output::RunTool { turn: self.turn, call });
             self.watch_tools(cx);
-            self.watch_patience(cx);
+            self.arm_preamble(cx);
         }
         vec![Event::Pause]
     }

@@ -14,7 +14,7 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, Clarity, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, Turn, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
@@ -45,19 +45,19 @@ impl Conversation {
         self.heard(event);
     }
 
-    pub(super) fn considered(
+    pub(super) fn command_matched(
         &mut self,
         utterance: u32,
         revision: u16,
-        clarity: Clarity,
+        matched: CommandMatch,
         vocabulary: Option<Arc<[String]>>,
     ) {
-        // Before what follows, which may be a second decode.
+        // Before what follows, which may be a second pass.
         if let Some(vocabulary) = vocabulary {
             self.cx.push(Output::SetVocabulary(vocabulary));
         }
         let activity = self.activity();
-        let event = self.floor.handle_considered(&mut self.cx, &activity, (utterance, revision), clarity);
+        let event = self.floor.handle_command_matched(&mut self.cx, &activity, (utterance, revision), matched);
         self.heard(event);
     }
 

@@ -140,13 +140,13 @@ impl Machine for Conversation {
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
-            Input::Considered { utterance, revision, clarity, vocabulary } => {
-                self.considered(utterance, revision, clarity, vocabulary);
+            Input::CommandMatched { utterance, revision, matched, vocabulary } => {
+                self.command_matched(utterance, revision, matched, vocabulary);
             }
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),
-            Input::Granted { turn, history, means } => {
-                let events = self.agent.handle_granted(&mut self.cx, turn, history, means);
+            Input::Granted { turn, history, route } => {
+                let events = self.agent.handle_granted(&mut self.cx, turn, history, route);
                 self.answer(events);
             }
             Input::AnsweredOnBox { turn, events } => {

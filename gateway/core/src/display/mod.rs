@@ -31,7 +31,7 @@ const CLAIMANTS: usize = 4;
 /// What stands for a picture of which nobody said what is in it.
 const NO_WORDS: &str = "[picture]";
 
-/// The machine of this module.
+/// What stands on the display: views by priority, each with its owner and its end.
 #[derive(Debug, Default)]
 pub(crate) struct Display {
     config: Config,

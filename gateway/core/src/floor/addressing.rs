@@ -11,7 +11,7 @@ use super::{Activity, Ear, Floor, commands, form, utterance::Origin};
 use crate::{
     config::Config,
     context::{Context, Timer},
-    vocab::{Clarity, Pending},
+    vocab::{CommandMatch, Pending},
 };
 
 /// How long an answer to a question needs no wake word, from the moment the question was heard: time to think, and no
@@ -164,12 +164,18 @@ pub(super) fn is_doubtful(cx: &Context, grounds: Grounds, pending: Option<&Pendi
     }
 }
 
-/// Whether words count for which these grounds speak; `clarity`: how well they are understood as a command.
-pub(super) fn is_meant(cx: &Context, grounds: Grounds, doubtful: bool, text: &str, clarity: Option<Clarity>) -> bool {
+/// Whether words count for which these grounds speak; `matched`: how well they are understood as a command.
+pub(super) fn is_meant(
+    cx: &Context,
+    grounds: Grounds,
+    doubtful: bool,
+    text: &str,
+    matched: Option<CommandMatch>,
+) -> bool {
     if grounds == Grounds::None || !doubtful {
         return grounds != Grounds::None;
     }
-    let fits = matches!(clarity, Some(Clarity::Partial | Clarity::Free | Clarity::Clear));
+    let fits = matches!(matched, Some(CommandMatch::Incomplete | CommandMatch::FreeText | CommandMatch::Exact));
     fits || (grounds == Grounds::FollowUp && !cx.app_listens() && goes_on(&cx.config, text))
 }
 

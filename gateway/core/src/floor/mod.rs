@@ -2,12 +2,12 @@
 //! were meant for the assistant, and when one is over.
 
 mod addressing;
-mod again;
 pub(crate) mod barge_in;
 pub(crate) mod commands;
 mod endpoint;
 mod form;
-mod hearing;
+mod lifecycle;
+mod second_pass;
 mod talk;
 mod utterance;
 pub(crate) mod wake;
@@ -90,7 +90,7 @@ enum Ear {
     FollowUp { until_us: u64 },
 }
 
-/// The machine of this module.
+/// Whose turn it is to speak: the open utterance, those that wait for their text, and whether a wake phrase is needed.
 #[derive(Debug)]
 pub(crate) struct Floor {
     phrases: Phrases,

@@ -4,11 +4,11 @@ use alloc::string::String;
 
 use super::{
     addressing::{self, Grounds},
-    again::Look,
+    second_pass::SecondPass,
 };
 use crate::{
     context::Context,
-    vocab::{Clarity, Meant},
+    vocab::{CommandMatch, Meant},
 };
 
 /// An utterance that the wearer has not ended yet.
@@ -60,9 +60,9 @@ pub(super) struct Speculative {
     pub(super) revision: u16,
     pub(super) text: Option<String>,
     /// How well the text is understood as a command, where that was asked.
-    pub(super) clarity: Option<Clarity>,
+    pub(super) matched: Option<CommandMatch>,
     /// While it is not sure that the text is what was said.
-    pub(super) look: Option<Look>,
+    pub(super) second_pass: Option<SecondPass>,
 }
 
 /// A pause.
@@ -87,10 +87,10 @@ pub(super) struct Closed {
     pub(super) deadline_us: u64,
     pub(super) last_voice_us: u64,
     pub(super) decided_us: u64,
-    /// What was understood, while a second hearing may better it.
+    /// The first text, while a second pass may better it.
     pub(super) text: String,
-    pub(super) clarity: Option<Clarity>,
-    pub(super) look: Option<Look>,
+    pub(super) matched: Option<CommandMatch>,
+    pub(super) second_pass: Option<SecondPass>,
     /// Whether a final decode was asked for already.
     pub(super) final_asked: bool,
 }

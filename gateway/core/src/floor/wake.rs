@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_larger_weights_write_is_known_by_its_sound() {
+    fn what_second_model_write_is_known_by_its_sound() {
         let phrases = Phrases::new(["hey mentra", "ok mentra", "mentra"]);
         for text in ["Kementra, take a photo.", "K-mentra, take a photo.", "K Mentra, take a photo."] {
             assert_eq!(phrases.strip(text), Some("take a photo."), "{text}");

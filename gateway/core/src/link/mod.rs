@@ -5,7 +5,7 @@ use crate::{
     output::{CloseReason, Output},
 };
 
-/// The machine of this module.
+/// Whether the glasses are connected, lost for a while, or gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Link {
     /// No device has ever connected.

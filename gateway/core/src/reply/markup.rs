@@ -21,7 +21,7 @@ pub(super) struct Piece {
     pub(super) spoken: bool,
 }
 
-/// The machine of this module.
+/// Takes the markup out of text that comes in pieces. What may become a mark with the next piece is kept back.
 #[derive(Debug)]
 pub(super) struct Markup {
     /// What was not decided yet.
@@ -253,6 +253,11 @@ impl Markup {
             self.say(letter);
             return Some(Taken::Done(1));
         }
+        self.mark(left, (letter, run), next, whole)
+    }
+
+    /// A letter outside of code that may be a mark: `run` of them stand here, and `next` behind them, where it is known.
+    fn mark(&mut self, left: &[char], (letter, run): (char, usize), next: Option<char>, whole: bool) -> Option<Taken> {
         match letter {
             '\\' => {
                 let escaped = left.get(1).copied().or(whole.then_some('\n'))?;

@@ -41,7 +41,7 @@ pub(crate) struct Ended {
     pub(crate) asks: bool,
 }
 
-/// The machine of this module.
+/// What is being said and shown as the answer of a turn, and how much of it was heard.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     last_speech: u32,

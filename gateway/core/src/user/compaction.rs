@@ -39,7 +39,7 @@ impl Default for Config {
 /// Messages with what they take, oldest first.
 pub(super) type Messages = VecDeque<(Message, u32)>;
 
-/// The machine of this module.
+/// The summary of old turns, and the one that is being made.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     summary: Option<Summary>,

@@ -1,9 +1,9 @@
 //! The wearer behind the glasses: what outlives a connection. History, timers and reminders, and whose device has the turn.
 
+mod approvals;
 mod compaction;
 mod history;
-mod means;
-mod questions;
+mod routing;
 mod schedule;
 mod turns;
 mod wording;
@@ -14,17 +14,17 @@ use alloc::{
     vec::Vec,
 };
 
-pub use self::{
-    compaction::Config as Compaction,
-    means::{Model, Price},
-};
 use self::{
+    approvals::PendingApprovals,
     compaction::Kept,
     history::History,
-    means::Models,
-    questions::Questions,
+    routing::ModelRouter,
     schedule::{Schedule, State},
     turns::Turns,
+};
+pub use self::{
+    compaction::Config as Compaction,
+    routing::{Model, Price},
 };
 use crate::{
     driver::Machine,
@@ -88,10 +88,10 @@ pub struct User {
     next_id: u64,
     last_ticket: u64,
     history: History,
-    models: Models,
+    models: ModelRouter,
     schedule: Schedule,
     turns: Turns,
-    questions: Questions,
+    approvals: PendingApprovals,
     /// Connected devices, the most recently active first.
     devices: Vec<String>,
     /// The timers that they were told of.
@@ -102,7 +102,7 @@ impl User {
     /// A user of whom nothing is known yet.
     pub fn new(config: Config) -> Self {
         Self {
-            models: Models::new(&config.models, config.nano_per_day),
+            models: ModelRouter::new(&config.models, config.nano_per_day),
             config,
             now: Timestamp::default(),
             out: VecDeque::new(),
@@ -112,7 +112,7 @@ impl User {
             history: History::default(),
             schedule: Schedule::default(),
             turns: Turns::default(),
-            questions: Questions::default(),
+            approvals: PendingApprovals::default(),
             devices: Vec::new(),
             running: Vec::new(),
         }
@@ -129,13 +129,13 @@ impl User {
             self.persist(Record::Entry(entry));
         }
         self.turns.expire(self.now.mono_us);
-        let expired = self.questions.expire(self.now.mono_us);
+        let expired = self.approvals.expire(self.now.mono_us);
         self.out.extend(expired.into_iter().map(UserOutput::ApprovalSettled));
         let until_us = self.after(self.config.turn_ms_max);
         if let Some((device, turn)) = self.turns.grant(until_us) {
             self.history.pause(self.now.wall_ms, self.config.pause_ms);
-            let (history, means) = (self.history.for_model(&self.config.compaction), self.models.means(self.now));
-            self.out.push_back(UserOutput::Grant { device, turn, history, means });
+            let (history, route) = (self.history.for_model(&self.config.compaction), self.models.route(self.now));
+            self.out.push_back(UserOutput::Grant { device, turn, history, route });
         }
         self.schedule.ring(self.now);
         self.tell_timers();
@@ -177,7 +177,7 @@ impl Machine for User {
                 let spent = self.models.used(now, rank, usage, outcome);
                 self.spent(spent);
             }
-            UserInput::ShortageTold { shortage, service } => self.models.told(shortage, service),
+            UserInput::FallbackTold { reason, level } => self.models.told(reason, level),
             UserInput::Summarised { request, text, rank, usage } => {
                 let spent = self.models.spent(now, rank, usage);
                 self.spent(spent);
@@ -196,11 +196,11 @@ impl Machine for User {
             UserInput::HistoryErased => self.history.clear(),
             UserInput::ApprovalAsked { approval, watched } => self.approval_asked(approval, watched),
             UserInput::ApprovalAnswered { id, choice } => {
-                let settled = self.questions.settle(id, choice.into(), AnsweredBy::Operator);
+                let settled = self.approvals.settle(id, choice.into(), AnsweredBy::Operator);
                 self.out.extend(settled.map(UserOutput::ApprovalSettled));
             }
             UserInput::ApprovalWithdrawn { id } => {
-                let settled = self.questions.settle(id, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+                let settled = self.approvals.settle(id, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
                 self.out.extend(settled.map(UserOutput::ApprovalSettled));
             }
         }
@@ -214,7 +214,7 @@ impl Machine for User {
     fn poll_timeout(&self) -> Option<(u64, Timer)> {
         let schedule = self.schedule.deadline(self.now).map(|at_us| (at_us, Timer::Schedule));
         let turn = self.turns.deadline().map(|at_us| (at_us, Timer::TurnHeld));
-        let question = self.questions.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
+        let question = self.approvals.deadline().map(|at_us| (at_us, Timer::ApprovalExpired));
         [schedule, turn, question].into_iter().flatten().min_by_key(|(at_us, _)| *at_us)
     }
 
@@ -236,7 +236,7 @@ impl User {
             if !self.running.is_empty() {
                 self.out.push_back(UserOutput::Timers { device: device.clone(), running: self.running.clone() });
             }
-            for approval in self.questions.take_all() {
+            for approval in self.approvals.take_all() {
                 self.out.push_back(UserOutput::Ask { device: Some(device.clone()), approval });
             }
         }
@@ -298,7 +298,7 @@ impl User {
             let settled = approval.settled(ApprovalOutcome::Unasked, AnsweredBy::Nobody);
             self.out.push_back(UserOutput::ApprovalSettled(settled));
         } else {
-            let asked = match self.questions.keep(self.now, approval.clone()) {
+            let asked = match self.approvals.keep(self.now, approval.clone()) {
                 Ok(()) => UserOutput::Ask { device: None, approval },
                 Err(settled) => UserOutput::ApprovalSettled(settled),
             };

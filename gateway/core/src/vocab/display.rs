@@ -37,17 +37,14 @@ pub enum Priority {
 /// A layout with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "layout", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Content {
     /// Running text.
-    Text {
-        /// The text.
-        text: String,
-    },
+    Text { text: String },
     /// A title above a text.
     Card {
         /// The line above.
         title: String,
-        /// The text.
         text: String,
     },
     /// A title above the time that is left, which counts on the glasses.

@@ -37,12 +37,10 @@ pub enum Role {
 /// A piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Part {
     /// Plain text.
-    Text {
-        /// The text.
-        text: String,
-    },
+    Text { text: String },
     /// A picture, as the glasses' camera took it.
     Image {
         /// Media type, for example `image/jpeg`.
@@ -65,7 +63,6 @@ pub enum Part {
     },
     /// What came of it.
     ToolResult {
-        /// The call.
         call_id: String,
         /// What came of it.
         result: ToolResult,

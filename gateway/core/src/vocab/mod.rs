@@ -5,10 +5,10 @@ mod approval;
 mod context_view;
 mod device;
 mod display;
-mod means;
 mod message;
 mod model;
 mod pending;
+mod routing;
 mod scene;
 mod side;
 pub mod sound;
@@ -23,10 +23,10 @@ pub use approval::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Questi
 pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Bitmap, Content, DisplayCommand, Priority, View, countdown};
-pub use means::{Candidate, Means, ModelOutcome, Service, Shortage};
 pub use message::{Message, Part, Role};
 pub use model::{FailureKind, ModelEvent, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
+pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel};
 pub use scene::{AppLife, Scene, SceneApp};
 pub use side::{Preference, Side};
 pub use time::Timestamp;
@@ -35,4 +35,4 @@ pub use tool::{
     Attachment, ClientClass, ErrorCode, Phrases, RateLimit, ToolCall, ToolError, ToolFlags, ToolResult, ToolSpec,
 };
 pub use turn::Turn;
-pub use voice::{Clarity, Meant, Transcript, TranscriptKind, VoiceFact};
+pub use voice::{CommandMatch, Meant, Transcript, TranscriptKind, VoiceFact};

@@ -8,6 +8,7 @@ use super::{pending::Pending, side::Preference, tool::ToolCall};
 
 /// One event of a model's answer. `Done` or `Failed` comes last, exactly once.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum ModelEvent {
     /// More text of the answer.
     Text(String),
@@ -48,7 +49,6 @@ pub enum ModelEvent {
     },
     /// It will not be completed.
     Failed {
-        /// Kind.
         kind: FailureKind,
         /// In words.
         message: String,

@@ -5,17 +5,16 @@ use alloc::string::String;
 /// What the listener noticed. Times are capture times in microseconds on the clock of the glasses, whose zero is the
 /// beginning of their session.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum VoiceFact {
     /// A voice began; opens the utterance.
     SpeechStarted {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
     },
     /// First sign of a pause; `at_us` is the last voiced sample.
     Paused {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -24,7 +23,6 @@ pub enum VoiceFact {
     },
     /// Voice again before the utterance was closed.
     Resumed {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -32,7 +30,6 @@ pub enum VoiceFact {
     /// Still silent: repeated while the pause lasts. `score` is the probability, 0 to 1, that the
     /// speaker is done, where an end-of-turn model is at hand.
     Silence {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds.
         at_us: u64,
@@ -43,7 +40,6 @@ pub enum VoiceFact {
     },
     /// It ends here, pause or not: the wearer let the talk button go, or the longest utterance allowed is reached.
     Ended {
-        /// The utterance.
         utterance: u32,
         /// Capture time in microseconds up to which there was voice.
         at_us: u64,
@@ -71,26 +67,25 @@ pub enum TranscriptKind {
     Speculative,
     /// The turn has ended.
     Final,
-    /// Once more, by larger weights where there are any, because the first text made no clear command or holds free
-    /// text.
-    Again,
-    /// The same by the usual weights, because the larger ones did not make it clear.
-    AgainUsual,
+    /// Once more, by the second model where there is one, because the first text is no clear command or holds free text.
+    SecondPass,
+    /// The same by the first model, because the second did not make it clear.
+    ThirdPass,
 }
 
-/// How well what was said is understood as a command, in ascending order.
+/// How well a text matches a command, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Clarity {
-    /// It is none.
-    Unclear,
+pub enum CommandMatch {
+    /// It is no command.
+    None,
     /// It is one if some of its words were misheard.
-    Guessed,
-    /// It is the beginning of one, and lacks what that has to be told.
-    Partial,
-    /// It is one as it stands, but part of it is free text, which could be anything.
-    Free,
+    Misheard,
+    /// It is the beginning of one: an argument is missing.
+    Incomplete,
+    /// It is one, and part of it is free text, which could be anything.
+    FreeText,
     /// It is one as it stands.
-    Clear,
+    Exact,
 }
 
 /// What was understood of one utterance.

@@ -3,8 +3,8 @@
 use gateway_core::{
     input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
     vocab::{
-        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, Clarity, Content, DeviceFacts,
-        ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
+        AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
+        DeviceFacts, ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -67,25 +67,27 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         "model" => model(world, &words),
         "tool" => tool(world, &words),
         "recogniser" => recogniser(world, &words),
-        "again" if words.has("usual") => {
-            world.again_usual = words.quoted().map(str::to_owned);
+        "third-pass" => {
+            world.third_pass = words.quoted().map(str::to_owned);
             Ok(())
         }
-        "again" => {
-            world.again = words.quoted().map(str::to_owned);
-            world.again_fails = words.has("fails");
-            world.again_sure = words.number_after("sure")?.map_or(0.9, |thousandths| thousandths as f32 / 1_000.0);
-            world.again_ms = if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
+        "second-pass" => {
+            world.second_pass = words.quoted().map(str::to_owned);
+            world.second_pass_fails = words.has("fails");
+            world.second_pass_sure =
+                words.number_after("sure")?.map_or(0.9, |thousandths| thousandths as f32 / 1_000.0);
+            world.second_pass_ms =
+                if words.has("never") { None } else { Some(words.number_after("after")?.unwrap_or(120)) };
             Ok(())
         }
-        "unclear" | "guessed" | "partial" | "free" => {
-            let clarity = match words.get(0) {
-                "unclear" => Clarity::Unclear,
-                "guessed" => Clarity::Guessed,
-                "partial" => Clarity::Partial,
-                _ => Clarity::Free,
+        "none" | "misheard" | "incomplete" | "free-text" => {
+            let matched = match words.get(0) {
+                "none" => CommandMatch::None,
+                "misheard" => CommandMatch::Misheard,
+                "incomplete" => CommandMatch::Incomplete,
+                _ => CommandMatch::FreeText,
             };
-            world.clarity.insert(words.quoted().ok_or("which text?")?.to_owned(), clarity);
+            world.matched.insert(words.quoted().ok_or("which text?")?.to_owned(), matched);
             Ok(())
         }
         "voice" => {
@@ -194,7 +196,7 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
         }
         // A turn of which the conversation knows nothing: nobody will ever end it.
         "followed" => input(world, device, Input::Followed(words.has("yes"))),
-        "wedge" => {
+        "orphan-turn" => {
             let turn = Turn { id: 77, revision: 0 };
             let device = world.devices[device].info.id.clone();
             world.user_input(UserInput::TurnRequested { device, turn });

@@ -34,7 +34,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
         }
         "always" => run.config.always_listening = true,
         "conversation" => run.config.conversational = true,
-        "larger" if words.has("weights") => run.config.larger_weights = true,
+        "second" if words.has("model") => run.config.second_model = true,
         "no" if words.has("follow-up") => run.config.follow_up = false,
         "no" if words.has("partials") => {
             run.world()?.partials = false;

@@ -16,8 +16,8 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
     let text = match output {
         Output::Transcribe { utterance, kind, .. } => format!("transcribe {utterance} {}", lower(kind)),
         Output::CancelTranscribe { utterance, .. } => format!("cancel-transcribe {utterance}"),
-        Output::Consider { utterance, text, pending, .. } => {
-            format!("consider {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
+        Output::MatchCommand { utterance, text, pending, .. } => {
+            format!("match {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
         }
         Output::SetVocabulary(sentences) => format!("vocabulary {}", sentences.len()),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
@@ -38,7 +38,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::ModelUsed { rank, usage, outcome, .. } => {
             format!("used {rank} {} {} {}", lower(outcome), usage.input, usage.output)
         }
-        Output::ShortageTold { shortage, service } => format!("told of {} {}", lower(shortage), lower(service)),
+        Output::FallbackTold { reason, level } => format!("told of {} {}", lower(reason), lower(level)),
         Output::FollowUpsOffered { count, .. } => format!("offers {count}"),
         Output::CancelModel { turn } => format!("cancel-model {}", turn.id),
         Output::RunTool { call, .. } => format!("run {} {}", call.name, call.id),

@@ -13,7 +13,7 @@ use gateway_core::{
     input::{Input, ScheduleEntry, Spending, UserInput},
     user,
     vocab::{
-        Clarity, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
+        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
         VoiceFact,
     },
 };
@@ -53,7 +53,7 @@ impl Event {
             Self::Model(device, ..) => Some(("model", *device)),
             Self::Tool(device, ..) => Some(("tool", *device)),
             Self::ToUser(_) => Some(("user", 0)),
-            Self::To(device, Input::Considered { .. }) => Some(("grammar", *device)),
+            Self::To(device, Input::CommandMatched { .. }) => Some(("grammar", *device)),
             Self::To(device, Input::Granted { .. } | Input::Timers(_) | Input::Announce(_)) => {
                 Some(("user's", *device))
             }
@@ -192,17 +192,17 @@ pub struct World {
     pub tools: BTreeMap<String, ToolScript>,
     pub recogniser: Recogniser,
     pub decode_ms: Ms,
-    /// What a second hearing makes of the sound, and after how long; `None`: the same as the first.
-    pub again: Option<String>,
-    /// The same where the usual weights hear it after the larger ones; `None`: what those make of it.
-    pub again_usual: Option<String>,
-    pub again_ms: Option<Ms>,
-    pub again_fails: bool,
-    pub again_sure: f32,
+    /// The text of a second pass, and after how long; `None`: the same as the first.
+    pub second_pass: Option<String>,
+    /// The text of a third pass; `None`: that of the second.
+    pub third_pass: Option<String>,
+    pub second_pass_ms: Option<Ms>,
+    pub second_pass_fails: bool,
+    pub second_pass_sure: f32,
     /// Texts that are no clear commands.
-    pub clarity: BTreeMap<String, Clarity>,
+    pub matched: BTreeMap<String, CommandMatch>,
     /// What all other texts are.
-    pub clarity_else: Clarity,
+    pub matched_else: CommandMatch,
     pub partials: bool,
     pub store_ms: Option<Ms>,
     pub store_works: bool,
@@ -254,13 +254,13 @@ impl World {
             tools: BTreeMap::new(),
             recogniser: Recogniser::Works,
             decode_ms: 120,
-            again: None,
-            again_ms: Some(120),
-            again_usual: None,
-            again_fails: false,
-            again_sure: 0.9,
-            clarity: BTreeMap::new(),
-            clarity_else: Clarity::Clear,
+            second_pass: None,
+            second_pass_ms: Some(120),
+            third_pass: None,
+            second_pass_fails: false,
+            second_pass_sure: 0.9,
+            matched: BTreeMap::new(),
+            matched_else: CommandMatch::Exact,
             partials: true,
             store_ms: Some(5),
             store_works: true,

@@ -6,7 +6,7 @@ use gateway_core::{
     input::{AnnouncementId, Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        Clarity, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
+        CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
         StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
@@ -109,12 +109,13 @@ impl World {
         let id = self.devices[device].info.id.clone();
         match output {
             Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
-            Output::Consider { utterance, revision, text, .. } => {
-                let clarity = self.clarity.get(&text).copied().unwrap_or(self.clarity_else);
+            Output::MatchCommand { utterance, revision, text, .. } => {
+                let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);
                 // As the engine of commands does it: a command with free text is known already.
-                let vocabulary =
-                    Some(if clarity == Clarity::Free { Arc::default() } else { Arc::new([text]) as Arc<_> });
-                self.after(0, Event::To(device, Input::Considered { utterance, revision, clarity, vocabulary }));
+                let known = matched == CommandMatch::FreeText;
+                let vocabulary = Some(if known { Arc::default() } else { Arc::new([text]) as Arc<_> });
+                let matched = Input::CommandMatched { utterance, revision, matched, vocabulary };
+                self.after(0, Event::To(device, matched));
             }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
@@ -138,8 +139,8 @@ impl World {
             Output::ModelUsed { rank, usage, outcome, .. } => {
                 self.after(0, Event::ToUser(UserInput::ModelUsed { rank, usage, outcome }));
             }
-            Output::ShortageTold { shortage, service } => {
-                self.after(0, Event::ToUser(UserInput::ShortageTold { shortage, service }));
+            Output::FallbackTold { reason, level } => {
+                self.after(0, Event::ToUser(UserInput::FallbackTold { reason, level }));
             }
             Output::CancelModel { .. } => self.model_generation += 1,
             Output::RunTool { turn, call } => self.run_tool(device, turn, call),
@@ -197,9 +198,9 @@ impl World {
 
     fn act_for_user(&mut self, output: UserOutput) {
         match output {
-            UserOutput::Grant { device, turn, history, means } => {
+            UserOutput::Grant { device, turn, history, route } => {
                 let index = self.device(&device);
-                self.after(0, Event::To(index, Input::Granted { turn, history, means }));
+                self.after(0, Event::To(index, Input::Granted { turn, history, route }));
             }
             UserOutput::Persist { ticket, record } => {
                 let Some(delay) = self.store_ms else {
@@ -268,7 +269,7 @@ impl World {
         if kind == TranscriptKind::Partial && !self.partials {
             return;
         }
-        if matches!(kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
+        if matches!(kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
             return self.decode_again(device, utterance, revision, kind);
         }
         match self.recogniser {
@@ -288,17 +289,17 @@ impl World {
     }
 
     fn decode_again(&mut self, device: usize, utterance: u32, revision: u16, kind: TranscriptKind) {
-        let Some(delay) = self.again_ms else {
+        let Some(delay) = self.second_pass_ms else {
             return;
         };
-        if self.again_fails {
+        if self.second_pass_fails {
             return self.after(delay, Event::To(device, Input::TranscriptFailed { utterance, revision }));
         }
         let said = self.devices[device].utterances.get(&utterance);
         let same = said.map_or(String::new(), |said| heard_by(&said.parts, self.now_ms));
-        let usual = self.again_usual.clone().filter(|_| kind == TranscriptKind::AgainUsual);
-        let text = usual.or_else(|| self.again.clone()).unwrap_or(same);
-        let transcript = Transcript { utterance, revision, kind, text, confidence: self.again_sure };
+        let third = self.third_pass.clone().filter(|_| kind == TranscriptKind::ThirdPass);
+        let text = third.or_else(|| self.second_pass.clone()).unwrap_or(same);
+        let transcript = Transcript { utterance, revision, kind, text, confidence: self.second_pass_sure };
         self.after(delay, Event::Decoded(device, transcript));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gateway_core::{
-    app_life::Lives,
+    app_life::AppLifecycles,
     vocab::{AppCard, AppState},
 };
 
@@ -18,7 +18,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn new(lives: &Lives, glasses: &BTreeMap<String, Glasses>) -> Self {
+    pub(super) fn new(lives: &AppLifecycles, glasses: &BTreeMap<String, Glasses>) -> Self {
         let apps = lives.all().map(|(card, state)| (card.clone(), state)).collect();
         Self { glasses: glasses.clone(), apps }
     }

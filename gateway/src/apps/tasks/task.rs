@@ -7,7 +7,7 @@ use std::{
 };
 
 use gateway_core::{
-    app_life::Lives,
+    app_life::AppLifecycles,
     driver::Driver,
     input::AppInput,
     output::AppOutput,
@@ -37,7 +37,7 @@ const LINGER_MS: u64 = 60_000;
 /// One user's apps and what hangs on them.
 pub(super) struct Task {
     pub(super) user: String,
-    pub(super) driver: Driver<Lives>,
+    pub(super) driver: Driver<AppLifecycles>,
     pub(super) tasks: Arc<Tasks>,
     pub(super) glasses: BTreeMap<String, Glasses>,
     pub(super) sockets: BTreeMap<AppConnection, mpsc::Sender<ToApp>>,
@@ -87,7 +87,7 @@ impl Task {
         let installed = tasks.common.installed.changes();
         Self {
             user,
-            driver: Driver::new(Lives::default()),
+            driver: Driver::new(AppLifecycles::default()),
             tasks,
             glasses: BTreeMap::new(),
             sockets: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl Task {
         }
     }
 
-    pub(super) fn lives(&self) -> &Lives {
+    pub(super) fn lives(&self) -> &AppLifecycles {
         self.driver.machine()
     }
 
@@ -196,8 +196,8 @@ impl Task {
         if self.lives().state(package) == Some(AppState::Running) {
             return drop(reply.send(Ok(false)));
         }
-        let worn: Vec<&Glasses> = self.glasses.values().collect();
-        if let Some(missing) = glasses::missing(&app.hardware_required, &worn) {
+        let all: Vec<&Glasses> = self.glasses.values().collect();
+        if let Some(missing) = glasses::missing(&app.hardware_required, &all) {
             return drop(reply.send(Err(format!("{} needs glasses with: {missing}", name_of(app)))));
         }
         let session = match self.session_name(package) {
@@ -238,11 +238,11 @@ impl Task {
 }
 
 impl Shell for Task {
-    type Machine = Lives;
+    type Machine = AppLifecycles;
     type Event = Event;
     type End = ();
 
-    fn driver(&mut self) -> &mut Driver<Lives> {
+    fn driver(&mut self) -> &mut Driver<AppLifecycles> {
         &mut self.driver
     }
 

@@ -1,4 +1,4 @@
-//! What one device asks of recognition, and the sound that is kept for asking once more.
+//! What one device asks of recognition, and the sound that is kept for a second pass.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Decodes {
         Self { scheduler, wake_phrases, mailbox, vocabulary, tickets: Vec::new(), kept: None }
     }
 
-    /// What a second hearing listens for.
+    /// What a second pass is biased towards.
     pub(super) fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.vocabulary = vocabulary;
     }
@@ -101,9 +101,9 @@ impl Decodes {
     fn options(&self, kind: TranscriptKind) -> Options {
         let mut options = Options { wake_phrases: self.wake_phrases.clone(), ..Options::default() };
         match kind {
-            TranscriptKind::Again | TranscriptKind::AgainUsual => {
+            TranscriptKind::SecondPass | TranscriptKind::ThirdPass => {
                 options.vocabulary = self.vocabulary.clone();
-                options.larger = kind == TranscriptKind::Again;
+                options.second_model = kind == TranscriptKind::SecondPass;
             }
             TranscriptKind::Partial | TranscriptKind::Speculative | TranscriptKind::Final => {}
         }
@@ -126,7 +126,7 @@ impl Decodes {
 fn priority(kind: TranscriptKind, meant: Meant) -> Priority {
     match (kind, meant) {
         (TranscriptKind::Partial, _) => Priority::Partial,
-        (TranscriptKind::Again | TranscriptKind::AgainUsual, _) => Priority::Again,
+        (TranscriptKind::SecondPass | TranscriptKind::ThirdPass, _) => Priority::SecondPass,
         (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Overheard) => Priority::Overheard,
         (TranscriptKind::Speculative | TranscriptKind::Final, Meant::Unsure) => Priority::Unsure,
         (TranscriptKind::Speculative, Meant::Addressed) => Priority::Speculative,
@@ -146,7 +146,7 @@ impl Drop for Decodes {
 mod tests {
     use std::sync::{Mutex, atomic::Ordering::Relaxed, mpsc};
 
-    use TranscriptKind::{Again, AgainUsual, Final, Partial, Speculative};
+    use TranscriptKind::{Final, Partial, SecondPass, Speculative, ThirdPass};
     use audio::asr::{self, Context, Error, Heard, SchedulerConfig, Transcribe, Transcription};
     use tokio::sync::mpsc as tokio_mpsc;
 
@@ -262,12 +262,12 @@ mod tests {
     fn each_kind_is_decoded_in_its_own_way() {
         let mut bench = Bench::new();
         bench.decodes.set_vocabulary(["read my notes".to_owned()].into());
-        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, Again), (5, AgainUsual)] {
+        for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, SecondPass), (5, ThirdPass)] {
             assert!(bench.decodes.ask((7, revision), kind, Meant::Addressed, Some(SOUND)), "{kind:?}");
             let (_, options) = bench.begun();
             assert_eq!(options.context, Context::Tiered, "{kind:?}");
-            assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, Again | AgainUsual)), "{kind:?}");
-            assert_eq!(options.larger, kind == Again, "{kind:?}");
+            assert_eq!(options.vocabulary.len(), usize::from(matches!(kind, SecondPass | ThirdPass)), "{kind:?}");
+            assert_eq!(options.second_model, kind == SecondPass, "{kind:?}");
             assert_eq!(*options.wake_phrases, ["hey mentra"], "{kind:?}");
             bench.finish();
             assert_eq!(bench.message().kind, kind);
@@ -275,15 +275,15 @@ mod tests {
     }
 
     #[test]
-    fn a_final_goes_before_a_second_hearing() {
+    fn a_final_goes_before_a_second_pass() {
         let mut bench = Bench::new();
         assert!(bench.decodes.ask((7, 1), Final, Meant::Addressed, Some(SOUND)));
         bench.begun();
-        assert!(bench.decodes.ask((7, 2), Again, Meant::Addressed, Some(SOUND)));
+        assert!(bench.decodes.ask((7, 2), SecondPass, Meant::Addressed, Some(SOUND)));
         assert!(bench.decodes.ask((7, 3), Final, Meant::Addressed, Some(SOUND)));
-        assert!(!bench.decodes.ask((7, 4), AgainUsual, Meant::Addressed, Some(SOUND)), "too many wait");
+        assert!(!bench.decodes.ask((7, 4), ThirdPass, Meant::Addressed, Some(SOUND)), "too many wait");
         assert!(!bench.decodes.ask((7, 4), Partial, Meant::Addressed, Some(SOUND)), "no thread is free");
-        for expected in [Final, Final, Again] {
+        for expected in [Final, Final, SecondPass] {
             bench.finish();
             assert_eq!(bench.message().kind, expected);
         }

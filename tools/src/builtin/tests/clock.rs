@@ -7,8 +7,8 @@ use serde_json::json;
 use super::{House, shown};
 use crate::{
     executor::Executor,
-    fakes_tests::{World, call, context},
     ports::Hours,
+    test_support::{World, call, context},
 };
 
 #[tokio::test]

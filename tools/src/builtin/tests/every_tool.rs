@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::House;
 use crate::{
-    fakes_tests::{call, context},
     phrases,
     ports::{EntryKind, PortError},
     registry::Registry,
+    test_support::{call, context},
 };
 
 #[test]

@@ -15,8 +15,8 @@ use serde_json::Value;
 
 use crate::{
     executor::Executor,
-    fakes_tests::{World, call, context},
     ports::EntryKind,
+    test_support::{World, call, context},
 };
 
 struct House {

@@ -4,7 +4,7 @@ use gateway_core::vocab::ErrorCode;
 use serde_json::json;
 
 use super::House;
-use crate::{fakes_tests::World, ports::EntryKind};
+use crate::{ports::EntryKind, test_support::World};
 
 #[tokio::test]
 async fn reminders_by_length_and_by_clock() {

@@ -310,7 +310,7 @@ impl Downstream {
     /// A call failed: keeps why for the operator, and tells in the log what the server said of it meanwhile.
     fn note_failure(self: &Arc<Self>, tool: &str, why: &str, said: u64) {
         let mut why = format!("{tool}: {}", cut(why, WHY_BYTES_MAX));
-        self.secrets.blot(&mut why);
+        self.secrets.redact(&mut why);
         *lock(&self.last_failure) = Some((why, Instant::now()));
         let server = self.clone();
         self.tracker.spawn(async move {

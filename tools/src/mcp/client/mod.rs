@@ -79,7 +79,7 @@ pub enum State {
 /// A server, for its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its name.
+    /// Name in the configuration.
     pub name: String,
     /// How it is.
     pub state: State,

@@ -42,7 +42,7 @@ impl Words {
         if line.is_empty() {
             return;
         }
-        secrets.blot(&mut line);
+        secrets.redact(&mut line);
         let mut kept = self.kept();
         if kept.lines.len() >= KEPT_MAX {
             kept.lines.pop_front();

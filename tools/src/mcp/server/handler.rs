@@ -202,7 +202,7 @@ impl ServerHandler for Session {
                 session: String::new(),
                 client: endpoint.who.class,
                 caller: Some(line.clone()),
-                stay: None,
+                session_lease: None,
             };
             let result = endpoint.hub.executor.call(context, call).await;
             let server = match &tool.source {

@@ -60,7 +60,7 @@ pub(super) fn without_secrets(exact: Exact, secrets: &Secrets) -> Exact {
             Exact::Result(value)
         }
         Exact::Error { code, mut message, mut data } => {
-            secrets.blot(&mut message);
+            secrets.redact(&mut message);
             data.iter_mut().for_each(|data| secrets.blot_value(data));
             Exact::Error { code, message, data }
         }

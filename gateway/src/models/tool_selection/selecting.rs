@@ -10,26 +10,26 @@ use chat_models::{ChatModel, Request, Tools};
 use gateway_core::vocab::ModelEvent;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::router::{Router, Said};
+use tools::router::{Query, Router};
 
-use crate::models::chooser::Chooser;
+use crate::models::tool_selection::ToolSelector;
 
 /// A model behind a router.
-pub(crate) struct Routed {
+pub(crate) struct SelectingModel {
     model: Arc<dyn ChatModel>,
     router: Arc<Router>,
-    chooser: Option<Arc<Chooser>>,
+    selector: Option<Arc<ToolSelector>>,
 }
 
-impl Routed {
+impl SelectingModel {
     /// In front of this model.
-    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>, chooser: Option<Arc<Chooser>>) -> Self {
-        Self { model, router, chooser }
+    pub(crate) fn new(model: Arc<dyn ChatModel>, router: Arc<Router>, selector: Option<Arc<ToolSelector>>) -> Self {
+        Self { model, router, selector }
     }
 }
 
 #[async_trait]
-impl ChatModel for Routed {
+impl ChatModel for SelectingModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -40,16 +40,16 @@ impl ChatModel for Routed {
 
     /// A model that chooses would have to be asked.
     fn offers(&self, request: &Request) -> Option<Tools> {
-        let said = Said::of(&request.messages);
+        let said = Query::of(&request.messages);
         let choose = || self.router.choose(&request.tools, &said, self.model.tools_max()).tools;
-        self.chooser.is_none().then(choose)
+        self.selector.is_none().then(choose)
     }
 
     fn prepare(&self, tools: &Tools, language: &str) {
         self.model.prepare(tools, language);
         // Reads what the tools say of themselves; of the lists that may come of it, the one for words that speak for
         // none is known already.
-        let doubt = self.router.choose(tools, &Said::default(), self.model.tools_max());
+        let doubt = self.router.choose(tools, &Query::default(), self.model.tools_max());
         self.model.prepare(&doubt.tools, language);
     }
 
@@ -66,9 +66,9 @@ impl ChatModel for Routed {
     }
 
     async fn stream(&self, mut request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken) {
-        let (said, tools_max) = (Said::of(&request.messages), self.model.tools_max());
-        let choice = match &self.chooser {
-            Some(chooser) => chooser.choose(&self.router, &request.tools, &said, tools_max).await,
+        let (said, tools_max) = (Query::of(&request.messages), self.model.tools_max());
+        let choice = match &self.selector {
+            Some(selector) => selector.choose(&self.router, &request.tools, &said, tools_max).await,
             None => self.router.choose(&request.tools, &said, tools_max),
         };
         let (all, chosen) = (request.tools.len(), choice.tools.len());
@@ -113,7 +113,7 @@ mod tests {
         let mut tools: Vec<_> = (0..40).map(|number| named(format!("x.{number:02}"), "Does a thing.")).collect();
         tools.push(named("zoo.feed".into(), "Feeds the penguins."));
         let witness = Arc::new(Witness::default());
-        let routed = Routed::new(witness.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(witness.clone(), Arc::new(Router::default()), None);
         for said in ["Feed the penguins, please", "Good evening"] {
             let request = Request {
                 system: String::new(),

@@ -9,7 +9,7 @@ use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tools::{
     registry::Specs,
-    router::{Choice, Router, Said},
+    router::{Choice, Query, Router},
 };
 
 use crate::clock;
@@ -44,7 +44,7 @@ impl ByModel {
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
@@ -64,7 +64,7 @@ impl ByModel {
         }
     }
 
-    async fn ask(&self, catalogue: &str, said: &Said) -> Option<String> {
+    async fn ask(&self, catalogue: &str, said: &Query) -> Option<String> {
         let mut question = format!("Tools:\n{catalogue}\n");
         if !said.before.is_empty() {
             question.push_str(&format!("Before, the user said: {:?}\n", said.before));
@@ -150,9 +150,9 @@ mod tests {
     async fn chosen(answer: Answer) -> (Reason, Vec<String>) {
         let wait = if answer == Answer::hang() { Duration::ZERO } else { Duration::from_secs(60) };
         let model = Arc::new(Scripted::list([answer]));
-        let chooser = ByModel { model: model.clone(), wait };
-        let said = Said { now: "Go".into(), ..Said::default() };
-        let choice = chooser.choose(&Router::default(), &tools(), &said, 20).await;
+        let selector = ByModel { model: model.clone(), wait };
+        let said = Query { now: "Go".into(), ..Query::default() };
+        let choice = selector.choose(&Router::default(), &tools(), &said, 20).await;
         let told = model.requests()[0].messages[0].plain_text();
         assert!(told.contains("- x.07: Does thing 7.") && told.ends_with("The user says: \"Go\""), "{told}");
         assert!(!told.contains("clock"), "what is always on is no question");

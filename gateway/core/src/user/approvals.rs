@@ -10,7 +10,7 @@ use crate::{
 
 /// Questions that only an operator can answer, since no device is there.
 #[derive(Debug, Default)]
-pub(super) struct Questions {
+pub(super) struct PendingApprovals {
     open: Vec<Open>,
 }
 
@@ -20,7 +20,7 @@ struct Open {
     until_us: u64,
 }
 
-impl Questions {
+impl PendingApprovals {
     /// Keeps a question until an operator answers, or a device comes.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ pub enum AnswerError {
 pub type TellUser = dyn Fn(&str, UserInput) -> bool + Send + Sync;
 
 /// Questions to the wearer: asked and decided in the device's conversation.
-pub struct Questions {
+pub struct ApprovalBroker {
     roster: Arc<Roster>,
     registry: Arc<Registry>,
     users: OnceLock<Box<TellUser>>,
@@ -118,11 +118,11 @@ struct Open {
 
 /// Takes the question back when whoever asked it goes away.
 struct Asked<'a> {
-    questions: &'a Questions,
+    approvals: &'a ApprovalBroker,
     id: u64,
 }
 
-impl Questions {
+impl ApprovalBroker {
     /// None is open.
     pub fn new(roster: Arc<Roster>, registry: Arc<Registry>) -> Self {
         // Not from 1 on: glasses that still show a question of before a restart must not answer a new one with it.
@@ -282,7 +282,7 @@ impl Questions {
 }
 
 #[async_trait]
-impl Consent for Questions {
+impl Consent for ApprovalBroker {
     async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> Decision {
         // Wraps after two thousand million questions; 0 is never used.
         let id = u64::from(self.next.fetch_add(1, Ordering::Relaxed).max(1));
@@ -298,7 +298,7 @@ impl Consent for Questions {
             }
             open.insert(id, Open { arguments_hash: request.arguments_hash, reference, event: event.clone(), reply });
         }
-        let _asked = Asked { questions: self, id };
+        let _asked = Asked { approvals: self, id };
         let approval = Approval {
             id,
             turn: request.turn,
@@ -331,13 +331,13 @@ impl Consent for Questions {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        let left = self.questions.open().remove(&self.id);
+        let left = self.approvals.open().remove(&self.id);
         if let Some(open) = left {
             // Whoever was asked need not think about it any more. The core has no word in this: the call is over.
             let (id, user, device) = (self.id, open.event.user.clone(), open.event.device.clone());
-            self.questions.tell_device(&device, Input::ApprovalWithdrawn { id });
-            self.questions.tell_user(&user, UserInput::ApprovalWithdrawn { id });
-            self.questions.tell(open, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
+            self.approvals.tell_device(&device, Input::ApprovalWithdrawn { id });
+            self.approvals.tell_user(&user, UserInput::ApprovalWithdrawn { id });
+            self.approvals.tell(open, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }
     }
 }
@@ -377,5 +377,5 @@ fn source_words(source: &Source) -> (&'static str, String) {
 }
 
 #[cfg(test)]
-#[path = "questions_tests.rs"]
+#[path = "approvals_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a model is told of the moment, for one request: where the wearer is, what is before the wearer's eyes, how the
+//! The turn context: what a model is told of the moment, for one request: where the wearer is, what is before the wearer's eyes, how the
 //! glasses are. The time is part of every request already.
 //!
 //! It stands right before the request of this turn, not at the very beginning: what comes before it is the same as
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The messages of a request with what is told of the moment; `turn` is the place of this turn's first one.
-pub(super) fn tell(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Message> {
+pub(super) fn with_context(cx: &Context, messages: Vec<Message>, turn: usize) -> Vec<Message> {
     let behind_instructions = usize::from(cx.config.instructions.is_some());
     let mut view = ContextView::new(messages);
     for block in &cx.briefing {

@@ -1,27 +1,27 @@
-//! What a turn may use: which models, in which order, and what of it the wearer knows.
+//! Model routing: which models a turn may ask, in which order, and what the wearer knows of a fallback.
 
 use alloc::{vec, vec::Vec};
 
-/// How well the wearer is served; less and less in this order.
+/// How well the wearer is served, in descending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Service {
+pub enum ServiceLevel {
     /// By the model that was chosen first.
     #[default]
     Full,
     /// By another model.
-    Other,
+    Fallback,
     /// By the engine on the box, which knows commands only.
     Commands,
 }
 
-/// Why it is not the model that was chosen first.
+/// Why the model that is configured first does not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Shortage {
+pub enum FallbackReason {
     /// It does not answer.
     #[default]
     Outage,
-    /// The day's money is used up.
-    Money,
+    /// The day's budget is used up.
+    Budget,
 }
 
 /// A model that may be asked.
@@ -29,27 +29,27 @@ pub enum Shortage {
 pub struct Candidate {
     /// Its place in the configuration, from 0 on.
     pub rank: u8,
-    /// What asking it means for the wearer.
-    pub service: Service,
+    /// The level of service that it gives.
+    pub level: ServiceLevel,
     /// Whether it takes pictures.
     pub images: bool,
 }
 
-/// What one turn may use.
+/// The models that one turn may ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Means {
+pub struct ModelRoute {
     /// In the order in which they are asked: the next one where one fails. Empty: none may be asked.
-    pub models: Vec<Candidate>,
-    /// Why not the best one first, or why it may become so.
-    pub shortage: Shortage,
-    /// What the wearer was told of that shortage already.
-    pub told: Service,
+    pub candidates: Vec<Candidate>,
+    /// Why the first model is not among them, or may fail.
+    pub reason: FallbackReason,
+    /// What the wearer was told of that reason already.
+    pub told: ServiceLevel,
 }
 
-impl Default for Means {
-    /// One model, and nothing known against it.
+impl Default for ModelRoute {
+    /// One model, which answers and is paid for.
     fn default() -> Self {
-        Self { models: vec![Candidate::default()], shortage: Shortage::Outage, told: Service::Full }
+        Self { candidates: vec![Candidate::default()], reason: FallbackReason::Outage, told: ServiceLevel::Full }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 struct House {
-    questions: Arc<Questions>,
+    approvals: Arc<ApprovalBroker>,
     roster: Arc<Roster>,
 }
 
@@ -23,7 +23,7 @@ impl House {
     fn new() -> Self {
         let roster = Arc::new(Roster::default());
         let registry = Arc::new(Registry::with_built_ins().unwrap());
-        Self { questions: Arc::new(Questions::new(roster.clone(), registry)), roster }
+        Self { approvals: Arc::new(ApprovalBroker::new(roster.clone(), registry)), roster }
     }
 
     fn connect(&self, device: &str) -> mpsc::Receiver<DeviceMessage> {
@@ -41,12 +41,12 @@ impl House {
 
     /// The core of `device` decides about exactly this question.
     fn settle(&self, approval: &Approval, device: &str, outcome: ApprovalOutcome) {
-        self.questions.settle(device, approval.settled(outcome, AnsweredBy::Voice));
+        self.approvals.settle(device, approval.settled(outcome, AnsweredBy::Voice));
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test stands in for the work of a turn")]
     fn ask_until(&self, device: &str, cancel: CancellationToken) -> tokio::task::JoinHandle<ApprovalOutcome> {
-        let questions = self.questions.clone();
+        let approvals = self.approvals.clone();
         let arguments = json!({"text": "shopping"});
         let request = ConsentRequest {
             user: "ann".into(),
@@ -62,7 +62,7 @@ impl House {
             arguments_hash: arguments_hash("note.delete", &arguments),
             arguments,
         };
-        tokio::spawn(async move { questions.ask(request, cancel).await.outcome })
+        tokio::spawn(async move { approvals.ask(request, cancel).await.outcome })
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_decision_counts_from_the_glasses_that_were_asked_and_for_the_same_arg
         let reference = asked.reference ^ another_call;
         house.settle(&Approval { arguments_hash, reference, ..asked }, device, ApprovalOutcome::Approved);
         assert_eq!(outcome.await.unwrap(), expected, "{device} {arguments_hash} {another_call}");
-        assert!(house.questions.list().is_empty());
+        assert!(house.approvals.list().is_empty());
     }
 }
 
@@ -137,7 +137,7 @@ async fn numbers_of_questions_do_not_begin_anew_with_the_gateway() {
 async fn glasses_that_are_not_connected_are_not_waited_for() {
     let house = House::new();
     assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
-    assert!(house.questions.list().is_empty());
+    assert!(house.approvals.list().is_empty());
 }
 
 #[tokio::test]
@@ -147,24 +147,24 @@ async fn a_question_ends_with_the_task_of_its_glasses_and_with_the_call() {
     let cancel = CancellationToken::new();
     let outcome = house.ask_until("glasses", cancel.clone());
     asked(&mut messages).await;
-    let mut events = house.questions.watch().unwrap();
+    let mut events = house.approvals.watch().unwrap();
     cancel.cancel();
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Cancelled);
     assert_eq!(events.recv().await.unwrap().outcome.as_deref(), Some("cancelled"));
-    assert!(house.questions.list().is_empty());
+    assert!(house.approvals.list().is_empty());
     // The glasses need not ask any longer.
     assert!(matches!(messages.recv().await, Some(DeviceMessage::Input(Input::ApprovalWithdrawn { .. }))));
     // A task whose mailbox is gone can ask nobody.
     drop(messages);
     assert_eq!(house.ask("glasses").await.unwrap(), ApprovalOutcome::Unasked);
-    assert!(house.questions.list().is_empty());
+    assert!(house.approvals.list().is_empty());
 }
 
 #[tokio::test]
 async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
     let house = House::new();
     let mut messages = house.connect("glasses");
-    let mut events = house.questions.watch().unwrap();
+    let mut events = house.approvals.watch().unwrap();
     let outcome = house.ask("glasses");
     let approval = asked(&mut messages).await;
     let event = events.recv().await.unwrap();
@@ -179,7 +179,7 @@ async fn admin_clients_are_told_what_is_asked_and_how_it_ended() {
             "parameters": {"text": "shopping"}, "message": "Delete a note?\ntext: \"shopping\"",
         })
     );
-    assert_eq!(house.questions.list(), [event]);
+    assert_eq!(house.approvals.list(), [event]);
     house.settle(&approval, "glasses", ApprovalOutcome::Denied);
     let settled = events.recv().await.unwrap();
     assert_eq!((settled.kind, settled.outcome.as_deref()), (EventKind::ApprovalSettled, Some("denied")));
@@ -200,16 +200,16 @@ async fn an_operators_answer_goes_to_the_core_which_decides() {
         assert_eq!((id, choice, by), (approval.id, ApprovalChoice::Yes, AnsweredBy::Operator));
         house.settle(&approval, "glasses", ApprovalOutcome::Approved);
     };
-    let (answered, ()) = tokio::join!(house.questions.answer(approval.id, ApprovalChoice::Yes), core);
+    let (answered, ()) = tokio::join!(house.approvals.answer(approval.id, ApprovalChoice::Yes), core);
     assert_eq!(answered, Ok("approved".to_owned()));
     assert_eq!(outcome.await.unwrap(), ApprovalOutcome::Approved);
-    let late = house.questions.answer(approval.id, ApprovalChoice::Yes).await;
+    let late = house.approvals.answer(approval.id, ApprovalChoice::Yes).await;
     assert_eq!(late, Err(AnswerError::NotOpen(approval.id)));
     // Where nobody is there to decide, nothing is decided.
     let second = house.ask("glasses");
     let waiting = asked(&mut messages).await;
     drop(messages);
-    let early = house.questions.answer(waiting.id, ApprovalChoice::Yes).await;
+    let early = house.approvals.answer(waiting.id, ApprovalChoice::Yes).await;
     assert_eq!(early, Err(AnswerError::NotPut(waiting.id)));
     second.abort();
 }
@@ -217,8 +217,8 @@ async fn an_operators_answer_goes_to_the_core_which_decides() {
 #[tokio::test]
 async fn only_so_many_may_watch() {
     let house = House::new();
-    let watching: Vec<_> = std::iter::from_fn(|| house.questions.watch()).take(WATCHERS_MAX + 1).collect();
+    let watching: Vec<_> = std::iter::from_fn(|| house.approvals.watch()).take(WATCHERS_MAX + 1).collect();
     assert_eq!(watching.len(), WATCHERS_MAX);
     drop(watching);
-    assert!(house.questions.watch().is_some());
+    assert!(house.approvals.watch().is_some());
 }

@@ -2,15 +2,17 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{AHEAD_MAX, ChatModel, Considered, Request, Tools, Watch, same_tools};
+use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Tools, Watch, same_tools};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
-    vocab::{Clarity, ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
+    vocab::{
+        ClientClass, CommandMatch, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn,
+    },
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tools::{call::CallContext, executor::Executor, in_flight::Stay};
+use tools::{call::CallContext, executor::Executor, in_flight::SessionLease};
 
 use super::prepare::{Preparer, are_ready};
 use crate::{
@@ -27,7 +29,7 @@ const EVENTS_MAX: usize = 64;
 const TOOL_MS_DEFAULT: u64 = 30_000;
 
 /// What runs for one device.
-pub struct Work {
+pub struct Requests {
     user: String,
     device: String,
     session: String,
@@ -35,7 +37,7 @@ pub struct Work {
     models: Ranks,
     preparer: Preparer,
     executor: Executor,
-    stay: Stay,
+    lease: SessionLease,
     remembered: Arc<Remembered>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
@@ -62,7 +64,7 @@ pub struct Asked {
     pub answer: Option<Vec<ModelEvent>>,
 }
 
-impl Work {
+impl Requests {
     /// Nothing runs yet.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
     pub fn new(
@@ -72,7 +74,7 @@ impl Work {
         language: String,
         (models, preparer): (Ranks, Preparer),
         executor: Executor,
-        stay: Stay,
+        lease: SessionLease,
         remembered: Arc<Remembered>,
         mailbox: Mailbox,
     ) -> Self {
@@ -85,7 +87,7 @@ impl Work {
             models,
             preparer,
             executor,
-            stay,
+            lease,
             remembered,
             mailbox,
             called,
@@ -206,7 +208,7 @@ impl Work {
 
     /// How well a text is understood as a command to a tool, by the first of the models that knows commands; `pending`:
     /// what it may be the answer to, or go on with. `None`: the tools are too new to say, and it comes as a message.
-    pub fn consider(
+    pub fn match_command(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
@@ -216,14 +218,14 @@ impl Work {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
-            let considered = models.iter().find_map(|model| model.consider(&request));
-            return Some(considered_input(utterance, revision, considered));
+            let found = models.iter().find_map(|model| model.match_command(&request));
+            return Some(command_matched(utterance, revision, found));
         }
         let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
-        spawn("consider", async move {
+        spawn("match-command", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
-            let considered = ready.then(|| models.iter().find_map(|model| model.consider(&request))).flatten();
-            drop(mailbox.send(DeviceMessage::Input(considered_input(utterance, revision, considered))).await);
+            let found = ready.then(|| models.iter().find_map(|model| model.match_command(&request))).flatten();
+            drop(mailbox.send(DeviceMessage::Input(command_matched(utterance, revision, found))).await);
         });
         None
     }
@@ -268,7 +270,7 @@ impl Work {
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
             caller: None,
-            stay: Some(self.stay.clone()),
+            session_lease: Some(self.lease.clone()),
         };
         let (executor, mailbox) = (self.executor.clone(), self.mailbox.clone());
         let mut calling = Box::pin(async move {
@@ -327,10 +329,10 @@ async fn answered_late(
     true
 }
 
-/// What the core is told; `considered` is `None` where no model knows commands.
-fn considered_input(utterance: u32, revision: u16, considered: Option<Considered>) -> Input {
-    let (clarity, vocabulary) = considered.map(|Considered { clarity, vocabulary }| (clarity, vocabulary)).unzip();
-    Input::Considered { utterance, revision, clarity: clarity.unwrap_or(Clarity::Unclear), vocabulary }
+/// What the core is told; `found` is `None` where no model knows commands.
+fn command_matched(utterance: u32, revision: u16, found: Option<Matched>) -> Input {
+    let (matched, vocabulary) = found.map(|Matched { matched, vocabulary }| (matched, vocabulary)).unzip();
+    Input::CommandMatched { utterance, revision, matched: matched.unwrap_or(CommandMatch::None), vocabulary }
 }
 
 fn count(tools: usize) -> u32 {
@@ -357,7 +359,7 @@ fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
     tools
 }
 
-impl Drop for Work {
+impl Drop for Requests {
     fn drop(&mut self) {
         self.forget();
         for cancel in self.called.values() {
@@ -372,7 +374,7 @@ mod tests {
     use tools::router::Router;
 
     use super::*;
-    use crate::models::routed::Routed;
+    use crate::models::tool_selection::selecting::SelectingModel;
 
     fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
         Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
@@ -381,7 +383,7 @@ mod tests {
     #[test]
     fn what_a_router_leaves_out_is_no_change() {
         let plain: Arc<dyn ChatModel> = Arc::new(Scripted::list([Answer::text("Fed.")]));
-        let routed = Routed::new(plain.clone(), Arc::new(Router::default()), None);
+        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
         let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
         let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
         let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));

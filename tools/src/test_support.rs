@@ -127,7 +127,7 @@ pub(crate) fn context() -> CallContext {
         default_timeout: Duration::from_secs(5),
         client: Default::default(),
         caller: None,
-        stay: None,
+        session_lease: None,
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 use crate::world::{World, text, until};
 
 /// How long the core lets a tool take before it says a word, in microseconds.
-const PATIENCE_US: u64 = 1_000_000;
+const PREAMBLE_US: u64 = 1_000_000;
 /// The word.
 const PREAMBLE: &str = "let me check";
 /// What the tool suggests.
@@ -124,7 +124,7 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
     allow.send_replace(true);
     until(&mut glasses, "the answer", |event| shown(event).is_some_and(|shown| shown.contains("paris is wet"))).await;
     let turn = record(&world, 1).await;
-    assert!(waited_us(&turn) >= PATIENCE_US, "{turn}");
+    assert!(waited_us(&turn) >= PREAMBLE_US, "{turn}");
     assert_eq!(all_said(&glasses, from).matches(PREAMBLE).count(), 1);
     let drawn = all_shown(&glasses, from);
     assert!(!drawn.iter().any(|drawn| drawn.contains(PREAMBLE)), "{drawn:?}");
@@ -138,7 +138,7 @@ async fn a_word_is_said_only_where_a_tool_takes_its_time() {
     until(&mut glasses, "the answer", |event| shown(event).is_some_and(|shown| shown.contains("paris is wet"))).await;
     let turn = record(&world, 2).await;
     let told = all_said(&glasses, from);
-    assert!(!told.contains(PREAMBLE) || waited_us(&turn) >= PATIENCE_US, "{told}: {turn}");
+    assert!(!told.contains(PREAMBLE) || waited_us(&turn) >= PREAMBLE_US, "{told}: {turn}");
     world.stop().await;
 }
 

@@ -1,6 +1,7 @@
-//! Who chooses tools for a request where words alone do not.
+//! Tool selection for one request, where words alone do not choose: by a model or by sentence embeddings.
 
 mod model;
+pub(crate) mod selecting;
 mod sentences;
 
 use std::sync::Arc;
@@ -8,28 +9,28 @@ use std::sync::Arc;
 use chat_models::ChatModel;
 use tools::{
     registry::Specs,
-    router::{Choice, Router, Said},
+    router::{Choice, Query, Router},
 };
 
 use self::model::ByModel;
 pub(crate) use self::sentences::BySentences;
 
-/// One of them. When it fails, the router's words choose, or all tools are offered.
-pub(crate) enum Chooser {
+/// What chooses. When it fails, the router's words choose, or all tools are offered.
+pub(crate) enum ToolSelector {
     /// A cheap model.
     Model(ByModel),
     /// Sentence embeddings.
     Sentences(Arc<BySentences>),
 }
 
-impl Chooser {
+impl ToolSelector {
     /// This model chooses.
     pub(crate) fn model(model: Arc<dyn ChatModel>) -> Self {
         Self::Model(ByModel::new(model))
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub(crate) async fn choose(&self, router: &Router, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         match self {
             Self::Model(model) => model.choose(router, tools, said, tools_max).await,
             Self::Sentences(sentences) => sentences.choose(router, tools, said, tools_max).await,

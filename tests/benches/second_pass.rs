@@ -1,15 +1,15 @@
-//! What a second hearing makes of spoken commands, without the gateway.
+//! What a second pass makes of spoken commands, without the gateway.
 //!
-//! `cargo xtask bench again [--table commands|more|more-held-out|free|free-held-out|misheard|unrelated]
+//! `cargo xtask bench second_pass [--table commands|more|more-held-out|free|free-held-out|misheard|unrelated]
 //! [--voices others|NAME,NAME] [--first FILE] [--second FILE]`
 //!
 //! Sentences are said behind "Hey Mentra," in synthetic voices, coded as Opus at 24 kbit/s and decoded; where
 //! the first text is no clear command, the sound is decoded again with the vocabulary of the tools, as the
-//! gateway does, by larger weights and then by the usual ones, and a command as it stands counts; where it holds free text,
-//! larger weights decode it again, and the surer text counts. The tables: the development table of the spoken commands;
+//! gateway does, by the second model and then by the first, and a command as it stands counts; where it holds free text,
+//! the second model decodes it again, and the surer text counts. The tables: the development table of the spoken commands;
 //! a further one in two halves, of which one is never printed; the typed commands with free text, in the same halves;
 //! the development half of the misheard sentences (`heard.tsv`); and everyday talk, of which nothing may fire.
-//! Weights: tiny.en for the first hearing, and for the second one what the gateway takes by default: whisper-base where
+//! Weights: tiny.en for the first pass, and for the second one what the gateway takes by default: whisper-base where
 //! it was fetched, or else the same.
 
 mod common;
@@ -27,7 +27,7 @@ use chat_models::ChatModel as _;
 use chat_models::intents::{Decision, Engine};
 use common::clips::CLIP_HZ;
 use common::voices::{Speaker, coded};
-use gateway_core::vocab::Clarity;
+use gateway_core::vocab::CommandMatch;
 use serde_json::Value;
 
 const COMMANDS: &str = include_str!("data/commands.tsv");
@@ -54,41 +54,42 @@ fn main() -> Result<()> {
     let phrases: Arc<[String]> = ["hey mentra", "ok mentra", "mentra"].map(str::to_owned).into();
     let mut recogniser = weights("--first", "whisper-tiny.en.bin")?.decoder()?;
     let second = weights("--second", "whisper-base.bin");
-    let has_larger = second.is_ok();
-    let mut larger = second.or_else(|_| common::engine())?.decoder()?;
+    let has_second = second.is_ok();
+    let mut second_model = second.or_else(|_| common::engine())?.decoder()?;
     let printed = common::argument("--table").is_none_or(|table| !table.contains("held-out"));
     let mut by_voice: BTreeMap<&str, [usize; 3]> = BTreeMap::new();
-    let (mut times, mut times_again, mut times_third) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut times, mut times_second, mut times_third) = (Vec::new(), Vec::new(), Vec::new());
     let (mut clear, mut fired, mut wrong_tools) = (0, [0; 2], 0);
     for (speaker, sentence, expected) in table()? {
         let sound = coded(&speaker.say(&format!("Hey Mentra, {sentence}"), folder.path())?, FRONT, BEHIND)?;
         let options = Options { wake_phrases: phrases.clone(), ..Options::default() };
         let (first, confidence) = hear(&mut recogniser, &sound, options, &mut times)?;
-        let weigh = |text: &str| engine.consider(&house::request(text, &tools));
+        let match_command = |text: &str| engine.match_command(&house::request(text, &tools));
         let mut better = first.clone();
-        if let Some(weighed) = weigh(&first) {
-            let (wake_phrases, vocabulary) = (phrases.clone(), weighed.vocabulary);
+        if let Some(found) = match_command(&first) {
+            let (wake_phrases, vocabulary) = (phrases.clone(), found.vocabulary);
             let options =
                 || Options { wake_phrases: wake_phrases.clone(), vocabulary: vocabulary.clone(), ..Options::default() };
-            let is_command = |text: &str| weigh(text).is_some_and(|weighed| weighed.clarity >= Clarity::Free);
-            clear += usize::from(weighed.clarity >= Clarity::Free);
-            match weighed.clarity {
-                Clarity::Unclear | Clarity::Guessed | Clarity::Partial => {
-                    let (second, _) = hear(&mut larger, &sound, options(), &mut times_again)?;
+            let is_command =
+                |text: &str| match_command(text).is_some_and(|found| found.matched >= CommandMatch::FreeText);
+            clear += usize::from(found.matched >= CommandMatch::FreeText);
+            match found.matched {
+                CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => {
+                    let (second, _) = hear(&mut second_model, &sound, options(), &mut times_second)?;
                     if is_command(&second) {
                         better = second;
-                    } else if has_larger {
+                    } else if has_second {
                         let (third, _) = hear(&mut recogniser, &sound, options(), &mut times_third)?;
                         better = if is_command(&third) { third } else { better };
                     }
                 }
-                Clarity::Free if has_larger => {
-                    let (second, sure) = hear(&mut larger, &sound, options(), &mut times_again)?;
+                CommandMatch::FreeText if has_second => {
+                    let (second, sure) = hear(&mut second_model, &sound, options(), &mut times_second)?;
                     if sure >= 1.0 - DOUBT_LEFT_MAX * (1.0 - confidence) && is_command(&second) {
                         better = second;
                     }
                 }
-                Clarity::Free | Clarity::Clear => {}
+                CommandMatch::FreeText | CommandMatch::Exact => {}
             }
         }
         let decide = |text: &str| match engine.decide(&house::request(text, &tools)) {
@@ -116,15 +117,15 @@ fn main() -> Result<()> {
     }
     show("all", all);
     println!("{clear} clear at first");
-    println!("fired at first {}, with a second hearing {}; wrong tools {wrong_tools}", fired[0], fired[1]);
+    println!("fired at first {}, with a second pass {}; wrong tools {wrong_tools}", fired[0], fired[1]);
     common::row("first hearing", times);
-    common::row("second hearing", times_again);
+    common::row("second pass", times_second);
     common::row("third, by the first's weights", times_third);
     common::calibrate("after")
 }
 
 fn show(who: &str, [said, before, after]: [usize; 3]) {
-    println!("{who}: {said} said, right at first {before}, with a second hearing {after}");
+    println!("{who}: {said} said, right at first {before}, with a second pass {after}");
 }
 
 fn weights(argument: &str, otherwise: &str) -> Result<asr::Engine> {

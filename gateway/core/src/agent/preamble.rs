@@ -1,4 +1,5 @@
-//! What an assistant says beside its answer: a word while a tool takes its time, and what may be said next.
+//! What the assistant says beside its answer: the preamble while a tool takes its time, and follow-ups, which the wearer may
+//! say next.
 
 use alloc::{string::String, vec::Vec};
 
@@ -9,8 +10,8 @@ use crate::{
     vocab::{ToolResult, Turn},
 };
 
-/// How long a tool may take before silence sounds like deafness.
-const PATIENCE_MS: u32 = 1_000;
+/// How long a tool may take before something is said.
+const PREAMBLE_MS: u32 = 1_000;
 
 impl Agent {
     pub(crate) fn handle_preamble_due(&mut self, cx: &mut Context) -> Vec<Event> {
@@ -35,10 +36,10 @@ impl Agent {
 }
 
 impl Active {
-    /// A tool was started.
-    pub(super) fn watch_patience(&self, cx: &mut Context) {
+    /// A tool was started: says something unless it answers soon.
+    pub(super) fn arm_preamble(&self, cx: &mut Context) {
         if self.wants_preamble(cx) && !cx.armed(Timer::PreambleDue) {
-            cx.arm(Timer::PreambleDue, PATIENCE_MS);
+            cx.arm(Timer::PreambleDue, PREAMBLE_MS);
         }
     }
 

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{
     registry::{Registry, Specs},
     router::{
-        Choice, Router, Said,
+        Choice, Query, Router,
         minilm::MiniLm,
         sentences::{Embedder, Sentences},
     },
@@ -57,7 +57,7 @@ impl BySentences {
     }
 
     /// The tools to offer, at most `tools_max`.
-    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Said, tools_max: usize) -> Choice {
+    pub(super) async fn choose(&self, router: &Router, tools: &Specs, said: &Query, tools_max: usize) -> Choice {
         if router.has_few(tools) {
             return router.choose(tools, said, tools_max);
         }
@@ -186,16 +186,16 @@ mod tests {
 
     fn learnt(wait: Duration) -> (Arc<Fake>, BySentences) {
         let fake = Arc::new(Fake::default());
-        let chooser = BySentences::new(fake.clone(), wait).unwrap();
-        for sentence in chooser.sentences.settle(&tools()) {
-            chooser.sentences.learn(&sentence).unwrap();
+        let selector = BySentences::new(fake.clone(), wait).unwrap();
+        for sentence in selector.sentences.settle(&tools()) {
+            selector.sentences.learn(&sentence).unwrap();
         }
-        (fake, chooser)
+        (fake, selector)
     }
 
-    async fn chosen(chooser: &BySentences, now: &str) -> (Reason, Vec<String>) {
-        let said = Said { now: now.into(), ..Said::default() };
-        let choice = chooser.choose(&Router::default(), &tools(), &said, 128).await;
+    async fn chosen(selector: &BySentences, now: &str) -> (Reason, Vec<String>) {
+        let said = Query { now: now.into(), ..Query::default() };
+        let choice = selector.choose(&Router::default(), &tools(), &said, 128).await;
         (choice.reason, choice.tools.iter().map(|tool| tool.name.clone()).collect())
     }
 
@@ -203,22 +203,22 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_meant_is_offered() {
-        let (_, chooser) = learnt(LONG);
-        assert_eq!(chosen(&chooser, "Will I get wet?").await, (Reason::Words, vec!["y.sky".into()]));
+        let (_, selector) = learnt(LONG);
+        assert_eq!(chosen(&selector, "Will I get wet?").await, (Reason::Words, vec!["y.sky".into()]));
     }
 
     #[tokio::test]
     async fn when_it_is_late_or_fails_words_choose_and_doubt_offers_all() {
-        let (fake, chooser) = learnt(Duration::ZERO);
+        let (fake, selector) = learnt(Duration::ZERO);
         fake.hold(true);
-        let (reason, names) = chosen(&chooser, "Will I get wet?").await;
+        let (reason, names) = chosen(&selector, "Will I get wet?").await;
         assert_eq!((reason, names.len()), (Reason::Doubt, 41));
         fake.hold(false);
-        let (_, chooser) = learnt(LONG);
-        let (reason, names) = chosen(&chooser, "crash, and will I get wet?").await;
+        let (_, selector) = learnt(LONG);
+        let (reason, names) = chosen(&selector, "crash, and will I get wet?").await;
         assert_eq!((reason, names.len()), (Reason::Doubt, 41));
         // The thread goes on.
-        assert_eq!(chosen(&chooser, "Will I get wet?").await.1, ["y.sky"]);
+        assert_eq!(chosen(&selector, "Will I get wet?").await.1, ["y.sky"]);
         let unlearnt = BySentences::new(Arc::new(Fake::default()), LONG).unwrap();
         assert_eq!(chosen(&unlearnt, "Will I get wet?").await.0, Reason::Doubt);
     }
@@ -231,10 +231,10 @@ mod tests {
             let stops = Some((count, stop.child_token()));
             let token = stops.clone().unwrap().1;
             let fake = Arc::new(Fake { stop: stops, ..Fake::default() });
-            let chooser = Arc::new(BySentences::new(fake.clone(), LONG).unwrap());
-            chooser.clone().keep_up(registry.clone(), token).await;
+            let selector = Arc::new(BySentences::new(fake.clone(), LONG).unwrap());
+            selector.clone().keep_up(registry.clone(), token).await;
             assert_eq!(fake.asked.load(Ordering::Relaxed), count);
-            assert_eq!(chooser.sentences.settle(&registry.specs()).len(), all - count);
+            assert_eq!(selector.sentences.settle(&registry.specs()).len(), all - count);
         }
     }
 }

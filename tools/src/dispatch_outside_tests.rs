@@ -295,7 +295,7 @@ proptest! {
             let before = house.started();
             if !read_only && house.journal.begun.load(Ordering::SeqCst) > 0 {
                 *house.journal.failure.lock().unwrap() = None;
-                house.restarted().call(crate::fakes_tests::context(), good()).await;
+                house.restarted().call(crate::test_support::context(), good()).await;
                 assert_eq!(house.started(), before);
             }
         });

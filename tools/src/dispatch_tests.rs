@@ -19,8 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     call::CallContext,
     catalogue::{CatalogueStore, StoredSet},
-    executor::{Books, Executor},
-    fakes_tests::{World, call, context},
+    executor::{CallRecords, Executor},
     intents::{Intent, Journal, Key, Past},
     ledger::{self, Ledger, Record},
     limits::{ATTACHMENTS_BYTES_MAX, ATTACHMENTS_MAX, CONTENT_BYTES_MAX, DATA_BYTES_MAX, SAY_BYTES_MAX},
@@ -30,9 +29,10 @@ use crate::{
     registry::{Registry, RunContext, Runner},
     secret::Secret,
     source::{Scope, Source},
+    test_support::{World, call, context},
 };
 
-#[path = "plane_outside_tests.rs"]
+#[path = "dispatch_outside_tests.rs"]
 mod outside;
 
 /// Intents in memory, which survive an executor as a store survives a process.
@@ -191,14 +191,14 @@ fn house_of(spec: ToolSpec, act: Act, limits: Limits, ports: impl FnOnce(Ports) 
     let run = Arc::clone(&runner) as Arc<dyn Runner>;
     registry.register_named(Source::App("com.test".into()), Scope::Global, vec![(spec, "tool".into())], run).unwrap();
     let (journal, pages, panel) = (Arc::<Memory>::default(), Arc::<Pages>::default(), Arc::<Panel>::default());
-    let books = Books {
+    let records = CallRecords {
         journal: Some(journal.clone()),
         ledger: Some(pages.clone()),
         switches: Some(panel.clone()),
         limits,
-        ..Books::default()
+        ..CallRecords::default()
     };
-    let executor = Executor::with_books(registry.clone(), ports(world.ports()), books);
+    let executor = Executor::with_records(registry.clone(), ports(world.ports()), records);
     House { world, runner, registry, journal, pages, panel, executor }
 }
 
@@ -228,8 +228,8 @@ impl House {
 
     /// The same house after a restart: only what was stored is left.
     fn restarted(&self) -> Executor {
-        let books = Books { journal: Some(self.journal.clone()), ..Books::default() };
-        Executor::with_books(self.registry.clone(), self.world.ports(), books)
+        let records = CallRecords { journal: Some(self.journal.clone()), ..CallRecords::default() };
+        Executor::with_records(self.registry.clone(), self.world.ports(), records)
     }
 }
 
@@ -265,8 +265,8 @@ async fn what_a_user_switched_off_is_off_for_that_user() {
 async fn help_does_not_tell_of_what_is_switched_off() {
     let panel = Arc::<Panel>::default();
     let registry = Arc::new(Registry::with_built_ins().unwrap());
-    let books = Books { switches: Some(panel.clone()), ..Books::default() };
-    let executor = Executor::with_books(registry, World::usual().ports(), books);
+    let records = CallRecords { switches: Some(panel.clone()), ..CallRecords::default() };
+    let executor = Executor::with_records(registry, World::usual().ports(), records);
     let mut told = Vec::new();
     for switch in ["nothing", "timer.*"] {
         *panel.0.lock().unwrap() = vec![switch.to_owned()];

@@ -1,17 +1,17 @@
-//! Which models a user's turns may ask: those that answer, and those that today's money pays for.
+//! Model routing: which models a user's turns may ask, by outages and by the day's budget.
 
 use alloc::vec::Vec;
 
 use crate::{
     input::Spending,
     limits::MODELS_MAX,
-    vocab::{Candidate, Means, ModelOutcome, Service, Shortage, Timestamp, Usage},
+    vocab::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel, Timestamp, Usage},
 };
 
 /// Wait before a model that failed is tried again; doubled with each further failure.
-const AGAIN_MS_MIN: u64 = 30_000;
+const RETRY_MS_MIN: u64 = 30_000;
 /// Longest wait: a wearer should not be without the model for long once it is back.
-const AGAIN_MS_MAX: u64 = 600_000;
+const RETRY_MS_MAX: u64 = 600_000;
 
 /// A model as the operator has set it up, best first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,22 +54,22 @@ impl Price {
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     failures: u32,
-    again_us: u64,
+    retry_us: u64,
 }
 
-/// The machine of this module.
+/// Outages, spending and what the wearer was told of them.
 #[derive(Debug)]
-pub(super) struct Models {
+pub(super) struct ModelRouter {
     models: Vec<Model>,
     /// Billionths a day; `None`: without end.
     nano_per_day: Option<u64>,
     outages: Vec<Option<Outage>>,
     spending: Spending,
-    told_outage: Service,
-    told_money: Service,
+    told_outage: ServiceLevel,
+    told_budget: ServiceLevel,
 }
 
-impl Models {
+impl ModelRouter {
     pub(super) fn new(models: &[Model], nano_per_day: Option<u64>) -> Self {
         let mut models: Vec<Model> = models.iter().copied().take(MODELS_MAX).collect();
         if models.is_empty() {
@@ -80,8 +80,8 @@ impl Models {
             models,
             nano_per_day,
             spending: Spending::default(),
-            told_outage: Service::Full,
-            told_money: Service::Full,
+            told_outage: ServiceLevel::Full,
+            told_budget: ServiceLevel::Full,
         }
     }
 
@@ -89,27 +89,27 @@ impl Models {
         self.spending = spending;
     }
 
-    /// What a turn that begins now may use.
-    pub(super) fn means(&mut self, now: Timestamp) -> Means {
-        self.turn_page(now);
-        let broke = self.nano_per_day.is_some_and(|nano| self.spending.nano >= nano);
-        let pays = |model: &Model| !broke || model.price.is_free();
-        let shortage = match self.models.first() {
-            Some(first) if !pays(first) => Shortage::Money,
-            _ => Shortage::Outage,
+    /// The models that a turn which begins now may ask.
+    pub(super) fn route(&mut self, now: Timestamp) -> ModelRoute {
+        self.roll_day(now);
+        let is_spent = self.nano_per_day.is_some_and(|nano| self.spending.nano >= nano);
+        let pays = |model: &Model| !is_spent || model.price.is_free();
+        let reason = match self.models.first() {
+            Some(first) if !pays(first) => FallbackReason::Budget,
+            _ => FallbackReason::Outage,
         };
         let (mut up, mut down) = (Vec::new(), Vec::new());
         for (index, model) in self.models.iter().enumerate().filter(|(_, model)| pays(model)) {
             let candidate = Candidate {
                 rank: u8::try_from(index).unwrap_or(u8::MAX),
-                service: match index {
-                    0 => Service::Full,
-                    _ if model.on_box => Service::Commands,
-                    _ => Service::Other,
+                level: match index {
+                    0 => ServiceLevel::Full,
+                    _ if model.on_box => ServiceLevel::Commands,
+                    _ => ServiceLevel::Fallback,
                 },
                 images: model.images,
             };
-            let waits = self.outages.get(index).copied().flatten().is_some_and(|outage| outage.again_us > now.mono_us);
+            let waits = self.outages.get(index).copied().flatten().is_some_and(|outage| outage.retry_us > now.mono_us);
             if waits { down.push(candidate) } else { up.push(candidate) }
         }
         // Where nobody else is left, a model that failed lately is better than none.
@@ -118,8 +118,8 @@ impl Models {
         if !up.iter().any(on_box) {
             up.append(&mut down);
         }
-        let told = if shortage == Shortage::Money { self.told_money } else { self.told_outage };
-        Means { models: up, shortage, told }
+        let told = if reason == FallbackReason::Budget { self.told_budget } else { self.told_outage };
+        ModelRoute { candidates: up, reason, told }
     }
 
     /// A model has answered or failed. Returns what the day has taken by now, where that has grown.
@@ -129,14 +129,14 @@ impl Models {
             match outcome {
                 ModelOutcome::Failed => {
                     let failures = outage.map_or(0, |outage| outage.failures);
-                    let wait_ms = AGAIN_MS_MIN.saturating_mul(1 << failures.min(16)).min(AGAIN_MS_MAX);
-                    let again_us = now.mono_us.saturating_add(wait_ms.saturating_mul(1_000));
-                    *outage = Some(Outage { failures: failures.saturating_add(1), again_us });
+                    let wait_ms = RETRY_MS_MIN.saturating_mul(1 << failures.min(16)).min(RETRY_MS_MAX);
+                    let retry_us = now.mono_us.saturating_add(wait_ms.saturating_mul(1_000));
+                    *outage = Some(Outage { failures: failures.saturating_add(1), retry_us });
                 }
                 ModelOutcome::Answered => {
                     *outage = None;
                     if index == 0 {
-                        self.told_outage = Service::Full;
+                        self.told_outage = ServiceLevel::Full;
                     }
                 }
                 ModelOutcome::Cancelled => {}
@@ -147,8 +147,8 @@ impl Models {
 
     /// The model that sums up: the best that answers, is paid for, and is no engine for commands.
     pub(super) fn summariser(&mut self, now: Timestamp) -> Option<u8> {
-        let Means { models, .. } = self.means(now);
-        let ranks = models.iter().map(|candidate| candidate.rank);
+        let ModelRoute { candidates, .. } = self.route(now);
+        let ranks = candidates.iter().map(|candidate| candidate.rank);
         ranks.into_iter().find(|rank| self.models.get(usize::from(*rank)).is_some_and(|model| !model.on_box))
     }
 
@@ -158,28 +158,28 @@ impl Models {
         if usage == Usage::default() {
             return None;
         }
-        self.turn_page(now);
+        self.roll_day(now);
         self.spending.nano = self.spending.nano.saturating_add(model.price.nano(usage));
         self.spending.input = self.spending.input.saturating_add(usage.input.into());
         self.spending.output = self.spending.output.saturating_add(usage.output.into());
         Some(self.spending)
     }
 
-    pub(super) fn told(&mut self, shortage: Shortage, service: Service) {
-        match shortage {
-            Shortage::Outage => self.told_outage = self.told_outage.max(service),
-            Shortage::Money => self.told_money = self.told_money.max(service),
+    pub(super) fn told(&mut self, reason: FallbackReason, level: ServiceLevel) {
+        match reason {
+            FallbackReason::Outage => self.told_outage = self.told_outage.max(level),
+            FallbackReason::Budget => self.told_budget = self.told_budget.max(level),
         }
     }
 
     /// A new day has new money. A clock that goes back a little does not give the same day's twice.
-    fn turn_page(&mut self, now: Timestamp) {
+    fn roll_day(&mut self, now: Timestamp) {
         let local_ms = now.wall_ms.saturating_add(i64::from(now.offset_s).saturating_mul(1_000));
         let day = local_ms.div_euclid(86_400_000);
         let set_back = day < self.spending.day && self.spending.day - day <= 1;
         if day != self.spending.day && !set_back {
             self.spending = Spending { day, ..Spending::default() };
-            self.told_money = Service::Full;
+            self.told_budget = ServiceLevel::Full;
         }
     }
 }
@@ -196,8 +196,8 @@ mod tests {
         Timestamp { mono_us: seconds * 1_000_000, wall_ms, offset_s: 0 }
     }
 
-    fn ranks(models: &mut Models, seconds: u64) -> Vec<u8> {
-        models.means(at(seconds)).models.iter().map(|candidate| candidate.rank).collect()
+    fn ranks(models: &mut ModelRouter, seconds: u64) -> Vec<u8> {
+        models.route(at(seconds)).candidates.iter().map(|candidate| candidate.rank).collect()
     }
 
     fn three() -> Vec<Model> {
@@ -205,7 +205,7 @@ mod tests {
         vec![paid, paid, Model { on_box: true, ..Model::default() }]
     }
 
-    fn fails(models: &mut Models, seconds: u64, rank: u8) {
+    fn fails(models: &mut ModelRouter, seconds: u64, rank: u8) {
         models.used(at(seconds), rank, Usage::default(), ModelOutcome::Failed);
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_model_that_fails_is_tried_again_after_longer_and_longer() {
-        let mut models = Models::new(&three(), None);
+        let mut models = ModelRouter::new(&three(), None);
         assert_eq!(ranks(&mut models, 0), [0, 1, 2]);
         let mut seconds = 0;
         for wait in [30, 60, 120, 240, 480, 600, 600] {
@@ -247,48 +247,48 @@ mod tests {
 
     #[test]
     fn with_nobody_else_a_model_that_failed_is_asked_all_the_same() {
-        let mut models = Models::new(&[Model::default(), Model::default()], None);
+        let mut models = ModelRouter::new(&[Model::default(), Model::default()], None);
         fails(&mut models, 1, 0);
         assert_eq!(ranks(&mut models, 2), [1, 0]);
         fails(&mut models, 2, 1);
         assert_eq!(ranks(&mut models, 3), [0, 1]);
-        let mut alone = Models::new(&[], None);
+        let mut alone = ModelRouter::new(&[], None);
         fails(&mut alone, 1, 0);
         assert_eq!(ranks(&mut alone, 2), [0]);
     }
 
     #[test]
     fn a_day_has_its_money() {
-        let mut models = Models::new(&three(), Some(5_000_000_000));
+        let mut models = ModelRouter::new(&three(), Some(5_000_000_000));
         let million = Usage { input: 1_000_000, ..Usage::default() };
         let spent =
-            |models: &mut Models, seconds| models.used(at(seconds), 0, million, ModelOutcome::Answered).unwrap();
+            |models: &mut ModelRouter, seconds| models.used(at(seconds), 0, million, ModelOutcome::Answered).unwrap();
         assert_eq!(spent(&mut models, 10).nano, 2_500_000_000);
         assert_eq!(ranks(&mut models, 11), [0, 1, 2]);
         assert_eq!(spent(&mut models, 12).nano, 5_000_000_000);
-        let means = models.means(at(13));
-        assert_eq!((means.shortage, means.told, means.models.len()), (Shortage::Money, Service::Full, 1));
-        assert_eq!(means.models[0].service, Service::Commands);
-        models.told(Shortage::Money, Service::Commands);
-        assert_eq!(models.means(at(14)).told, Service::Commands);
+        let route = models.route(at(13));
+        assert_eq!((route.reason, route.told, route.candidates.len()), (FallbackReason::Budget, ServiceLevel::Full, 1));
+        assert_eq!(route.candidates[0].level, ServiceLevel::Commands);
+        models.told(FallbackReason::Budget, ServiceLevel::Commands);
+        assert_eq!(models.route(at(14)).told, ServiceLevel::Commands);
         // 1 800 000 000 s is eight in the morning.
         assert_eq!(ranks(&mut models, 16 * 3_600 - 1), [2]);
         assert_eq!(ranks(&mut models, 16 * 3_600), [0, 1, 2]);
-        assert_eq!(models.means(at(16 * 3_600)).shortage, Shortage::Outage);
+        assert_eq!(models.route(at(16 * 3_600)).reason, FallbackReason::Outage);
         assert_eq!(spent(&mut models, 16 * 3_600 + 1).nano, 2_500_000_000);
         // A clock that is set back over midnight.
         assert_eq!(spent(&mut models, 15 * 3_600).nano, 5_000_000_000);
-        assert_eq!(models.means(at(15 * 3_600)).told, Service::Full);
+        assert_eq!(models.route(at(15 * 3_600)).told, ServiceLevel::Full);
         // A clock that was wrong by days is put right.
-        models.told(Shortage::Money, Service::Commands);
+        models.told(FallbackReason::Budget, ServiceLevel::Commands);
         let put_right = |wall_ms: i64| Timestamp { wall_ms: wall_ms - 2 * 86_400_000, ..at(15 * 3_600) };
-        let means = models.means(put_right(at(15 * 3_600).wall_ms));
-        assert_eq!((means.shortage, means.told, means.models.len()), (Shortage::Outage, Service::Full, 3));
+        let route = models.route(put_right(at(15 * 3_600).wall_ms));
+        assert_eq!((route.reason, route.told, route.candidates.len()), (FallbackReason::Outage, ServiceLevel::Full, 3));
     }
 
     #[test]
     fn the_day_is_the_users() {
-        let mut models = Models::new(&three(), None);
+        let mut models = ModelRouter::new(&three(), None);
         let one = Usage { input: 1, ..Usage::default() };
         let here = Timestamp { offset_s: 16 * 3_600, ..at(0) };
         let day = models.used(at(0), 0, one, ModelOutcome::Answered).unwrap().day;
@@ -297,16 +297,16 @@ mod tests {
 
     #[test]
     fn what_was_told_is_forgotten_when_the_first_model_answers() {
-        let mut models = Models::new(&three(), None);
+        let mut models = ModelRouter::new(&three(), None);
         fails(&mut models, 1, 0);
-        models.told(Shortage::Outage, Service::Other);
+        models.told(FallbackReason::Outage, ServiceLevel::Fallback);
         for (rank, outcome, told) in [
-            (1, ModelOutcome::Answered, Service::Other),
-            (0, ModelOutcome::Cancelled, Service::Other),
-            (0, ModelOutcome::Answered, Service::Full),
+            (1, ModelOutcome::Answered, ServiceLevel::Fallback),
+            (0, ModelOutcome::Cancelled, ServiceLevel::Fallback),
+            (0, ModelOutcome::Answered, ServiceLevel::Full),
         ] {
             models.used(at(2), rank, Usage::default(), outcome);
-            assert_eq!(models.means(at(2)).told, told, "{rank} {outcome:?}");
+            assert_eq!(models.route(at(2)).told, told, "{rank} {outcome:?}");
         }
     }
 }

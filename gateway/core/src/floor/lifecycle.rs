@@ -1,4 +1,4 @@
-//! The life of an utterance: voice facts and transcripts in, what was said out.
+//! The life cycle of an utterance: voice facts and transcripts in, what was said out.
 
 use alloc::string::String;
 
@@ -7,6 +7,7 @@ use super::{
     addressing::{self, Grounds},
     barge_in, cancel_all, commands,
     endpoint::{self, Evidence},
+    second_pass::FirstText,
     talk::Talk,
     utterance::{Closed, Open, Origin, Silence, Speculative},
 };
@@ -14,7 +15,7 @@ use crate::{
     context::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{Clarity, Meant, Transcript, TranscriptKind, Turn, VoiceFact},
+    vocab::{CommandMatch, Meant, Transcript, TranscriptKind, Turn, VoiceFact},
 };
 
 /// Time that facts about a pause may be late before its end is decided without them.
@@ -61,14 +62,14 @@ impl Floor {
     }
 
     fn started(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, at_us: u64) -> Option<Event> {
-        // Told twice.
+        // A repeated fact: this utterance is open, or was closed already.
         if self.last_closed == Some(utterance) || self.open.as_ref().is_some_and(|open| open.id == utterance) {
             return None;
         }
         // A new utterance while one is open: the listener closed it by itself.
         let event = self.close(cx, activity);
         // What was said last is over; the sound of a new voice must not wait for a better text of it.
-        let event = event.or_else(|| self.settle_first(cx, activity));
+        let event = event.or_else(|| self.accept_first(cx, activity));
         let origin = Origin {
             grounds: self.grounds_now(cx.now_us()),
             during_turn: activity.busy || !self.closed.is_empty(),
@@ -114,7 +115,7 @@ impl Floor {
         self.close(cx, activity)
     }
 
-    /// A transcript came. The one place where those that nobody waits for any more die.
+    /// A transcript came. Those of an utterance or a revision that is not awaited any more are dropped here.
     pub(crate) fn handle_transcript(
         &mut self,
         cx: &mut Context,
@@ -123,18 +124,23 @@ impl Floor {
     ) -> Option<Event> {
         let text = cleaned(&transcript.text);
         let revision = transcript.revision;
-        if matches!(transcript.kind, TranscriptKind::Again | TranscriptKind::AgainUsual) {
-            return self.heard_again(cx, activity, &transcript, text);
+        if matches!(transcript.kind, TranscriptKind::SecondPass | TranscriptKind::ThirdPass) {
+            return self.handle_second_text(cx, activity, &transcript, text);
         }
-        if let Some(index) = self
-            .closed
-            .iter()
-            .position(|closed| closed.id == transcript.utterance && closed.awaited == revision && closed.look.is_none())
-        {
+        if let Some(index) = self.closed.iter().position(|closed| {
+            closed.id == transcript.utterance && closed.awaited == revision && closed.second_pass.is_none()
+        }) {
             let mut closed = self.closed.remove(index)?;
-            let began = (closed.origin, closed.started_us);
-            closed.look = self.weigh(cx, activity, (closed.id, revision), (&text, transcript.confidence), began);
-            if closed.look.is_none() {
+            let first = FirstText {
+                utterance: closed.id,
+                revision,
+                text: &text,
+                confidence: transcript.confidence,
+                origin: closed.origin,
+                started_us: closed.started_us,
+            };
+            closed.second_pass = self.begin_second_pass(cx, activity, &first);
+            if closed.second_pass.is_none() {
                 self.watch_transcripts(cx);
                 return Some(self.said(cx, activity, closed, text));
             }
@@ -146,12 +152,19 @@ impl Floor {
             && speculative.revision == revision
         {
             speculative.text = Some(text.clone());
-            let (id, origin, began_us) = (open.id, open.origin, open.started_us);
-            let look = self.weigh(cx, activity, (id, revision), (&text, transcript.confidence), (origin, began_us));
-            if let (Some(look), Some(open)) = (look, &mut self.open) {
-                open.revision = open.revision.max(look.awaited);
+            let first = FirstText {
+                utterance: open.id,
+                revision,
+                text: &text,
+                confidence: transcript.confidence,
+                origin: open.origin,
+                started_us: open.started_us,
+            };
+            let pass = self.begin_second_pass(cx, activity, &first);
+            if let (Some(pass), Some(open)) = (pass, &mut self.open) {
+                open.revision = open.revision.max(pass.awaited);
                 if let Some(speculative) = &mut open.speculative {
-                    speculative.look = Some(look);
+                    speculative.second_pass = Some(pass);
                 }
             }
             let interrupt = self.words_over_speech(cx, activity, &text);
@@ -207,20 +220,20 @@ impl Floor {
         utterance: u32,
         revision: u16,
     ) -> Option<Event> {
-        if let event @ Some(_) = self.again_failed(cx, activity, (utterance, revision)) {
+        if let event @ Some(_) = self.handle_second_pass_failed(cx, activity, (utterance, revision)) {
             return event;
         }
         if let Some(index) = self
             .closed
             .iter()
-            .position(|closed| closed.id == utterance && closed.awaited == revision && closed.look.is_none())
+            .position(|closed| closed.id == utterance && closed.awaited == revision && closed.second_pass.is_none())
         {
             let mut closed = self.closed.remove(index)?;
             if closed.final_asked {
                 self.watch_transcripts(cx);
                 return Some(lost(&closed));
             }
-            // The hopeful decode failed; the utterance is whole now, so one more try is due.
+            // The speculative decode failed; the utterance is whole now, so that a final one is due.
             closed.awaited = closed.awaited.saturating_add(1);
             closed.final_asked = true;
             let meant = closed.origin.meant(cx, closed.woken || closed.interrupted);
@@ -244,7 +257,7 @@ impl Floor {
         let mut closed = self.closed.remove(index)?;
         cancel_all(cx, closed.id);
         self.watch_transcripts(cx);
-        if closed.look.take().is_some() {
+        if closed.second_pass.take().is_some() {
             let text = core::mem::take(&mut closed.text);
             return Some(self.said(cx, activity, closed, text));
         }
@@ -267,7 +280,7 @@ impl Floor {
             Evidence {
                 text: rest,
                 only_wake: rest.is_some_and(str::is_empty) && text.is_some_and(|it| !it.is_empty()),
-                partial: open.speculative.as_ref().is_some_and(|it| it.clarity == Some(Clarity::Partial)),
+                partial: open.speculative.as_ref().is_some_and(|it| it.matched == Some(CommandMatch::Incomplete)),
                 score: silence.score,
             },
         );
@@ -282,7 +295,7 @@ impl Floor {
         None
     }
 
-    /// Ends the open utterance. Its text is taken from the hopeful decode where that covers all of
+    /// Ends the open utterance. Its text is taken from the speculative decode where that covers all of
     /// it; else a final one is asked for.
     pub(super) fn close(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
         let mut open = self.open.take()?;
@@ -313,16 +326,16 @@ impl Floor {
             last_voice_us: open.last_voice_us,
             decided_us: cx.now_us(),
             text: String::new(),
-            clarity: None,
-            look: None,
+            matched: None,
+            second_pass: None,
             final_asked: false,
         };
         match speculative {
-            Some(Speculative { revision, text: Some(text), clarity, look }) => {
+            Some(Speculative { revision, text: Some(text), matched, second_pass }) => {
                 closed.awaited = revision;
-                closed.clarity = clarity;
-                closed.look = look;
-                if closed.look.is_none() {
+                closed.matched = matched;
+                closed.second_pass = second_pass;
+                if closed.second_pass.is_none() {
                     return Some(self.said(cx, activity, closed, text));
                 }
                 self.await_better(cx, closed, text);
@@ -342,7 +355,7 @@ impl Floor {
     /// Waits a little for a text that is better than this one.
     fn await_better(&mut self, cx: &mut Context, mut closed: Closed, text: String) {
         closed.text = text;
-        closed.deadline_us = cx.after_ms(cx.config.second_hearing_ms_max);
+        closed.deadline_us = cx.after_ms(cx.config.second_pass_ms_max);
         self.keep_closed(cx, closed);
     }
 
@@ -379,7 +392,7 @@ impl Floor {
             Some(rest) => Some(String::from(rest)),
             // What may be the assistant's own echo never counts as a request.
             None if origin.echo => None,
-            None => addressing::is_meant(cx, grounds, doubtful, &text, closed.clarity).then(|| text.clone()),
+            None => addressing::is_meant(cx, grounds, doubtful, &text, closed.matched).then(|| text.clone()),
         };
         let whole = request.as_deref().unwrap_or(&text);
         let cancels = commands::command(whole) == Some(commands::Command::Cancel)
@@ -414,7 +427,7 @@ impl Floor {
             return;
         }
         let revision = open.next_revision();
-        open.speculative = Some(Speculative { revision, text: None, clarity: None, look: None });
+        open.speculative = Some(Speculative { revision, text: None, matched: None, second_pass: None });
         ask(cx, (open.id, revision), TranscriptKind::Speculative, open.meant(cx));
     }
 

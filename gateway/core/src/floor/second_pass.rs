@@ -1,0 +1,308 @@
+//! Second pass: where the text of a short request is no clear command, its sound is decoded once more, biased towards
+//! the vocabulary of the tools. The second text counts where it is a command as it stands.
+//!
+//! A command with free text ("take a note: …") is decoded twice as well where there is a second model. Only the confidence
+//! of recognition tells which of two free texts is right, so that the second counts where it is clearly surer.
+//!
+//! Third pass: what the second model leaves unclear is decoded by the first model, with the same bias: it is better at
+//! short commands.
+//!
+//! Where it is in doubt whether words are meant for the assistant at all, the same command match decides that: what is no
+//! part of a command is talk, and has no second pass.
+//!
+//! A pass begins while the pause is still being judged, so that it often adds no latency. A text that is clear at first
+//! never waits for one, and new speech ends it: then the first text counts.
+
+use alloc::string::String;
+
+use super::{
+    Activity, Event, Floor,
+    addressing::{self, Grounds},
+    cancel_all, commands,
+    utterance::Origin,
+};
+use crate::{
+    config::Config,
+    context::Context,
+    output::Output,
+    vocab::{CommandMatch, Meant, Transcript, TranscriptKind},
+};
+
+/// Most words of a request that has a second pass: a longer one is no command.
+const WORDS_MAX: usize = 20;
+/// Greatest length of an utterance that has a second pass: beyond, a decode costs more than a turn may wait.
+const LENGTH_US_MAX: u64 = 9_000_000;
+/// Part of the first text's doubt that is left of the second's at most, so that its free text counts.
+const DOUBT_LEFT_MAX: f32 = 0.9;
+
+/// State of the second pass of one utterance.
+#[derive(Clone, Debug)]
+pub(super) struct SecondPass {
+    /// Revision of the command match or the decode that is awaited.
+    pub(super) awaited: u16,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    /// The first text is being matched against commands.
+    MatchingFirst {
+        /// Of the first text, 0 to 1.
+        confidence: f32,
+        /// Whether a second pass may follow.
+        may_repeat: bool,
+        /// Whether it may be meant for somebody else.
+        doubtful: bool,
+    },
+    /// The sound is being decoded again.
+    Decoding {
+        /// A text that recognition is less sure of is rejected.
+        confidence_min: f32,
+        acceptance: Acceptance,
+    },
+    /// The second text is being matched against commands.
+    MatchingSecond { text: String, acceptance: Acceptance },
+}
+
+/// When a second text counts, and what follows where it does not.
+#[derive(Clone, Copy, Debug)]
+struct Acceptance {
+    /// The first text is a command with free text: the second has to be one, too.
+    free_text_only: bool,
+    /// Where it is rejected, the first model decodes the sound.
+    third_pass: bool,
+}
+
+/// The first text of an utterance, and what it belongs to.
+pub(super) struct FirstText<'a> {
+    pub(super) utterance: u32,
+    pub(super) revision: u16,
+    pub(super) text: &'a str,
+    /// 0 to 1.
+    pub(super) confidence: f32,
+    pub(super) origin: Origin,
+    /// When the utterance began, monotonic.
+    pub(super) started_us: u64,
+}
+
+/// A pass that was awaited, and the utterance that it is about.
+struct Taken {
+    pass: SecondPass,
+    origin: Origin,
+    started_us: u64,
+}
+
+/// What follows for an utterance in its second pass.
+enum Next {
+    /// Wait for another answer.
+    Wait(SecondPass),
+    /// This text counts; `None`: the first one.
+    Accept(Option<String>),
+}
+
+impl Floor {
+    /// Has a first text matched against commands, where a second pass may follow or it is doubtful whom it is meant for.
+    pub(super) fn begin_second_pass(
+        &self,
+        cx: &mut Context,
+        activity: &Activity,
+        first: &FirstText<'_>,
+    ) -> Option<SecondPass> {
+        let FirstText { utterance, confidence, origin, started_us, .. } = *first;
+        if activity.asked || origin.echo || origin.background {
+            return None;
+        }
+        let grounds = self.grounds(cx, activity, origin);
+        let request = self.request_in(grounds, first.text)?;
+        let pending = self.pending(cx, started_us);
+        let named = self.phrases.strip(first.text).is_some();
+        let doubtful = !named && addressing::is_doubtful(cx, grounds, pending.as_ref());
+        let short = cx.now_us().saturating_sub(started_us) <= LENGTH_US_MAX
+            && request.split_whitespace().count() <= WORDS_MAX
+            && commands::yes_or_no(request).is_none();
+        let may_repeat = short && !cx.config.conversational;
+        if !may_repeat && !doubtful {
+            return None;
+        }
+        let awaited = first.revision.saturating_add(1);
+        let text = String::from(request);
+        cx.push(Output::MatchCommand { utterance, revision: awaited, text, pending });
+        Some(SecondPass { awaited, stage: Stage::MatchingFirst { confidence, may_repeat, doubtful } })
+    }
+
+    /// The part of a text that may be a request to a tool or a model.
+    fn request_in<'a>(&self, grounds: Grounds, text: &'a str) -> Option<&'a str> {
+        let request = self.phrases.strip(text).or((grounds != Grounds::None).then_some(text))?;
+        (commands::has_words(request) && commands::command(request).is_none()).then_some(request)
+    }
+
+    /// A text was matched against commands.
+    pub(crate) fn handle_command_matched(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        (utterance, revision): (u32, u16),
+        matched: CommandMatch,
+    ) -> Option<Event> {
+        let Taken { pass, .. } = self.take_pass(utterance, revision)?;
+        let next = match pass.stage {
+            Stage::MatchingFirst { confidence, may_repeat, doubtful } => {
+                self.note_matched(utterance, matched);
+                let is_talk = doubtful && matched == CommandMatch::None;
+                match confidence_needed(matched, confidence, &cx.config).filter(|_| may_repeat && !is_talk) {
+                    Some(confidence_min) => {
+                        let free_text_only = matched == CommandMatch::FreeText;
+                        let third_pass = cx.config.second_model && !free_text_only;
+                        let acceptance = Acceptance { free_text_only, third_pass };
+                        let awaited = pass.awaited.saturating_add(1);
+                        decode(cx, utterance, awaited, TranscriptKind::SecondPass);
+                        Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min, acceptance } })
+                    }
+                    None => Next::Accept(None),
+                }
+            }
+            // The second decode was biased towards commands: what is put right by sound besides does not count.
+            Stage::MatchingSecond { text, acceptance } => {
+                let accepted = match matched {
+                    CommandMatch::FreeText => true,
+                    CommandMatch::Exact => !acceptance.free_text_only,
+                    CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => false,
+                };
+                if accepted {
+                    self.note_matched(utterance, matched);
+                    Next::Accept(Some(text))
+                } else {
+                    reject(cx, utterance, pass.awaited, acceptance)
+                }
+            }
+            Stage::Decoding { .. } => Next::Wait(pass),
+        };
+        self.follow(cx, activity, utterance, next)
+    }
+
+    /// The sound was decoded again.
+    pub(super) fn handle_second_text(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        transcript: &Transcript,
+        text: String,
+    ) -> Option<Event> {
+        let utterance = transcript.utterance;
+        let Taken { pass, origin, started_us } = self.take_pass(utterance, transcript.revision)?;
+        let Stage::Decoding { confidence_min, acceptance } = pass.stage else {
+            return self.follow(cx, activity, utterance, Next::Wait(pass));
+        };
+        let sure = transcript.confidence >= confidence_min;
+        let grounds = self.grounds(cx, activity, origin);
+        let next = match self.request_in(grounds, &text).filter(|_| sure).map(String::from) {
+            Some(request) => {
+                let awaited = pass.awaited.saturating_add(1);
+                let pending = self.pending(cx, started_us);
+                cx.push(Output::MatchCommand { utterance, revision: awaited, text: request, pending });
+                Next::Wait(SecondPass { awaited, stage: Stage::MatchingSecond { text, acceptance } })
+            }
+            None => reject(cx, utterance, pass.awaited, acceptance),
+        };
+        self.follow(cx, activity, utterance, next)
+    }
+
+    /// A decode failed: what follows where it was a second pass; `None` where it was none.
+    pub(super) fn handle_second_pass_failed(
+        &mut self,
+        cx: &mut Context,
+        activity: &Activity,
+        (utterance, revision): (u32, u16),
+    ) -> Option<Event> {
+        let Taken { pass, .. } = self.take_pass(utterance, revision)?;
+        let next = match pass.stage {
+            Stage::Decoding { acceptance, .. } => reject(cx, utterance, pass.awaited, acceptance),
+            Stage::MatchingFirst { .. } | Stage::MatchingSecond { .. } => Next::Wait(pass),
+        };
+        self.follow(cx, activity, utterance, next)
+    }
+
+    /// New speech: an utterance in its second pass goes on with its first text.
+    pub(super) fn accept_first(&mut self, cx: &mut Context, activity: &Activity) -> Option<Event> {
+        let index = self.closed.iter().position(|closed| closed.second_pass.is_some())?;
+        let mut closed = self.closed.remove(index)?;
+        cancel_all(cx, closed.id);
+        closed.second_pass = None;
+        let text = core::mem::take(&mut closed.text);
+        self.watch_transcripts(cx);
+        Some(self.said(cx, activity, closed, text))
+    }
+
+    fn take_pass(&mut self, utterance: u32, revision: u16) -> Option<Taken> {
+        let awaited = |pass: &mut SecondPass| pass.awaited == revision;
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
+            let pass = closed.second_pass.take_if(awaited)?;
+            return Some(Taken { pass, origin: closed.origin, started_us: closed.started_us });
+        }
+        let open = self.open.as_mut().filter(|open| open.id == utterance)?;
+        let pass = open.speculative.as_mut()?.second_pass.take_if(awaited)?;
+        Some(Taken { pass, origin: open.origin, started_us: open.started_us })
+    }
+
+    /// How well the text of an utterance matches a command, as far as is known.
+    fn note_matched(&mut self, utterance: u32, matched: CommandMatch) {
+        if let Some(closed) = self.closed.iter_mut().find(|closed| closed.id == utterance) {
+            closed.matched = Some(matched);
+        } else if let Some(open) = self.open.as_mut().filter(|open| open.id == utterance)
+            && let Some(speculative) = &mut open.speculative
+        {
+            speculative.matched = Some(matched);
+        }
+    }
+
+    fn follow(&mut self, cx: &mut Context, activity: &Activity, utterance: u32, next: Next) -> Option<Event> {
+        if let Some(index) = self.closed.iter().position(|closed| closed.id == utterance) {
+            match next {
+                Next::Wait(pass) => self.closed.get_mut(index)?.second_pass = Some(pass),
+                Next::Accept(better) => {
+                    let mut closed = self.closed.remove(index)?;
+                    self.watch_transcripts(cx);
+                    let first = core::mem::take(&mut closed.text);
+                    return Some(self.said(cx, activity, closed, better.unwrap_or(first)));
+                }
+            }
+            return None;
+        }
+        let open = self.open.as_mut().filter(|open| open.id == utterance)?;
+        let speculative = open.speculative.as_mut()?;
+        match next {
+            Next::Wait(pass) => {
+                open.revision = open.revision.max(pass.awaited);
+                speculative.second_pass = Some(pass);
+            }
+            Next::Accept(Some(better)) => speculative.text = Some(better),
+            Next::Accept(None) => {}
+        }
+        None
+    }
+}
+
+/// Has the sound decoded again. The first text holds a request, or what may be one, so that it is addressed.
+fn decode(cx: &mut Context, utterance: u32, revision: u16, kind: TranscriptKind) {
+    cx.push(Output::Transcribe { utterance, revision, kind, meant: Meant::Addressed });
+}
+
+/// A second text does not count: the first model decodes the sound, unless it did, or the first text counts.
+fn reject(cx: &mut Context, utterance: u32, awaited: u16, acceptance: Acceptance) -> Next {
+    if !acceptance.third_pass {
+        return Next::Accept(None);
+    }
+    let awaited = awaited.saturating_add(1);
+    decode(cx, utterance, awaited, TranscriptKind::ThirdPass);
+    let acceptance = Acceptance { third_pass: false, ..acceptance };
+    Next::Wait(SecondPass { awaited, stage: Stage::Decoding { confidence_min: 0.0, acceptance } })
+}
+
+/// The least confidence of a second text, 0 to 1; `None` where the first has no second pass.
+fn confidence_needed(matched: CommandMatch, confidence: f32, config: &Config) -> Option<f32> {
+    match matched {
+        CommandMatch::None | CommandMatch::Misheard | CommandMatch::Incomplete => Some(0.0),
+        CommandMatch::FreeText => config.second_model.then_some(1.0 - DOUBT_LEFT_MAX * (1.0 - confidence)),
+        CommandMatch::Exact => None,
+    }
+}
