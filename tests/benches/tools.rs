@@ -22,7 +22,10 @@ use gateway::ports::{
     stores::SystemClock,
 };
 use gateway::store::Store;
-use gateway_core::vocab::{ApprovalOutcome, ClientClass, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
+use gateway_core::vocab::{
+    ApprovalOutcome, ClientClass, Due, OpenEntry, RateLimit, ScheduleEntry, ScheduleKind, ToolCall, ToolFlags,
+    ToolResult, ToolSpec, Turn,
+};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -31,8 +34,8 @@ use tools::{
     executor::{CallRecords, Executor},
     intents::{Intent, Journal, Past},
     ports::{
-        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
-        PortError, Ports, Schedule, Style,
+        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, NoApps, Note, Notes, PortError, Ports, Schedule,
+        Style,
     },
     registry::{Registry, RunContext, Runner},
     source::{Scope, Source},
@@ -49,13 +52,13 @@ struct Nobody;
 
 #[async_trait]
 impl Schedule for Nobody {
-    async fn add(&self, _: &str, _: Due, _: EntryKind, _: &str) -> Result<Entry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
         Err(PortError::Unavailable(String::new()))
     }
-    async fn list(&self, _: &str) -> Result<Vec<Entry>, PortError> {
+    async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {
         Ok(Vec::new())
     }
-    async fn remove(&self, _: &str, _: u64) -> Result<Option<Entry>, PortError> {
+    async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
         Ok(None)
     }
 }

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Question, Timestamp, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{
+    AnsweredBy, ApprovalOutcome, DisplaySize, Due, OpenEntry, Question, ScheduleEntry, ScheduleKind, Timestamp,
+    ToolCall, ToolResult, Turn,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -48,57 +51,15 @@ pub enum Hours {
     TwentyFour,
 }
 
-/// When an entry is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// After this much time has passed, whatever the wall clock does.
-    In {
-        /// Milliseconds from now on.
-        duration_ms: u64,
-    },
-    /// When the wall clock shows this.
-    At {
-        /// Milliseconds since the Unix epoch, UTC.
-        wall_ms: i64,
-    },
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A countdown.
-    Timer,
-    /// A reminder.
-    Reminder,
-}
-
-/// An entry of the user's schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Unique within the user.
-    pub id: u64,
-    /// Timer or reminder.
-    pub kind: EntryKind,
-    /// Timer: its name or empty. Reminder: what to be reminded of.
-    pub text: String,
-    /// Wall time when it is due, in milliseconds since the Unix epoch.
-    pub due_wall_ms: i64,
-    /// Length of a countdown in milliseconds; 0 where there is none.
-    pub duration_ms: u64,
-    /// Milliseconds left by the countdown itself, where the implementer knows them; else the
-    /// tools use `due_wall_ms`, which is wrong after the wall clock has jumped.
-    pub remaining_ms: Option<u64>,
-}
-
 /// Timers and reminders. Every change is durably stored before the call returns.
 #[async_trait]
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
-    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError>;
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError>;
     /// All entries that are not yet done, in any order.
-    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError>;
+    async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
     /// Removes an entry; `None` when there was none.
-    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError>;
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError>;
 }
 
 /// A note.

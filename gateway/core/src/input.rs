@@ -5,8 +5,8 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
-    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ServiceLevel, ToolResult,
-    Transcript, Turn, Usage, VoiceFact, WebhookCall,
+    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ScheduleChange,
+    ScheduleEntry, ServiceLevel, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
 /// What happens to one device's conversation.
@@ -161,10 +161,9 @@ pub enum UserInput {
     /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
     /// there is, when the turn was cancelled or never granted. Oldest first.
     TurnDone { device: String, turn: Turn, messages: Vec<Message> },
-    /// A tool wants an entry kept; `request` is its own number, given back with the answer. Answered by `Scheduled` only after it is stored.
-    ScheduleAdd { request: u64, due: Due, kind: ScheduleKind, text: String },
-    /// A tool wants an entry gone. Answered by `Unscheduled` only after that is stored.
-    ScheduleRemove { request: u64, id: u64 },
+    /// A tool wants an entry kept or gone; `request` is its own number, given back with the answer: `Scheduled` or
+    /// `Unscheduled` only after that is stored, else `ScheduleFailed`.
+    Schedule { request: u64, change: ScheduleChange },
     /// The store has kept what `Persist` with this ticket asked for.
     Persisted { ticket: u64 },
     /// It could not, for this reason in words.
@@ -237,39 +236,4 @@ pub struct Spending {
     pub input: u64,
     /// Tokens of answers.
     pub output: u64,
-}
-
-/// When an entry is due.
-#[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// After these milliseconds have passed, whatever the wall clock does: a timer.
-    In { duration_ms: u64 },
-    /// When the wall clock shows these milliseconds since the Unix epoch: a reminder.
-    At { wall_ms: i64 },
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScheduleKind {
-    /// A countdown.
-    Timer,
-    /// A reminder.
-    Reminder,
-}
-
-/// An entry of the schedule, as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleEntry {
-    /// Unique within the user.
-    pub id: u64,
-    /// Timer or reminder.
-    pub kind: ScheduleKind,
-    /// Timer: its name or empty. Reminder: what to be reminded of.
-    pub text: String,
-    /// Wall time when it is due, in milliseconds since the Unix epoch; a timer's is what was
-    /// expected when it was set, and counts only after a restart.
-    pub due_wall_ms: i64,
-    /// Length of a timer; 0 for reminders.
-    pub duration_ms: u64,
 }

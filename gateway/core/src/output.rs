@@ -4,11 +4,11 @@
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::{
-    input::{Announcement, AnnouncementId, RunningTimer, ScheduleEntry, Spending},
+    input::{Announcement, AnnouncementId, RunningTimer, Spending},
     vocab::{
         AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
-        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ServiceLevel, Settlement, ToolCall,
-        TranscriptKind, Turn, Usage, WebhookCall,
+        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ScheduleEntry, ServiceLevel, Settlement,
+        ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
 

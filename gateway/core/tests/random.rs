@@ -6,13 +6,13 @@ mod world;
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine as _,
-    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
-        DisplaySize, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending, Question,
-        ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
-        VoiceFact,
+        DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending,
+        Question, ScheduleChange, ScheduleKind, ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript,
+        TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -419,7 +419,8 @@ proptest! {
                 11 => world.input(device, Input::Text(WORDS[word].into())),
                 12 => {
                     entries += 1;
-                    world.user_input(UserInput::ScheduleAdd { request: entries, due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() });
+                    let change = ScheduleChange::Add { due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() };
+                    world.user_input(UserInput::Schedule { request: entries, change });
                 }
                 _ => world.stale_models = true,
             }
@@ -446,26 +447,20 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (device(), turn()).prop_map(|(device, turn)| UserInput::TurnRequested { device, turn }),
         (device(), turn()).prop_map(|(device, turn)| UserInput::TurnDone { device, turn, messages: Vec::new() }),
         (any::<u64>(), any::<u64>(), any::<bool>(), words()).prop_map(|(request, span, timer, text)| {
-            UserInput::ScheduleAdd {
-                request,
-                due: if timer {
-                    Due::In { duration_ms: span % 100_000 }
-                } else {
-                    Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() }
-                },
-                kind: if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder },
-                text,
-            }
+            let due = match timer {
+                true => Due::In { duration_ms: span % 100_000 },
+                false => Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() },
+            };
+            let kind = if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder };
+            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind, text } }
         }),
         (any::<u64>(), any::<u64>(), any::<i64>()).prop_map(|(request, duration_ms, wall_ms)| {
-            UserInput::ScheduleAdd {
-                request,
-                due: if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } },
-                kind: ScheduleKind::Timer,
-                text: String::new(),
-            }
+            let due = if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } };
+            let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer, text: String::new() };
+            UserInput::Schedule { request, change }
         }),
-        (any::<u64>(), 0_u64..20).prop_map(|(request, id)| UserInput::ScheduleRemove { request, id }),
+        (any::<u64>(), 0_u64..20)
+            .prop_map(|(request, id)| UserInput::Schedule { request, change: ScheduleChange::Remove { id } }),
         (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),

@@ -1,10 +1,11 @@
 //! The lines of a scenario that make something happen.
 
 use gateway_core::{
-    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
+        DeviceFacts, Due, ErrorCode, FailureKind, Question, ScheduleChange, ScheduleKind, ToolResult, Turn, Usage,
+        View, VoiceFact,
     },
 };
 
@@ -389,17 +390,15 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
     let request = words.after("as").and_then(|word| word.parse().ok()).unwrap_or(0);
     let text = words.quoted().unwrap_or_default().to_string();
     let span = words.number_after("in")?.unwrap_or(0);
-    let input = match words.get(0) {
-        "timer" => {
-            UserInput::ScheduleAdd { request, due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text }
-        }
+    let change = match words.get(0) {
+        "timer" => ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text },
         "reminder" => {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
-            UserInput::ScheduleAdd { request, due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
+            ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
         }
-        _ => UserInput::ScheduleRemove { request, id: words.get(1).parse().map_err(|_| "which entry?")? },
+        _ => ScheduleChange::Remove { id: words.get(1).parse().map_err(|_| "which entry?")? },
     };
-    world.user_input(input);
+    world.user_input(UserInput::Schedule { request, change });
     Ok(())
 }
 

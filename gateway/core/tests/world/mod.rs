@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gateway_core::{
     conversation,
-    input::{Input, ScheduleEntry, Spending, UserInput},
+    input::{Input, Spending, UserInput},
     user,
     vocab::{
-        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
-        VoiceFact,
+        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, ScheduleEntry, Timestamp, ToolResult, Transcript,
+        Turn, Usage, VoiceFact,
     },
 };
 
