@@ -90,8 +90,8 @@ pub struct Synthesised {
 
 /// A tool of the glasses is to run.
 pub struct CallDevice {
-    /// The turn that called it.
-    pub turn: Turn,
+    /// The turn that called it; `None`: a call from outside.
+    pub turn: Option<Turn>,
     /// The call, by the name that the glasses offered.
     pub call: ToolCall,
     /// After this nobody waits.

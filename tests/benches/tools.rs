@@ -84,7 +84,7 @@ impl Notes for Nobody {
 
 #[async_trait]
 impl DeviceCall for Nobody {
-    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Option<Turn>, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::default()
     }
     fn status(&self, _: &str) -> Option<DeviceStatus> {
@@ -164,8 +164,8 @@ fn context(number: usize) -> CallContext {
     CallContext {
         user: "wearer".into(),
         device: "glasses".into(),
-        session: "bench".into(),
-        turn: Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 },
+        session: Some("bench".into()),
+        turn: Some(Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
         client: ClientClass::Internal,
@@ -264,7 +264,7 @@ async fn executor() -> Result<()> {
             caller: None,
             user: "wearer".into(),
             device: "glasses".into(),
-            turn: Turn::default(),
+            turn: None,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,
             activated: false,
@@ -304,7 +304,7 @@ async fn executor() -> Result<()> {
     let (mut spans, began) = (Vec::new(), Instant::now());
     let calls = (0..COMMITS).map(|number| {
         let whole = whole.clone();
-        let context = CallContext { session: "together".into(), ..context(number) };
+        let context = CallContext { session: Some("together".into()), ..context(number) };
         tokio::spawn(async move {
             let began = Instant::now();
             black_box(whole.call(context, call("bench.kept")).await);

@@ -112,13 +112,13 @@ pub struct DeviceStatus {
 /// Calls to the glasses' own tools.
 #[async_trait]
 pub trait DeviceCall: Send + Sync {
-    /// Runs a tool on the device for this turn. Ends in a result in any case: a device that is gone is
+    /// Runs a tool on the device, for this turn or for a call from outside. Ends in a result in any case: a device that is gone is
     /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`. A call that is cancelled, or
     /// that nobody waits for any more, is told to the device, whose result is still waited for.
     async fn call(
         &self,
         device: &str,
-        turn: Turn,
+        turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
@@ -134,8 +134,8 @@ pub struct ConsentRequest {
     pub user: String,
     /// The device on which the call was wished for; only there it can be agreed to.
     pub device: String,
-    /// The turn that the call belongs to; [`Turn::default`]: none, and any device of the user may be asked.
-    pub turn: Turn,
+    /// The turn that the call belongs to; `None`: any device of the user may be asked.
+    pub turn: Option<Turn>,
     /// Id of the call that waits for it.
     pub call_id: String,
     /// Full name of the tool.
@@ -155,14 +155,14 @@ pub struct Decision {
     pub outcome: ApprovalOutcome,
     /// By whom, and how.
     pub by: AnsweredBy,
-    /// The device that was asked; empty: none.
-    pub device: String,
+    /// The device that was asked, where one was.
+    pub device: Option<String>,
 }
 
 impl From<ApprovalOutcome> for Decision {
     /// An outcome that nobody brought about.
     fn from(outcome: ApprovalOutcome) -> Self {
-        Self { outcome, by: AnsweredBy::Nobody, device: String::new() }
+        Self { outcome, by: AnsweredBy::Nobody, device: None }
     }
 }
 

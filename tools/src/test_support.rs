@@ -124,8 +124,8 @@ pub(crate) fn context() -> CallContext {
     CallContext {
         user: "ada".into(),
         device: "glasses".into(),
-        session: "s".into(),
-        turn: Turn { id: 7, revision: 0 },
+        session: Some("s".into()),
+        turn: Some(Turn { id: 7, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
         client: Default::default(),
@@ -212,7 +212,7 @@ impl DeviceCall for World {
     async fn call(
         &self,
         device: &str,
-        _turn: Turn,
+        _turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         _cancel: CancellationToken,

@@ -33,11 +33,11 @@ pub enum Output {
     CloseUtterance { utterance: u32 },
     /// Stop or start taking sound in.
     SetMuted(bool),
-    /// The listening sign of the glasses. `turn` is the one under way; 0: none.
-    Listening { turn: Turn, state: ListeningState },
-    /// What is understood, for the display's caption line and for the mini-apps that listen. `turn` is the one that it begins; 0: none, or not
-    /// known yet. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
-    Caption { turn: Turn, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
+    /// The listening sign of the glasses. `turn` is the one under way.
+    Listening { turn: Option<Turn>, state: ListeningState },
+    /// What is understood, for the display's caption line and for the mini-apps that listen. `turn` is the one that it
+    /// begins, where it begins one and that is known. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
+    Caption { turn: Option<Turn>, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// What is being said is meant for the assistant, so that a model will be asked soon.
     ExpectRequest,
     /// Ask the user's machine for the turn.
@@ -61,11 +61,11 @@ pub enum Output {
     Prefer(Preference),
     /// Tell the glasses what is being done. `tool` is its full name; the wearer reads what it is called in words.
     ToolActivity { turn: Turn, call_id: String, tool: String, state: ToolActivityState },
-    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. The text
-    /// is empty when only the end is told: nothing is synthesised for it, and the speech is
-    /// `finished` once everything before it was played. `turn` is 0 for announcements, questions
-    /// and repetitions.
-    Speak { turn: Turn, speech: u32, clause: u16, text: String, last: bool },
+    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. Announcements, questions and
+    /// repetitions belong to no turn.
+    Speak { turn: Option<Turn>, speech: u32, clause: u16, text: String, last: bool },
+    /// A speech has no more clauses than those before this number: it is `finished` once they were played.
+    EndSpeech { speech: u32, clause: u16 },
     /// Play a piece of a recorded sound as a clause of a speech. `sound`: the shell's number of it; `piece`: which one of
     /// `SOUND_PIECE_MS`, from 0 on.
     Play { speech: u32, clause: u16, sound: u64, piece: u16, last: bool },

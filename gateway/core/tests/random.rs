@@ -174,7 +174,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => any::<bool>().prop_map(Input::Followed),
         2 => Just(Input::ApplyTools),
         1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn, events: vec![ModelEvent::Text("Yes.".into())] }),
-        2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
+        2 => (0_u64..3, prop::option::weighted(0.9, turn()), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
             reference: 1,
@@ -476,7 +476,7 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (0_u64..6, any::<bool>(), any::<u32>()).prop_map(|(id, watched, ms)| UserInput::ApprovalAsked {
             approval: Approval {
                 id,
-                turn: Turn::default(),
+                turn: None,
                 reference: 1,
                 question: Question { title: "Tool?".into(), said: "Really?".into(), shown: "a: 1\nb: 2".into() },
                 arguments_hash: 1,

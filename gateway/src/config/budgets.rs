@@ -18,6 +18,7 @@ const MODELS_MAX: usize = gateway_core::limits::MODELS_MAX;
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Budgets {
     money_per_day: Spanned<f64>,
+    /// 0: no limit.
     tokens_per_turn: u32,
     seconds_per_turn: Spanned<u32>,
     steps_per_turn: Spanned<u8>,
@@ -29,7 +30,7 @@ impl Default for Budgets {
         let unwritten = |seconds| Spanned::new(0..0, seconds);
         Self {
             money_per_day: Spanned::new(0..0, 0.0),
-            tokens_per_turn: core.turn_tokens_max,
+            tokens_per_turn: core.turn_tokens_max.unwrap_or(0),
             seconds_per_turn: unwritten(core.turn_ms_max / 1_000),
             steps_per_turn: Spanned::new(0..0, core.model_requests_max),
         }
@@ -103,7 +104,7 @@ impl Problems<'_> {
 
     /// What one turn may take.
     pub(super) fn budgets(&mut self, budgets: &Budgets, conversation: &mut conversation::Config) {
-        conversation.turn_tokens_max = budgets.tokens_per_turn;
+        conversation.turn_tokens_max = (budgets.tokens_per_turn > 0).then_some(budgets.tokens_per_turn);
         let seconds = self.between(&budgets.seconds_per_turn, "budgets.seconds_per_turn", 5..=600);
         conversation.turn_ms_max = seconds.saturating_mul(1_000);
         conversation.model_requests_max = self.between(&budgets.steps_per_turn, "budgets.steps_per_turn", 1..=32);

@@ -264,8 +264,8 @@ impl Requests {
         let context = CallContext {
             user: self.user.clone(),
             device: self.device.clone(),
-            session: self.session.clone(),
-            turn,
+            session: Some(self.session.clone()),
+            turn: Some(turn),
             cancel,
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,

@@ -151,7 +151,7 @@ impl DeviceCall for ConnectedDevices {
     async fn call(
         &self,
         device: &str,
-        turn: Turn,
+        turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
@@ -248,7 +248,7 @@ mod tests {
     async fn whoever_stops_waiting_tells_the_device() {
         let (devices, mut messages) = house();
         let limit = Duration::from_secs(30);
-        let run = |cancel: &CancellationToken| devices.call("glasses", Turn::default(), call(), limit, cancel.clone());
+        let run = |cancel: &CancellationToken| devices.call("glasses", None, call(), limit, cancel.clone());
         // Nobody answers.
         let never = CancellationToken::new();
         let (result, unanswered) = tokio::join!(run(&never), called(&mut messages));

@@ -86,7 +86,7 @@ impl Shell for Task {
             UserOutput::Unscheduled { request, entry } => self.schedule_changed(request, Ok(entry)),
             UserOutput::ScheduleFailed { request, reason } => self.schedule_changed(request, Err(reason)),
             UserOutput::Ask { device, approval } => self.approvals.put(device.as_deref(), approval),
-            UserOutput::ApprovalSettled(settled) => self.approvals.settle("", settled),
+            UserOutput::ApprovalSettled(settled) => self.approvals.settle(None, settled),
             UserOutput::Summarise { request, rank, messages } => self.summarise(request, rank, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }

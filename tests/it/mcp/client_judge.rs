@@ -115,7 +115,7 @@ async fn drive(url: &str) {
         let context = RunContext {
             user: "wearer".into(),
             device: String::new(),
-            turn: Turn::default(),
+            turn: None,
             deadline: Duration::from_secs(20),
             cancel: CancellationToken::new(),
             ports: ports(),
@@ -256,7 +256,7 @@ impl Notes for Nothing {
 
 #[async_trait]
 impl DeviceCall for Nothing {
-    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Option<Turn>, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::failed(ErrorCode::AppNotAvailable, "nothing is here", false)
     }
 

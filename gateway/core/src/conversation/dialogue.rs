@@ -14,14 +14,11 @@ use crate::{
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
 const NOTICE_HEARD_PART: f32 = 0.5;
-/// What belongs to no turn.
-pub(super) const NO_TURN: Turn = Turn { id: 0, revision: 0 };
-
 /// What the wearer hears.
 impl Conversation {
     pub(super) fn voice(&mut self, fact: VoiceFact) {
@@ -171,7 +168,7 @@ impl Conversation {
                     decided_us: said.decided_us,
                 };
                 self.start_turn(request, Some(spoken));
-                self.cx.name_turn(self.agent.turn().unwrap_or(NO_TURN));
+                self.cx.name_turn(self.agent.turn());
             }
         }
     }
@@ -245,7 +242,7 @@ impl Conversation {
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
         let pending = self.floor.take_request(&mut self.cx, &request, times);
         self.agent.start(&mut self.cx, request, pending, spoken);
-        let turn = self.agent.turn().unwrap_or(NO_TURN);
+        let turn = self.agent.turn();
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
     }
 
@@ -337,7 +334,7 @@ impl Conversation {
 
     /// Says something that belongs to no turn.
     fn aside(&mut self, text: &str) {
-        self.reply.begin(&mut self.cx, Purpose::Aside, NO_TURN);
+        self.reply.begin(&mut self.cx, Purpose::Aside, None);
         let ended = self.reply.push_sentence(&mut self.cx, 0, text);
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
@@ -394,7 +391,7 @@ impl Conversation {
             if show.is_some() {
                 self.cx.push(Output::Chime(Chime::Notice));
             }
-            self.reply.begin(&mut self.cx, Purpose::Notice { id }, NO_TURN);
+            self.reply.begin(&mut self.cx, Purpose::Notice { id }, None);
             match show {
                 Some(show) => self.reply.show(&mut self.cx, show, Priority::Notice),
                 None => self.reply.say_only(),
@@ -446,7 +443,7 @@ impl Conversation {
         if listening != self.listening && self.link != Link::Fresh {
             self.listening = listening;
             if self.link.is_up() {
-                let turn = self.agent.turn().unwrap_or(NO_TURN);
+                let turn = self.agent.turn();
                 self.cx.push(Output::Listening { turn, state: listening });
             }
         }

@@ -465,9 +465,9 @@ fn question(words: &Words) -> Question {
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     let outside = words.has("outside");
     let turn = match words.after("turn") {
-        None if outside => Turn::default(),
-        Some(id) => Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 },
-        None => world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?,
+        None if outside => None,
+        Some(id) => Some(Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 }),
+        None => Some(world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?),
     };
     let approval = Approval {
         id: words.get(1).parse().map_err(|_| "which question?")?,

@@ -27,7 +27,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             "caption {} {} \"{text}\" revision {revision} of turn {}",
             if *last { "final" } else { "partial" },
             if *addressed { "addressed" } else { "overheard" },
-            turn.id,
+            turn.map_or(0, |turn| turn.id),
         ),
         Output::ExpectRequest => "expect-request".into(),
         Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
@@ -47,8 +47,8 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::ToolActivity { call_id, state, .. } => {
             format!("activity {call_id} {}", lower(state))
         }
-        Output::Speak { text, last, clause, .. } if text.is_empty() && *last => format!("speak-end {clause}"),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
+        Output::EndSpeech { clause, .. } => format!("speak-end {clause}"),
         Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),
         Output::Hush { .. } => "hush".into(),
         Output::Display(DisplayCommand::Show { view, content, priority, duration_ms, .. }) => format!(

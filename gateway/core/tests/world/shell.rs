@@ -148,6 +148,7 @@ impl World {
             Output::Speak { speech, clause, text, last, .. } => {
                 self.say(device, speech, clause, text.chars().count() as u64 * MS_PER_CHAR, last);
             }
+            Output::EndSpeech { speech, clause } => self.say(device, speech, clause, 0, true),
             Output::Play { speech, clause, sound, piece, last } => {
                 let piece_ms = u64::from(gateway_core::limits::SOUND_PIECE_MS);
                 let left = self.sounds[&sound] - u64::from(piece) * piece_ms;
