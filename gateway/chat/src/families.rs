@@ -1,30 +1,23 @@
 //! Habits of families of models, known by their names.
 
-/// What is said to a model because of its family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
-    /// Beside how the assistant speaks.
-    Besides(&'static str),
-    /// In place of it: more confuses a model so small.
-    Only(&'static str),
-}
+use gateway_core::vocab::ModelHabit;
 
 /// By what names contain, each against a habit of that family; the first counts.
-const FAMILIES: [(&str, Hint); 8] = [
-    ("smollm", Hint::Only("Answer in one short sentence.")),
-    ("tinyllama", Hint::Only("Answer in one short sentence.")),
-    ("gpt", Hint::Besides("Do not end with a question unless you need the answer.")),
-    ("claude", Hint::Besides("Do not restate the question, and do not think aloud.")),
-    ("gemini", Hint::Besides("Speak in sentences, never in lists or headings.")),
-    ("llama", Hint::Besides("Answer in one or two sentences.")),
-    ("qwen", Hint::Besides("Answer in one or two sentences, in the wearer's language only.")),
-    ("mistral", Hint::Besides("Answer in one or two sentences.")),
+const FAMILIES: [(&str, ModelHabit); 8] = [
+    ("smollm", ModelHabit::Only("Answer in one short sentence.")),
+    ("tinyllama", ModelHabit::Only("Answer in one short sentence.")),
+    ("gpt", ModelHabit::Besides("Do not end with a question unless you need the answer.")),
+    ("claude", ModelHabit::Besides("Do not restate the question, and do not think aloud.")),
+    ("gemini", ModelHabit::Besides("Speak in sentences, never in lists or headings.")),
+    ("llama", ModelHabit::Besides("Answer in one or two sentences.")),
+    ("qwen", ModelHabit::Besides("Answer in one or two sentences, in the wearer's language only.")),
+    ("mistral", ModelHabit::Besides("Answer in one or two sentences.")),
 ];
 
 /// What is said to the model of this name, in whatever case.
-pub fn hint(model: &str) -> Option<Hint> {
+pub fn habit(model: &str) -> Option<ModelHabit> {
     let name = model.to_lowercase();
-    FAMILIES.iter().find(|(family, _)| name.contains(family)).map(|(_, hint)| *hint)
+    FAMILIES.iter().find(|(family, _)| name.contains(family)).map(|(_, habit)| *habit)
 }
 
 #[cfg(test)]
@@ -33,10 +26,10 @@ mod tests {
 
     #[test]
     fn the_smallest_models_are_told_one_thing_only() {
-        let short = Some(Hint::Only("Answer in one short sentence."));
-        assert_eq!(hint("SmolLM2-135M-Instruct"), short);
-        assert_eq!(hint("TinyLlama-1.1B"), short, "and not as its larger kin");
-        assert!(matches!(hint("openai/GPT-5-mini"), Some(Hint::Besides(_))));
-        assert_eq!(hint("testling-1"), None);
+        let short = Some(ModelHabit::Only("Answer in one short sentence."));
+        assert_eq!(habit("SmolLM2-135M-Instruct"), short);
+        assert_eq!(habit("TinyLlama-1.1B"), short, "and not as its larger kin");
+        assert!(matches!(habit("openai/GPT-5-mini"), Some(ModelHabit::Besides(_))));
+        assert_eq!(habit("testling-1"), None);
     }
 }

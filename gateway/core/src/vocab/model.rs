@@ -97,3 +97,12 @@ pub struct Usage {
     /// Tokens of the answer.
     pub output: u32,
 }
+
+/// What is said to a model because of its family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelHabit {
+    /// Beside how the assistant speaks.
+    Besides(&'static str),
+    /// In place of it: more confuses a model so small.
+    Only(&'static str),
+}
