@@ -16,7 +16,6 @@ pub mod mcp;
 pub mod models;
 mod photos;
 pub mod ports;
-mod reply;
 mod roster;
 pub mod runtime;
 pub mod serve;

@@ -1,6 +1,10 @@
 //! The doors: which connections are let in, in which form, and how many.
 
 use firmware_sim::Glasses;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+};
 
 use crate::{
     peer::{Peer, Said},
@@ -80,4 +84,61 @@ fn target(world: &World, host: &str) -> firmware_sim::Options {
     let mut options = world.options("wss", "glasses");
     options.target = format!("wss://{host}:{}/glasses", world.web().port()).parse().expect("an address");
     options
+}
+
+/// What is answered to requests that are sent as they are, each over a connection of its own.
+async fn exchange(port: u16, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+    let head = format!("{request} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_door_has_its_paths_and_answers_every_method() {
+    const NOTHING: &str = "nothing here; people open /try on this machine, glasses connect to /glasses\n";
+    const SOCKET: &str = "this path speaks WebSocket: /glasses as in PROTOCOL.md, /app-ws as in docs/apps-host.md\n";
+    const NO_USER: &str = r#"{"error":"the path names no user","success":false}"#;
+    const NO_SESSION: &str = r#"{"error":"no such session runs","success":false}"#;
+    const NO_APP: &str = r#"{"error":"no such app is installed","success":false}"#;
+    let world = World::start().await;
+    for (request, status, body) in [
+        ("POST /healthz", 200, "ok\n"),
+        ("OPTIONS /healthz?x", 200, "ok\n"),
+        ("GET /healthz/", 404, NOTHING),
+        ("DELETE /", 303, "the page is at /try\n"),
+        ("OPTIONS /try", 405, "wrong method\n"),
+        ("POST /try/app.js", 405, "wrong method\n"),
+        ("GET /try/pair", 405, "wrong method\n"),
+        ("POST /try/pair/", 404, "the page has no such file\n"),
+        ("GET /tryx", 404, NOTHING),
+        ("GET /glasses", 426, SOCKET),
+        ("POST /app-ws", 426, SOCKET),
+        ("GET /tpa-ws", 426, SOCKET),
+        ("GET /app-ws/", 404, NOTHING),
+        ("GET /mcp/", 404, NOTHING),
+        ("GET /api/sdk/simple-storage", 404, NOTHING),
+        ("GET /api/sdk/simple-storage/", 400, NO_USER),
+        ("PATCH /app-ws/api/sdk/simple-storage/%ff", 400, NO_USER),
+        ("GET /app-ws/app-ws/api/sdk/simple-storage/a", 404, NOTHING),
+        ("GET /app-wsx/api/sdk/simple-storage/a", 404, NOTHING),
+        ("PUT /tpa-ws/appsettings/user/a/b?c", 401, NO_SESSION),
+        ("GET /api/public/permissions/", 404, NO_APP),
+        ("HEAD /healthz", 200, "ok\n"),
+        ("HEAD /try/app.js", 405, "wrong method\n"),
+        ("HEAD /appsettings/user/a", 401, NO_SESSION),
+        ("OPTIONS *", 404, NOTHING),
+        ("GET /%74ry", 404, NOTHING),
+        ("FOO /nothing", 404, NOTHING),
+    ] {
+        let answer = exchange(world.web().port(), request).await;
+        let (head, said) = answer.split_once("\r\n\r\n").expect("a head");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{request}: {answer}");
+        let is_head = request.starts_with("HEAD");
+        assert_eq!(said, if is_head { "" } else { body }, "{request}");
+    }
+    world.stop().await;
 }

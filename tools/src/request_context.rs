@@ -1,5 +1,5 @@
-//! What a model is told of the wearer in one request: how to speak, standing instructions, which skills there are, and
-//! the few facts that have to do with the words said. Pure: whoever asks brings what is known.
+//! The wearer's context in one request to a model: style instructions, standing instructions, an index of skills, and
+//! the facts that are relevant to the wearer's words. Pure: the data are arguments.
 
 use gateway_core::vocab::{Message, Role};
 
@@ -15,10 +15,10 @@ pub const SKILLS_TOLD_MAX: usize = 50;
 /// The tool that reads skills: without it none is told of.
 const SKILL_READER: &str = "skill.read";
 
-/// What is known for one request.
+/// The data for one request.
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// How the assistant is to speak.
+    /// Style instructions of the assistant.
     pub personality: &'a str,
     /// The wearer's standing instructions, newest first.
     pub instructions: &'a [Text],

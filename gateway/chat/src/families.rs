@@ -1,23 +1,23 @@
-//! Habits of families of models, known by their names.
+//! Prompt hints for model families, recognised by name.
 
-use gateway_core::vocab::ModelHabit;
+use gateway_core::vocab::PromptHint;
 
-/// By what names contain, each against a habit of that family; the first counts.
-const FAMILIES: [(&str, ModelHabit); 8] = [
-    ("smollm", ModelHabit::Only("Answer in one short sentence.")),
-    ("tinyllama", ModelHabit::Only("Answer in one short sentence.")),
-    ("gpt", ModelHabit::Besides("Do not end with a question unless you need the answer.")),
-    ("claude", ModelHabit::Besides("Do not restate the question, and do not think aloud.")),
-    ("gemini", ModelHabit::Besides("Speak in sentences, never in lists or headings.")),
-    ("llama", ModelHabit::Besides("Answer in one or two sentences.")),
-    ("qwen", ModelHabit::Besides("Answer in one or two sentences, in the wearer's language only.")),
-    ("mistral", ModelHabit::Besides("Answer in one or two sentences.")),
+/// Substrings of names, each with the family's hint; the first match is used.
+const FAMILIES: [(&str, PromptHint); 8] = [
+    ("smollm", PromptHint::Only("Answer in one short sentence.")),
+    ("tinyllama", PromptHint::Only("Answer in one short sentence.")),
+    ("gpt", PromptHint::Besides("Do not end with a question unless you need the answer.")),
+    ("claude", PromptHint::Besides("Do not restate the question, and do not think aloud.")),
+    ("gemini", PromptHint::Besides("Speak in sentences, never in lists or headings.")),
+    ("llama", PromptHint::Besides("Answer in one or two sentences.")),
+    ("qwen", PromptHint::Besides("Answer in one or two sentences, in the wearer's language only.")),
+    ("mistral", PromptHint::Besides("Answer in one or two sentences.")),
 ];
 
-/// What is said to the model of this name, in whatever case.
-pub fn habit(model: &str) -> Option<ModelHabit> {
+/// The hint for the model of this name, ignoring case.
+pub fn hint(model: &str) -> Option<PromptHint> {
     let name = model.to_lowercase();
-    FAMILIES.iter().find(|(family, _)| name.contains(family)).map(|(_, habit)| *habit)
+    FAMILIES.iter().find(|(family, _)| name.contains(family)).map(|(_, hint)| *hint)
 }
 
 #[cfg(test)]
@@ -26,10 +26,10 @@ mod tests {
 
     #[test]
     fn the_smallest_models_are_told_one_thing_only() {
-        let short = Some(ModelHabit::Only("Answer in one short sentence."));
-        assert_eq!(habit("SmolLM2-135M-Instruct"), short);
-        assert_eq!(habit("TinyLlama-1.1B"), short, "and not as its larger kin");
-        assert!(matches!(habit("openai/GPT-5-mini"), Some(ModelHabit::Besides(_))));
-        assert_eq!(habit("testling-1"), None);
+        let short = Some(PromptHint::Only("Answer in one short sentence."));
+        assert_eq!(hint("SmolLM2-135M-Instruct"), short);
+        assert_eq!(hint("TinyLlama-1.1B"), short, "and not as its larger kin");
+        assert!(matches!(hint("openai/GPT-5-mini"), Some(PromptHint::Besides(_))));
+        assert_eq!(hint("testling-1"), None);
     }
 }

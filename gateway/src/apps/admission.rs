@@ -199,8 +199,15 @@ async fn judge(host: &Arc<Host>, claim: &Claim, frame: &str) -> Result<(Arc<App>
     Ok((app, user))
 }
 
+impl Host {
+    /// Whether a key is the one that an app was installed with.
+    pub fn is_key_of(&self, package: &str, key: &str) -> bool {
+        self.installed.get(package).is_some_and(|app| key_fits(&app, key))
+    }
+}
+
 /// Whether a key is the app's, by its hash.
-pub(super) fn key_fits(app: &App, key: &str) -> bool {
+fn key_fits(app: &App, key: &str) -> bool {
     let digest = Sha256::digest(key.as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     // Over hashes: how long the comparison takes tells nothing about the key.

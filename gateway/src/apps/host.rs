@@ -40,9 +40,10 @@ pub struct Host {
     pub(super) tasks: Arc<Tasks>,
     pub(super) store: Store,
     /// What an erasure of a user ends.
-    pub(super) in_flight: InFlight,
+    pub in_flight: InFlight,
     pub(super) roster: Arc<Roster>,
-    pub(super) installed: Arc<Installed>,
+    /// Which apps there are.
+    pub installed: Arc<Installed>,
     pub(super) sounds: Sounds,
     /// Where apps are told that the wearer is.
     pub(super) location: Option<Location>,
@@ -144,6 +145,12 @@ impl Host {
         // A little more than the machine gives the app. That an app does not run is answered at once.
         let answer = timeout(Duration::from_millis(app_life::STOP_MS_MAX * 2), gone).await;
         answer.ok().and_then(Result::ok).unwrap_or(true)
+    }
+
+    /// Whether a user is one of this box.
+    pub fn knows(&self, user: &str) -> bool {
+        let paired = self.store.disk().devices().unwrap_or_default();
+        self.tasks.knows(user) || paired.iter().any(|(_, device)| device.user == user)
     }
 
     /// For whom an app runs, or is to run.

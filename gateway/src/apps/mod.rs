@@ -3,7 +3,7 @@
 //! Their life is decided in the core (`gateway_core::app_life`), what travels in `streams`, `drawing` and `settings`
 //! (plain functions); `tasks` has one task for each user, which drives their life cycles and carries out what they want, `host`
 //! is how the rest of the gateway reaches them, `admission` lets sockets in, `socket` has one task for each app that runs,
-//! `rest` answers what apps ask by HTTP.
+//! `storage` is what apps keep.
 
 mod admission;
 pub mod bitmap;
@@ -17,14 +17,13 @@ mod port;
 mod refusals;
 mod relay;
 mod requests;
-pub mod rest;
 pub mod scene;
 mod sessions;
 pub mod settings;
 pub mod socket;
 pub mod sound;
 mod speech;
-mod storage;
+pub mod storage;
 pub mod streams;
 mod tasks;
 mod webhook;

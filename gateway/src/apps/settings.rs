@@ -85,6 +85,12 @@ impl Host {
         filled(&app.settings, &self.set_by(user, &app.package))
     }
 
+    /// Those of the user whose session of this app has this name; `None`: there is no such session.
+    pub fn settings_in(&self, session: &str, package: &str) -> Option<Vec<Value>> {
+        let (user, _) = self.tasks.by_session(session).filter(|(_, card)| card.package == package)?;
+        Some(self.settings_of(&user, &*self.installed.get(package)?))
+    }
+
     /// What the user has set.
     fn set_by(&self, user: &str, package: &str) -> Map<String, Value> {
         let row = self.store.disk().row(Kind::AppSettings, user, package.as_bytes()).ok().flatten();

@@ -16,12 +16,12 @@ const KEYS_MAX: usize = 4_096;
 
 /// Why something was not kept.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// 400.
+pub enum Refusal {
+    /// A key or a value is not acceptable, and why.
     Value(String),
-    /// 413.
+    /// It would be more than an app may keep.
     Total,
-    /// 500 or 503.
+    /// The store failed, and how.
     Store(String),
 }
 
@@ -41,7 +41,10 @@ fn full_key(package: &str, key: &str) -> Vec<u8> {
 
 impl Host {
     /// All that an app keeps for a user.
-    pub(super) fn stored(&self, user: &str, package: &str) -> Result<Map<String, Value>, Refusal> {
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn stored(&self, user: &str, package: &str) -> Result<Map<String, Value>, Refusal> {
         let prefix = prefix(package);
         let rows = self.store.disk().rows(Kind::AppStorage, user, &prefix, KEYS_MAX)?;
         let entry = |(key, value): (Vec<u8>, Vec<u8>)| {
@@ -52,7 +55,10 @@ impl Host {
     }
 
     /// Puts values beside what there is; all of them or none.
-    pub(super) async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// A key or a value is not acceptable, it is too much, or the store fails.
+    pub async fn put(&self, user: &str, package: &str, values: Map<String, Value>) -> Result<(), Refusal> {
         for (key, value) in &values {
             if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
                 return Err(Refusal::Value(format!("a key has 1 to {KEY_BYTES_MAX} bytes")));
@@ -77,7 +83,10 @@ impl Host {
     }
 
     /// Drops one key, or all.
-    pub(super) async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn drop_stored(&self, user: &str, package: &str, key: Option<&str>) -> Result<(), Refusal> {
         let _alone = self.storage.lock().await;
         let (kind, owner) = (Kind::AppStorage, user.to_owned());
         let write = match key {

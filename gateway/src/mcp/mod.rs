@@ -3,11 +3,10 @@
 
 mod keys;
 
-use std::{fmt, fs, net::SocketAddr, path::Path, sync::Arc};
+use std::{fmt, fs, path::Path, sync::Arc};
 
 use anyhow::{Result, anyhow};
 use gateway_core::vocab::ClientClass;
-use hyper::{Request, StatusCode, body::Incoming, header};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tools::{
     executor::Executor,
@@ -19,27 +18,12 @@ use tools::{
 };
 
 use self::keys::Keys;
-use crate::{
-    clock,
-    config::Checked,
-    reply::{Reply, plain},
-    roster::Roster,
-};
+use crate::{clock, config::Checked, roster::Roster};
 
 /// Largest file of servers.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Whose tools programs on this machine see without a key.
 const USER: &str = "wearer";
-
-/// The class that a path is for.
-pub fn class_of(path: &str) -> Option<ClientClass> {
-    match path {
-        "/mcp" => Some(ClientClass::Internal),
-        "/mcp/copilot" => Some(ClientClass::Copilot),
-        "/mcp/external" => Some(ClientClass::External),
-        _ => None,
-    }
-}
 
 /// Everything that stands outside the configuration file, read and checked.
 pub struct Prepared {
@@ -126,6 +110,17 @@ fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
+/// Why a client is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// It shows no key.
+    NoKey,
+    /// Nobody has this key.
+    UnknownKey,
+    /// The key is for another class.
+    OtherClass,
+}
+
 /// MCP of a running gateway.
 pub struct Mcp {
     hub: Arc<Hub>,
@@ -172,43 +167,26 @@ impl Mcp {
         self.hub.pool().states()
     }
 
-    /// Answers a request over HTTP.
-    pub async fn answer(&self, class: ClientClass, request: Request<Incoming>, peer: SocketAddr) -> Reply {
-        let Some(http) = &self.http else {
-            return plain(StatusCode::NOT_FOUND, "MCP over HTTP is off; set `mcp.http = true`\n");
-        };
-        match self.admit(class, &request, peer) {
-            Ok(user) => http.answer(Who { user, class }, request).await,
-            Err(refusal) => *refusal,
-        }
+    /// The server over HTTP, where it is on.
+    pub fn http(&self) -> Option<&Http> {
+        self.http.as_ref()
     }
 
-    fn admit(&self, class: ClientClass, request: &Request<Incoming>, peer: SocketAddr) -> Result<String, Box<Reply>> {
-        let unauthorized = |text| {
-            let mut reply = plain(StatusCode::UNAUTHORIZED, text);
-            let challenge = header::HeaderValue::from_static("Bearer");
-            reply.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            Box::new(reply)
+    /// Whose tools a client of this class gets. `authorization`: its header, empty where it is no text; `is_here`: it is a
+    /// program on this machine.
+    ///
+    /// # Errors
+    /// Its key is missing or wrong.
+    pub fn admit(&self, class: ClientClass, authorization: Option<&str>, is_here: bool) -> Result<String, NotAdmitted> {
+        let Some(given) = authorization else {
+            let is_free = self.without_key && class == ClientClass::Internal && is_here;
+            return if is_free { Ok(USER.to_owned()) } else { Err(NotAdmitted::NoKey) };
         };
-        let Some(given) = request.headers().get(header::AUTHORIZATION) else {
-            let local = self.without_key && class == ClientClass::Internal && peer.ip().is_loopback();
-            return if local {
-                Ok(USER.to_owned())
-            } else {
-                Err(unauthorized(
-                    "a key is needed: `Authorization: Bearer KEY`, with the key of an entry in `mcp.keys`\n",
-                ))
-            };
-        };
-        let key = given.to_str().ok().and_then(|text| text.split_once(' '));
-        let key = key.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, key)| key.trim());
-        match key.and_then(|key| self.keys.find(key)) {
+        let key = given.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        match key.and_then(|(_, key)| self.keys.find(key.trim())) {
             Some((user, of)) if of == class => Ok(user.to_owned()),
-            Some(_) => Err(Box::new(plain(
-                StatusCode::FORBIDDEN,
-                "this key is for another path: /mcp, /mcp/copilot or /mcp/external\n",
-            ))),
-            None => Err(unauthorized("this key is not known here\n")),
+            Some(_) => Err(NotAdmitted::OtherClass),
+            None => Err(NotAdmitted::UnknownKey),
         }
     }
 

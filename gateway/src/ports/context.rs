@@ -1,4 +1,4 @@
-//! Reads what is kept of a wearer for one request to a model; `tools::request_context` says what of it is told.
+//! Reads the data of a wearer for one request to a model; `tools::request_context` selects from them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,7 +14,7 @@ use tools::{
 use super::memory::StoredTexts;
 use crate::{skills::SkillStore, store};
 
-/// How the assistant speaks, with the habits of models' families.
+/// The operator's style instructions, with the hints for families of models.
 pub struct Personalities(personality::Personalities);
 
 impl Personalities {
@@ -26,7 +26,7 @@ impl Personalities {
 
 impl Personality for Personalities {
     fn of(&self, model: Option<&str>) -> String {
-        self.0.text(model, model.and_then(families::habit))
+        self.0.text(model, model.and_then(families::hint))
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_of_a_family_is_told_of_its_habit() {
+    fn a_model_of_a_family_is_told_of_its_hint() {
         let house = Personalities::new(&BTreeMap::new());
         assert!(house.of(None).starts_with("Tone: calm"));
         assert!(house.of(Some("claude-sonnet-4")).ends_with("think aloud."));

@@ -31,7 +31,6 @@ use crate::{
     },
     erasing::{self, Eraser, Forgets},
     health::Health,
-    http::pages::Pages,
     http::{Bound, Doors, Listen},
     identity::{GatewayKey, Pairings},
     mcp::Mcp,
@@ -222,14 +221,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         turns: turns.clone(),
         losses: losses.clone(),
     });
-    let pages = Arc::new(Pages {
-        config: config.clone(),
-        apps: apps.clone(),
-        mcp: mcp.clone(),
-        health: health.clone(),
-        store: store.clone(),
-        pairings: pairings.clone(),
-    });
+    let doors = Doors { services: services.clone(), mcp: mcp.clone(), health: health.clone() };
     let admin = Arc::new(Admin {
         config: config.clone(),
         stop: stop.clone(),
@@ -252,7 +244,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         turns,
         losses,
         health,
-        sessions: services.clone(),
+        sessions: services,
         started_us,
         web,
         quic,
@@ -268,7 +260,7 @@ pub async fn start(config: Checked) -> Result<Running> {
         spawn("erasing", eraser.keep_trying(stop.clone())),
         spawn("skills", skills.watch(stop.clone())),
         spawn("control", control::server::serve(control_socket, admin.clone(), stop.clone())),
-        spawn("listen", bound.serve(Doors { services, pages }, stop.clone())),
+        spawn("listen", bound.serve(doors, stop.clone())),
     ];
     tasks.extend(sentences.map(|sentences| spawn("sentences", sentences.keep_up(registry, stop.clone()))));
     Ok(Running { web, quic, public_key, admin, stop, tasks })

@@ -8,7 +8,7 @@ const FOLDER: &str = "gateway/src/";
 
 /// Each layer imports from those in front of it.
 const LAYERS: [&[&str]; 14] = [
-    &["clock", "mailbox", "reply", "runtime", "text"],
+    &["clock", "mailbox", "runtime", "text"],
     &["config", "store"],
     &["health", "models", "photos", "skills", "speech", "telemetry"],
     &["transport"],

@@ -25,7 +25,7 @@ pub use context_view::{ContextView, Refused};
 pub use device::{DeviceFacts, DeviceInfo, DisplaySize, ListeningState};
 pub use display::{Bitmap, Content, DisplayCommand, Priority, View, countdown};
 pub use message::{Message, Part, Role};
-pub use model::{FailureKind, ModelEvent, ModelHabit, StopReason, Usage};
+pub use model::{FailureKind, ModelEvent, PromptHint, StopReason, Usage};
 pub use pending::{Pending, PendingCall};
 pub use routing::{Candidate, FallbackReason, ModelOutcome, ModelRoute, ServiceLevel};
 pub use scene::{AppLife, Scene, SceneApp};

@@ -98,11 +98,11 @@ pub struct Usage {
     pub output: u32,
 }
 
-/// What is said to a model because of its family.
+/// A sentence for models of one family, in addition to the assistant's style instructions or in place of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelHabit {
-    /// Beside how the assistant speaks.
+pub enum PromptHint {
+    /// In addition to them.
     Besides(&'static str),
-    /// In place of it: more confuses a model so small.
+    /// In place of them: longer instructions confuse a model this small.
     Only(&'static str),
 }

@@ -3,13 +3,14 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    fmt::Display,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
-use hyper::{Method, Request, Response, StatusCode, body::Incoming};
+use hyper::{Method, Request, Response, StatusCode, body::Body};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -52,7 +53,10 @@ impl Http {
     }
 
     /// Answers a request of a client whose key has been checked.
-    pub async fn answer(&self, who: Who, request: Request<Incoming>) -> HttpReply {
+    pub async fn answer<B>(&self, who: Who, request: Request<B>) -> HttpReply
+    where
+        B: Body<Error: Display> + Send + 'static,
+    {
         let service = self.service(who);
         let ends_session = request.method() == Method::DELETE;
         let mut reply = service.handle(request).await;

@@ -3,32 +3,39 @@
 //! The page is a device like any other: it has a key of its own and speaks the JSON form of the
 //! protocol on `/glasses`. Only its pairing is shorter, see [`pair`].
 
-use std::{net::SocketAddr, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use gateway_core::conversation::Config;
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{
-    HeaderMap, Method, Request, StatusCode, Uri,
-    body::Incoming,
-    header::{self, HeaderName, HeaderValue},
+use axum::{
+    Router,
+    body::to_bytes,
+    extract::{Request, State},
+    http::{
+        HeaderMap, Method, StatusCode, Uri,
+        header::{self, HeaderName, HeaderValue},
+    },
+    middleware::{Next, from_fn_with_state},
+    response::{IntoResponse as _, Response},
+    routing::any,
 };
+use gateway_core::conversation::Config;
 use serde_json::json;
 use tokio::time::timeout;
 
-use super::Pages;
-use super::{host, host_is_loopback};
+use super::{
+    origin::{host, host_is_loopback},
+    peer::Peer,
+    reply::{self, NOTHING_HERE, Text},
+};
 use crate::{
     clock,
     config::{Checked, Model},
-    identity::{fingerprint, pairing::Grant},
-    reply::{Reply, plain},
+    identity::{Pairings, fingerprint, pairing::Grant},
 };
 
 /// The page itself.
-pub(super) const PATH: &str = "/try";
+const PATH: &str = "/try";
 /// What belongs to it.
-pub(super) const FOLDER: &str = "/try/";
+const FOLDER: &str = "/try/";
 /// Where the page asks to be paired.
 const PAIR: &str = "/try/pair";
 /// What the page tells of the gateway before it connects.
@@ -49,7 +56,6 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const ICON: &str = "image/svg+xml";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-const JSON: &str = "application/json";
 
 /// Path, type, content.
 const FILES: &[(&str, &str, &str)] = &[
@@ -95,60 +101,78 @@ static HEADERS: [(HeaderName, &str); 8] = [
     (HeaderName::from_static("permissions-policy"), "microphone=(self), camera=(), geolocation=()"),
 ];
 
-/// Whether the page exists for who asks from there.
-pub(super) fn is_for(peer: SocketAddr, pages: &Pages) -> bool {
-    pages.config.try_page && peer.ip().is_loopback()
+/// What the page works with.
+#[derive(Clone)]
+struct Page {
+    config: Arc<Checked>,
+    pairings: Arc<Pairings>,
+}
+
+impl Page {
+    /// Whether the page exists for who asks.
+    fn is_for(&self, peer: &Peer) -> bool {
+        self.config.try_page && peer.is_here()
+    }
+}
+
+pub(super) fn routes(config: Arc<Checked>, pairings: Arc<Pairings>) -> Router {
+    let page = Page { config, pairings };
+    Router::new()
+        .route(PATH, any(file))
+        .route(FOLDER, any(file))
+        .route("/try/{*file}", any(file))
+        .route(ABOUT, any(about))
+        .route(PAIR, any(pair))
+        .layer(from_fn_with_state(page.clone(), guard))
+        .route("/", any(lead))
+        .with_state(page)
 }
 
 /// From the root to the page: who opens the bare address looks for it.
-pub(super) fn lead() -> Reply {
-    let mut reply = plain(StatusCode::SEE_OTHER, "the page is at /try\n");
-    reply.headers_mut().insert(header::LOCATION, HeaderValue::from_static(PATH));
-    reply
+async fn lead(State(page): State<Page>, peer: Peer) -> Response {
+    if !page.is_for(&peer) {
+        return NOTHING_HERE.into_response();
+    }
+    (StatusCode::SEE_OTHER, [(header::LOCATION, PATH)], "the page is at /try\n").into_response()
 }
 
-/// Answers for the page; to other machines, and where it is switched off, it does not exist.
-pub(super) async fn answer(request: Request<Incoming>, peer: SocketAddr, pages: &Pages) -> Reply {
-    let mut reply = if !is_for(peer, pages) {
-        plain(StatusCode::NOT_FOUND, "nothing here; the page is for this machine only, with `listen.try_page = true`\n")
+/// In front of all that belongs to the page: to other machines, and where it is switched off, it does not exist.
+async fn guard(State(page): State<Page>, peer: Peer, request: Request, next: Next) -> Response {
+    let mut response = if !page.is_for(&peer) {
+        let told = "nothing here; the page is for this machine only, with `listen.try_page = true`\n";
+        (StatusCode::NOT_FOUND, told).into_response()
     } else if !host(request.headers()).is_some_and(host_is_loopback) {
-        plain(StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n")
-    } else if request.uri().path() == PAIR {
-        pair(request, pages).await
-    } else if request.uri().path() == ABOUT {
-        about(&request, &pages.config)
+        (StatusCode::FORBIDDEN, "open this page as http://localhost or http://127.0.0.1\n").into_response()
     } else {
-        file(&request)
+        next.run(request).await
     };
     for (name, value) in &HEADERS {
-        reply.headers_mut().insert(name, HeaderValue::from_static(value));
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    reply
+    response
 }
 
-fn file(request: &Request<Incoming>) -> Reply {
-    let wanted = match request.uri().path() {
+async fn file(method: Method, uri: Uri) -> Response {
+    let wanted = match uri.path() {
         FOLDER => PATH,
         path => path,
     };
     let Some((_, kind, content)) = FILES.iter().find(|(path, _, _)| *path == wanted) else {
-        return plain(StatusCode::NOT_FOUND, "the page has no such file\n");
+        return (StatusCode::NOT_FOUND, "the page has no such file\n").into_response();
     };
-    if request.method() != Method::GET {
-        return only(Method::GET);
+    if method != Method::GET {
+        return only("GET");
     }
-    let mut reply = plain(StatusCode::OK, content);
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    reply
+    ([(header::CONTENT_TYPE, *kind)], *content).into_response()
 }
 
 /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
 /// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
-fn about(request: &Request<Incoming>, config: &Checked) -> Reply {
-    if request.method() != Method::GET {
-        return only(Method::GET);
+async fn about(State(page): State<Page>, method: Method) -> Response {
+    if method != Method::GET {
+        return only("GET");
     }
-    let model = config.ranks.models.iter().find_map(|model| match model {
+    let model = page.config.ranks.models.iter().find_map(|model| match model {
         Model::Remote(remote) => Some(remote),
         Model::Offline => None,
     });
@@ -157,19 +181,13 @@ fn about(request: &Request<Incoming>, config: &Checked) -> Reply {
             remote.base_url.parse::<Uri>().ok().and_then(|url| url.host().map(str::to_owned)).unwrap_or_default();
         json!({"name": remote.model, "here": host_is_loopback(&host), "host": host})
     });
-    let Config { wake_phrases, always_listening, .. } = &config.conversation;
+    let Config { wake_phrases, always_listening, .. } = &page.config.conversation;
     let words = json!({"phrases": wake_phrases, "always": always_listening, "model": model});
-    let mut reply = Reply::new(Full::new(Bytes::from(words.to_string())).boxed());
-    reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-    reply
+    reply::json(StatusCode::OK, words.to_string())
 }
 
-fn only(method: Method) -> Reply {
-    let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "wrong method\n");
-    if let Ok(allowed) = HeaderValue::from_str(method.as_str()) {
-        reply.headers_mut().insert(header::ALLOW, allowed);
-    }
-    reply
+fn only(method: &'static str) -> Response {
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, method)], "wrong method\n").into_response()
 }
 
 /// Opens the pairing window for exactly the key that the page sends, as the operator would with
@@ -182,25 +200,31 @@ fn only(method: Method) -> Reply {
 /// a proxy on this machine, which would lend its address to strangers, fails by the headers it adds.
 /// The window admits one device that proves this key, once. Who shares the machine with people who
 /// must not talk to the gateway sets `listen.try_page = false`.
-async fn pair(request: Request<Incoming>, pages: &Pages) -> Reply {
+async fn pair(State(page): State<Page>, request: Request) -> Response {
     if request.method() != Method::POST {
-        return only(Method::POST);
+        return only("POST");
     }
-    if !is_from_our_page(request.headers()) {
-        return plain(StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n");
-    }
-    let body = Limited::new(request.into_body(), KEY_DIGITS).collect();
-    let Ok(Ok(body)) = timeout(Duration::from_millis(BODY_MS_MAX), body).await else {
-        return plain(StatusCode::BAD_REQUEST, "send the device key only\n");
-    };
-    let Some(key) = key_of(&body.to_bytes()) else {
-        return plain(StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n");
+    let key = match key_in(request).await {
+        Ok(key) => key,
+        Err(refusal) => return refusal.into_response(),
     };
     let fingerprint = fingerprint(&key);
     let grant = Grant { user: USER.to_owned(), name: NAME.to_owned() };
-    pages.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
+    page.pairings.by_fingerprint(clock::mono_us(), &fingerprint, grant);
     tracing::info!(device = fingerprint, "the page on this machine asks to be paired");
-    plain(StatusCode::OK, "the window is open\n")
+    (StatusCode::OK, "the window is open\n").into_response()
+}
+
+/// The device key that our page sends.
+async fn key_in(request: Request) -> Result<[u8; 32], Text> {
+    if !is_from_our_page(request.headers()) {
+        return Err((StatusCode::FORBIDDEN, "only the page of this gateway may ask for this\n"));
+    }
+    let body = timeout(Duration::from_millis(BODY_MS_MAX), to_bytes(request.into_body(), KEY_DIGITS)).await;
+    let Ok(Ok(body)) = body else {
+        return Err((StatusCode::BAD_REQUEST, "send the device key only\n"));
+    };
+    key_of(&body).ok_or((StatusCode::BAD_REQUEST, "the public key of the device has 64 hexadecimal digits\n"))
 }
 
 /// Stricter than for a WebSocket: the Origin must be there, and nothing may have forwarded this.

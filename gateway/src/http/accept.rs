@@ -1,0 +1,182 @@
+//! Connections: how they are accepted, told apart by their first byte, and served by hyper.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result};
+use axum::{
+    Router,
+    http::{
+        StatusCode,
+        header::{self, HeaderName},
+    },
+};
+use device_protocol::auth;
+use hyper::{Request, body::Incoming, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service as _;
+
+use super::{HANDSHAKE_MS_MAX, peer::Peer, reply::Text};
+use crate::{
+    device_task::{self, services::Services},
+    runtime::spawn,
+    transport::{
+        Bindings, Transport, canonical,
+        places::{Place, Places},
+        quic,
+        tls::Tls,
+    },
+};
+
+/// First byte of a TLS record that carries a handshake.
+const TLS_HANDSHAKE: u8 = 0x16;
+/// Bytes of a request's head, and of what is read ahead of its body.
+const BUFFER_BYTES_MAX: usize = 16 * 1024;
+
+/// What connections of the TCP port are served with. A clone is cheap.
+#[derive(Clone)]
+pub(super) struct Web {
+    acceptor: TlsAcceptor,
+    /// SHA-256 of the certificate.
+    certificate: [u8; 32],
+    plain_everywhere: bool,
+    places: Arc<Places>,
+    router: Router,
+    /// For who comes without encryption from another machine.
+    refusal: Router,
+}
+
+impl Web {
+    pub(super) fn new(tls: &Tls, plain_everywhere: bool, places: Arc<Places>, router: Router) -> Self {
+        let refusal = Router::new().fallback(refuse_plain);
+        let acceptor = tls.web.clone().into();
+        Self { acceptor, certificate: tls.fingerprint, plain_everywhere, places, router, refusal }
+    }
+
+    async fn serve(self, stream: TcpStream, address: SocketAddr, place: Place) -> Result<()> {
+        if first_byte(&stream).await? == TLS_HANDSHAKE {
+            return self.serve_tls(stream, address, place).await;
+        }
+        let peer = Peer { address, bindings: Bindings::NONE, transport: Transport::WS, place };
+        if self.plain_everywhere || peer.is_here() {
+            return serve_http(stream, peer, self.router).await;
+        }
+        self.places.refused_plain(&address);
+        serve_http(stream, peer, self.refusal).await
+    }
+
+    async fn serve_tls(self, stream: TcpStream, address: SocketAddr, place: Place) -> Result<()> {
+        let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
+        let stream = timeout(wait, self.acceptor.accept(stream)).await.context("the TLS handshake took too long")??;
+        let tls = stream.get_ref().1;
+        let exporter = tls.export_keying_material([0; 32], auth::EXPORTER_LABEL, Some(&[])).context("TLS exporter")?;
+        let bindings = Bindings { exporter, certificate: self.certificate };
+        serve_http(stream, Peer { address, bindings, transport: Transport::WSS, place }, self.router).await
+    }
+}
+
+/// Accepts connections of the TCP port until `stop`.
+pub(super) async fn tcp(listener: TcpListener, web: Web, stop: CancellationToken) {
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok((stream, peer)) => (stream, canonical(peer)),
+            Err(error) => {
+                // Out of file descriptors, most likely: wait for some to come free.
+                tracing::warn!(%error, "accepting a connection failed");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Some(place) = web.places.take(&peer) else { continue };
+        let web = web.clone();
+        spawn("connection", async move {
+            if let Err(error) = web.serve(stream, peer, place).await {
+                tracing::debug!(%peer, %error, "connection ended");
+            }
+        });
+    }
+}
+
+/// What a peer says first; it stays there to be read.
+async fn first_byte(stream: &TcpStream) -> Result<u8> {
+    stream.set_nodelay(true)?;
+    let mut first = [0];
+    let wait = Duration::from_millis(HANDSHAKE_MS_MAX);
+    timeout(wait, stream.peek(&mut first)).await.context("the peer said nothing")??;
+    Ok(first[0])
+}
+
+/// What somebody reads who came without encryption from another machine.
+async fn refuse_plain() -> ([(HeaderName, &'static str); 1], Text) {
+    let told = "this gateway takes encrypted connections only from other machines: https:// in place of http://, wss:// in \
+                place of ws://; whoever runs it can set `listen.plain = true`\n";
+    ([(header::CONNECTION, "close")], (StatusCode::FORBIDDEN, told))
+}
+
+/// Answers the requests of a connection, and lets them upgrade it.
+async fn serve_http<S>(stream: S, peer: Peer, router: Router) -> Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        router.clone().call(request)
+    });
+    hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(HANDSHAKE_MS_MAX))
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
+        .await?;
+    Ok(())
+}
+
+/// Accepts connections of the UDP port until `stop`.
+pub(super) async fn quic(
+    endpoint: quinn::Endpoint,
+    certificate: [u8; 32],
+    places: Arc<Places>,
+    services: Arc<Services>,
+    stop: CancellationToken,
+) {
+    loop {
+        let incoming = tokio::select! {
+            () = stop.cancelled() => break,
+            incoming = endpoint.accept() => match incoming {
+                Some(incoming) => incoming,
+                None => break,
+            },
+        };
+        // An address that has not shown that it can receive gets a retry first: no amplification.
+        if !incoming.remote_address_validated()
+            && endpoint.open_connections() > services.config.limits.connections_max / 2
+        {
+            drop(incoming.retry());
+            continue;
+        }
+        let Some(place) = places.take(&canonical(incoming.remote_address())) else {
+            incoming.refuse();
+            continue;
+        };
+        let services = services.clone();
+        spawn("quic-connection", async move {
+            let _place = place;
+            let opened = async { quic::open(incoming.await?, certificate).await.map_err(anyhow::Error::from) };
+            match opened.await {
+                Ok(link) => device_task::serve(&services, link).await,
+                Err(error) => tracing::debug!(%error, "a QUIC connection came to nothing"),
+            }
+        });
+    }
+}

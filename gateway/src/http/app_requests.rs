@@ -1,0 +1,198 @@
+//! What mini-apps ask over HTTP, as in docs/apps-host.md: simple storage, settings, permissions.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, Uri, header},
+    response::Response,
+    routing::any,
+};
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::reply;
+use crate::{
+    apps::{self, host::Host, storage::Refusal},
+    config::APP_SOCKET_PATH,
+};
+
+/// Bytes of a request's body: all that an app may keep, and its JSON.
+const BODY_BYTES_MAX: usize = 1_100_000;
+/// How long a body may take.
+const BODY_MS_MAX: u64 = 5_000;
+
+/// With a user and, perhaps, a key.
+const STORAGE: &str = "/api/sdk/simple-storage/";
+/// With a package.
+const SETTINGS: &str = "/appsettings/user/";
+/// With a package.
+const PERMISSIONS: &str = "/api/public/permissions/";
+
+/// At the root, and behind the ending that 1.x of the SDK leaves on its base.
+pub(super) fn routes(apps: &Arc<Host>) -> Router {
+    let with_anything = |path| format!("{path}{{*rest}}");
+    let requests = Router::new()
+        .route(STORAGE, any(storage))
+        .route(&with_anything(STORAGE), any(storage))
+        .route(SETTINGS, any(settings))
+        .route(&with_anything(SETTINGS), any(settings))
+        .route(PERMISSIONS, any(permissions))
+        .route(&with_anything(PERMISSIONS), any(permissions))
+        .with_state(apps.clone());
+    Router::new().merge(requests.clone()).nest(APP_SOCKET_PATH, requests.clone()).nest(apps::PATH_OLD, requests)
+}
+
+/// The key or the session that a request shows.
+fn bearer(headers: &HeaderMap) -> &str {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim()
+}
+
+async fn permissions(State(apps): State<Arc<Host>>, uri: Uri) -> Response {
+    let package = uri.path().strip_prefix(PERMISSIONS).unwrap_or_default();
+    let Some(app) = apps.installed.get(package) else {
+        return failed(StatusCode::NOT_FOUND, "no such app is installed");
+    };
+    let permissions: Vec<Value> = app.permissions.iter().map(|kind| json!({"type": kind})).collect();
+    done(&json!({"packageName": app.package, "permissions": permissions}))
+}
+
+/// For the app whose session the bearer names.
+async fn settings(State(apps): State<Arc<Host>>, uri: Uri, headers: HeaderMap) -> Response {
+    let package = uri.path().strip_prefix(SETTINGS).unwrap_or_default();
+    match apps.settings_in(bearer(&headers), package) {
+        Some(settings) => done(&json!({"success": true, "settings": settings})),
+        None => failed(StatusCode::UNAUTHORIZED, "no such session runs"),
+    }
+}
+
+async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some((user, key)) = parts.uri.path().strip_prefix(STORAGE).and_then(user_and_key) else {
+        return failed(StatusCode::BAD_REQUEST, "the path names no user");
+    };
+    let (package, api_key) = bearer(&parts.headers).split_once(':').unwrap_or_default();
+    if !apps.is_key_of(package, api_key) {
+        return failed(StatusCode::UNAUTHORIZED, "the key does not fit the app");
+    }
+    if !apps.knows(&user) {
+        return failed(StatusCode::NOT_FOUND, "there is no such user");
+    }
+    // From before the body is read: what an app asked for before an erasure of the user is not done after it.
+    let Some(lease) = apps.in_flight.enter(&user) else { return being_erased() };
+    let stored = Stored { apps: &apps, user: &user, package, key: key.as_deref() };
+    lease.within(stored.answer(&parts.method, body)).await.unwrap_or_else(being_erased)
+}
+
+fn being_erased() -> Response {
+    failed(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased")
+}
+
+/// User and key of a storage path.
+fn user_and_key(rest: &str) -> Option<(String, Option<String>)> {
+    let decode = |part: &str| percent_decode_str(part).decode_utf8().ok().map(|text| text.into_owned());
+    let (user, key) = rest.split_once('/').map_or((rest, None), |(user, key)| (user, Some(key)));
+    let key = match key.filter(|key| !key.is_empty()) {
+        Some(key) => Some(decode(key)?),
+        None => None,
+    };
+    decode(user).filter(|user| !user.is_empty()).map(|user| (user, key))
+}
+
+/// What an app keeps for a user, or one value of it.
+struct Stored<'a> {
+    apps: &'a Host,
+    user: &'a str,
+    package: &'a str,
+    key: Option<&'a str>,
+}
+
+impl Stored<'_> {
+    async fn answer(&self, method: &Method, body: Body) -> Response {
+        let answer = match *method {
+            Method::GET => self.read(),
+            Method::PUT | Method::POST => self.write(body).await,
+            Method::DELETE => self.remove().await,
+            _ => Err(failed(StatusCode::METHOD_NOT_ALLOWED, "GET, PUT or DELETE")),
+        };
+        answer.map_or_else(|refused| refused, |answer| done(&answer))
+    }
+
+    fn read(&self) -> Result<Value, Response> {
+        let mut data = self.apps.stored(self.user, self.package).map_err(|refusal| self.refused(refusal))?;
+        let Some(key) = self.key else {
+            return Ok(json!({"success": true, "data": data}));
+        };
+        match data.remove(key) {
+            Some(value) => Ok(json!({"success": true, "data": value})),
+            None => Err(failed(StatusCode::NOT_FOUND, "nothing is kept under this key")),
+        }
+    }
+
+    async fn write(&self, body: Body) -> Result<Value, Response> {
+        let mut body = object(body).await?;
+        let values = match self.key {
+            Some(key) => body.remove("value").map(|value| Map::from_iter([(key.to_owned(), value)])),
+            None => match body.remove("data") {
+                Some(Value::Object(data)) => Some(data),
+                _ => None,
+            },
+        };
+        let values = values.ok_or_else(|| {
+            failed(StatusCode::BAD_REQUEST, "the body needs `data`, an object, or `value` with a key")
+        })?;
+        let put = self.apps.put(self.user, self.package, values).await;
+        put.map(|()| json!({"success": true})).map_err(|refusal| self.refused(refusal))
+    }
+
+    async fn remove(&self) -> Result<Value, Response> {
+        let dropped = self.apps.drop_stored(self.user, self.package, self.key).await;
+        dropped.map(|()| json!({"success": true})).map_err(|refusal| self.refused(refusal))
+    }
+
+    fn refused(&self, refusal: Refusal) -> Response {
+        match refusal {
+            Refusal::Value(why) => failed(StatusCode::BAD_REQUEST, &why),
+            Refusal::Total => failed(StatusCode::PAYLOAD_TOO_LARGE, "an app keeps at most 1 MB for a user"),
+            Refusal::Store(why) => {
+                tracing::warn!(package = self.package, why, "an app's storage failed");
+                failed(StatusCode::SERVICE_UNAVAILABLE, "the storage failed")
+            }
+        }
+    }
+}
+
+async fn object(body: Body) -> Result<Map<String, Value>, Response> {
+    let bytes = match timeout(Duration::from_millis(BODY_MS_MAX), to_bytes(body, BODY_BYTES_MAX)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")),
+        Err(_) => return Err(failed(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+    };
+    serde_json::from_slice(&bytes).map_err(|_| failed(StatusCode::BAD_REQUEST, "the body is no JSON object"))
+}
+
+fn done(answer: &Value) -> Response {
+    reply::json(StatusCode::OK, answer.to_string())
+}
+
+fn failed(status: StatusCode, why: &str) -> Response {
+    reply::json(status, json!({"success": false, "error": why}).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storage_path_names_a_user_and_perhaps_a_key() {
+        assert_eq!(user_and_key("ann%40example.com"), Some(("ann@example.com".into(), None)));
+        assert_eq!(user_and_key("ann/a%2Fb"), Some(("ann".into(), Some("a/b".into()))));
+        assert_eq!(user_and_key("ann/"), Some(("ann".into(), None)));
+        assert_eq!(user_and_key(""), None);
+        assert_eq!(user_and_key("%ff"), None);
+    }
+}

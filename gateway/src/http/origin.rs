@@ -1,0 +1,73 @@
+//! From which page a request comes, and under which name it calls this machine.
+
+use axum::http::{HeaderMap, header, uri::Authority};
+
+/// Whether the request comes from no page at all (glasses, tools) or from one of our own pages.
+/// A page of another site that its visitor's browser carries here is told by its Origin.
+pub(super) fn origin_is_ours(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else {
+        return true;
+    };
+    let (Ok(origin), Some(host)) = (origin.to_str(), host(headers)) else {
+        return false;
+    };
+    let of_origin = origin.split_once("://").map_or("", |(_, rest)| rest);
+    of_origin == host && host_is_loopback(host)
+}
+
+/// Whether a Host header names this machine: a name that some other site resolves to 127.0.0.1
+/// does not.
+pub(super) fn host_is_loopback(host: &str) -> bool {
+    // What is in front of an `@` would be a user's name: no Host header has one.
+    !host.contains('@')
+        && host
+            .parse::<Authority>()
+            .is_ok_and(|authority| matches!(authority.host(), "localhost" | "127.0.0.1" | "[::1]"))
+}
+
+/// The Host header.
+pub(super) fn host(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::HOST)?.to_str().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in ["localhost", "localhost:8460", "127.0.0.1:1", "[::1]", "[::1]:8460"] {
+            assert!(host_is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example:8460",
+            "127.0.0.1.evil.example",
+            "evil@localhost",
+            "::1",
+            "[::1",
+            "localhost:8460:1",
+            "192.168.1.2:8460",
+        ] {
+            assert!(!host_is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_origin_is_told() {
+        let ours = |origin: Option<&'static str>, host: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, origin.parse().unwrap());
+            }
+            origin_is_ours(&headers)
+        };
+        assert!(ours(None, "box.lan:8460"));
+        assert!(ours(Some("http://localhost:8460"), "localhost:8460"));
+        assert!(!ours(Some("http://localhost:9999"), "localhost:8460"));
+        assert!(!ours(Some("http://evil.example"), "evil.example"));
+        assert!(!ours(Some("null"), "localhost:8460"));
+    }
+}
