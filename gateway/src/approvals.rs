@@ -14,7 +14,7 @@ use std::{
 use async_trait::async_trait;
 use gateway_core::{
     input::{Input, UserInput},
-    vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement, Turn},
+    vocab::{AnsweredBy, Approval, ApprovalChoice, ApprovalOutcome, Settlement},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -112,6 +112,8 @@ pub struct ApprovalBroker {
 struct Open {
     arguments_hash: u64,
     reference: u64,
+    /// The glasses that are asked; `None`: only an operator can answer.
+    device: Option<String>,
     event: Event,
     reply: oneshot::Sender<Decision>,
 }
@@ -142,14 +144,15 @@ impl ApprovalBroker {
         drop(self.users.set(tell));
     }
 
-    /// The core of `device` has decided; empty: the user's, about a question that no glasses have. A decision is taken
+    /// The core of `device` has decided; `None`: the user's, about a question that no glasses have. A decision is taken
     /// only from where it was asked for, and only about the very call and arguments: anything else is a no.
-    pub fn settle(&self, device: &str, settled: Settlement) {
+    pub fn settle(&self, device: Option<&str>, settled: Settlement) {
         let Settlement { id, outcome, by, arguments_hash, reference } = settled;
         let Some(open) = self.open().remove(&id) else {
             return;
         };
-        let bound = open.event.device == device && open.arguments_hash == arguments_hash && open.reference == reference;
+        let bound =
+            open.device.as_deref() == device && open.arguments_hash == arguments_hash && open.reference == reference;
         let outcome = if bound { outcome } else { ApprovalOutcome::Denied };
         if !bound {
             tracing::warn!(id, device, "a decision does not belong to its question: denied");
@@ -167,6 +170,7 @@ impl ApprovalBroker {
             let Some(open) = open.get_mut(&id) else {
                 return;
             };
+            open.device = device.map(ToOwned::to_owned);
             open.event.device = device.unwrap_or_default().to_owned();
             let told = device.is_none_or(|device| self.tell_device(device, Input::ApprovalAsked(approval)));
             if told {
@@ -174,7 +178,7 @@ impl ApprovalBroker {
                 return;
             }
         }
-        self.settle(device.unwrap_or_default(), refused);
+        self.settle(device, refused);
     }
 
     /// Whether the glasses are there to be told.
@@ -202,12 +206,12 @@ impl ApprovalBroker {
     /// # Errors
     /// The question is not open, or another one comes first.
     pub async fn answer(&self, id: u64, choice: ApprovalChoice) -> Result<String, AnswerError> {
-        let asked = self.open().get(&id).map(|open| (open.event.user.clone(), open.event.device.clone()));
+        let asked = self.open().get(&id).map(|open| (open.event.user.clone(), open.device.clone()));
         let (user, device) = asked.ok_or(AnswerError::NotOpen(id))?;
         let mut events = self.events.subscribe();
-        let told = match device.as_str() {
-            "" => self.tell_user(&user, UserInput::ApprovalAnswered { id, choice }),
-            device => self.tell_device(device, Input::ApprovalAnswered { id, choice, by: AnsweredBy::Operator }),
+        let told = match device.as_deref() {
+            None => self.tell_user(&user, UserInput::ApprovalAnswered { id, choice }),
+            Some(device) => self.tell_device(device, Input::ApprovalAnswered { id, choice, by: AnsweredBy::Operator }),
         };
         if !told {
             return Err(AnswerError::NotPut(id));
@@ -232,7 +236,7 @@ impl ApprovalBroker {
     }
 
     fn tell(&self, open: Open, outcome: ApprovalOutcome, by: AnsweredBy) {
-        let Open { event, reply, .. } = open;
+        let Open { device, event, reply, .. } = open;
         let word = outcome_word(outcome);
         let by_word = answered_by_word(by);
         tracing::info!(
@@ -244,7 +248,7 @@ impl ApprovalBroker {
             by = by_word,
             "approval"
         );
-        let decision = Decision { outcome, by, device: event.device.clone() };
+        let decision = Decision { outcome, by, device };
         let _ = self.events.send(Event {
             kind: EventKind::ApprovalSettled,
             time: now(),
@@ -287,7 +291,7 @@ impl Consent for ApprovalBroker {
         // Wraps after two thousand million questions; 0 is never used.
         let id = u64::from(self.next.fetch_add(1, Ordering::Relaxed).max(1));
         let event = self.describe(id, &request);
-        let from_outside = request.turn == Turn::default();
+        let from_outside = request.turn.is_none();
         // Tells this call from any other one, whatever numbers both have.
         let reference = RandomState::new().hash_one(&request.call_id);
         let (reply, answer) = oneshot::channel();
@@ -296,7 +300,10 @@ impl Consent for ApprovalBroker {
             if open.len() >= OPEN_MAX || open.contains_key(&id) {
                 return ApprovalOutcome::Denied.into();
             }
-            open.insert(id, Open { arguments_hash: request.arguments_hash, reference, event: event.clone(), reply });
+            // The glasses for a question from outside are chosen by the user's machine.
+            let device = (!from_outside).then(|| request.device.clone());
+            let (arguments_hash, event) = (request.arguments_hash, event.clone());
+            open.insert(id, Open { arguments_hash, reference, device, event, reply });
         }
         let _asked = Asked { approvals: self, id };
         let approval = Approval {
@@ -334,8 +341,10 @@ impl Drop for Asked<'_> {
         let left = self.approvals.open().remove(&self.id);
         if let Some(open) = left {
             // Whoever was asked need not think about it any more. The core has no word in this: the call is over.
-            let (id, user, device) = (self.id, open.event.user.clone(), open.event.device.clone());
-            self.approvals.tell_device(&device, Input::ApprovalWithdrawn { id });
+            let (id, user) = (self.id, open.event.user.clone());
+            if let Some(device) = &open.device {
+                self.approvals.tell_device(device, Input::ApprovalWithdrawn { id });
+            }
             self.approvals.tell_user(&user, UserInput::ApprovalWithdrawn { id });
             self.approvals.tell(open, ApprovalOutcome::Cancelled, AnsweredBy::Nobody);
         }

@@ -41,7 +41,8 @@ impl House {
 
     /// The core of `device` decides about exactly this question.
     fn settle(&self, approval: &Approval, device: &str, outcome: ApprovalOutcome) {
-        self.approvals.settle(device, approval.settled(outcome, AnsweredBy::Voice));
+        self.approvals
+            .settle(Some(device).filter(|device| !device.is_empty()), approval.settled(outcome, AnsweredBy::Voice));
     }
 
     #[allow(clippy::disallowed_methods, reason = "a test stands in for the work of a turn")]
@@ -51,7 +52,7 @@ impl House {
         let request = ConsentRequest {
             user: "ann".into(),
             device: device.into(),
-            turn: Turn { id: 3, revision: 0 },
+            turn: Some(Turn { id: 3, revision: 0 }),
             call_id: "c1".into(),
             tool: "note.delete".into(),
             question: Question {

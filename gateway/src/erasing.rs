@@ -254,7 +254,9 @@ impl Eraser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{DeviceRecord, EntryRecord, Kind, MessageRecord, NoteRecord, Write};
+    use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
+
+    use crate::store::{DeviceRecord, Kind, MessageRecord, NoteRecord, Write};
 
     /// A word that is nowhere else, for one place.
     fn word(user: &str, place: &str) -> String {
@@ -273,7 +275,8 @@ mod tests {
             paired_wall_ms: 0,
             revoked: false,
         };
-        let entry = EntryRecord { reminder: true, text: text("entry"), due_wall_ms: i64::MAX, duration_ms: 0 };
+        let kind = ScheduleKind::Reminder;
+        let entry = ScheduleEntry { id: 1, kind, text: text("entry"), due_wall_ms: i64::MAX, duration_ms: None };
         let mut writes = vec![
             Write::PutDevice { id: format!("id-of-{user}"), device },
             Write::BeginConversation { user: owner(), wall_ms: 1 },
@@ -282,7 +285,7 @@ mod tests {
                 messages: vec![MessageRecord { wall_ms: 0, json: text("message") }],
                 title: text("title"),
             },
-            Write::PutEntry { user: owner(), id: 1, entry },
+            Write::PutEntry { user: owner(), entry },
             Write::AddNote { user: owner(), note: NoteRecord { text: text("note"), created_wall_ms: 0 } },
             // Larger than a page of the file.
             Write::AddNote { user: owner(), note: NoteRecord { text: text("long").repeat(900), created_wall_ms: 0 } },

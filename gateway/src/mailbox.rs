@@ -24,8 +24,6 @@ pub enum DeviceMessage {
     Input(Input),
     /// A decode ended.
     Transcribed(Transcribed),
-    /// It is known how well a text is understood.
-    CommandMatched(CommandMatched),
     /// A request to a model has gone out.
     RequestSent(RequestSent),
     /// A clause was synthesised.
@@ -52,16 +50,6 @@ pub struct Transcribed {
     pub kind: gateway_core::vocab::TranscriptKind,
     /// What came of it.
     pub report: Report,
-}
-
-/// How well a text is understood as a command.
-pub struct CommandMatched {
-    /// What it was said in.
-    pub utterance: u32,
-    /// Number of the question.
-    pub revision: u16,
-    /// What it was taken for; `None`: nobody can say.
-    pub found: Option<chat_models::Matched>,
 }
 
 /// A request to a model has gone out.
@@ -102,8 +90,8 @@ pub struct Synthesised {
 
 /// A tool of the glasses is to run.
 pub struct CallDevice {
-    /// The turn that called it.
-    pub turn: Turn,
+    /// The turn that called it; `None`: a call from outside.
+    pub turn: Option<Turn>,
     /// The call, by the name that the glasses offered.
     pub call: ToolCall,
     /// After this nobody waits.

@@ -11,9 +11,9 @@ use std::{fs, path::Path};
 
 use gateway_core::{
     conversation,
-    input::{Button, Due, Input, ScheduleKind, UserInput},
+    input::{Button, Input, UserInput},
     user,
-    vocab::{DisplaySize, ToolResult},
+    vocab::{DisplaySize, Due, ScheduleChange, ScheduleKind, ToolResult},
 };
 use proptest::prelude::*;
 use script::Scenario;
@@ -95,7 +95,8 @@ fn step(world: &mut World, (what, pause, word): Step, number: usize) {
         10 => world.input(device, Input::Text(WORDS[word].into())),
         _ => {
             let (due, kind) = (Due::In { duration_ms: pause }, ScheduleKind::Timer);
-            world.user_input(UserInput::ScheduleAdd { request: number as u64, due, kind, text: String::new() });
+            let change = ScheduleChange::Add { due, kind, text: String::new() };
+            world.user_input(UserInput::Schedule { request: number as u64, change });
         }
     }
 }

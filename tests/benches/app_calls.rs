@@ -110,8 +110,8 @@ async fn through(house: &House, tool: &str, round: usize) -> Result<()> {
     let context = CallContext {
         user: USER.to_owned(),
         device: "bench".to_owned(),
-        session: "bench".to_owned(),
-        turn: Turn { id: u32::try_from(round + 1)?, revision: 0 },
+        session: Some("bench".to_owned()),
+        turn: Some(Turn { id: u32::try_from(round + 1)?, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(10),
         client: ClientClass::Internal,

@@ -22,7 +22,10 @@ use gateway::ports::{
     stores::SystemClock,
 };
 use gateway::store::Store;
-use gateway_core::vocab::{ApprovalOutcome, ClientClass, RateLimit, ToolCall, ToolFlags, ToolResult, ToolSpec, Turn};
+use gateway_core::vocab::{
+    ApprovalOutcome, ClientClass, Due, OpenEntry, RateLimit, ScheduleEntry, ScheduleKind, ToolCall, ToolFlags,
+    ToolResult, ToolSpec, Turn,
+};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -31,8 +34,8 @@ use tools::{
     executor::{CallRecords, Executor},
     intents::{Intent, Journal, Past},
     ports::{
-        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
-        PortError, Ports, Schedule, Style,
+        Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, NoApps, Note, Notes, PortError, Ports, Schedule,
+        Style,
     },
     registry::{Registry, RunContext, Runner},
     source::{Scope, Source},
@@ -49,13 +52,13 @@ struct Nobody;
 
 #[async_trait]
 impl Schedule for Nobody {
-    async fn add(&self, _: &str, _: Due, _: EntryKind, _: &str) -> Result<Entry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
         Err(PortError::Unavailable(String::new()))
     }
-    async fn list(&self, _: &str) -> Result<Vec<Entry>, PortError> {
+    async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {
         Ok(Vec::new())
     }
-    async fn remove(&self, _: &str, _: u64) -> Result<Option<Entry>, PortError> {
+    async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
         Ok(None)
     }
 }
@@ -81,7 +84,7 @@ impl Notes for Nobody {
 
 #[async_trait]
 impl DeviceCall for Nobody {
-    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Option<Turn>, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::default()
     }
     fn status(&self, _: &str) -> Option<DeviceStatus> {
@@ -161,8 +164,8 @@ fn context(number: usize) -> CallContext {
     CallContext {
         user: "wearer".into(),
         device: "glasses".into(),
-        session: "bench".into(),
-        turn: Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 },
+        session: Some("bench".into()),
+        turn: Some(Turn { id: u32::try_from(number).unwrap_or(0), revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(30),
         client: ClientClass::Internal,
@@ -261,7 +264,7 @@ async fn executor() -> Result<()> {
             caller: None,
             user: "wearer".into(),
             device: "glasses".into(),
-            turn: Turn::default(),
+            turn: None,
             local_name: tool.local_name.clone(),
             flags: tool.spec.flags,
             activated: false,
@@ -301,7 +304,7 @@ async fn executor() -> Result<()> {
     let (mut spans, began) = (Vec::new(), Instant::now());
     let calls = (0..COMMITS).map(|number| {
         let whole = whole.clone();
-        let context = CallContext { session: "together".into(), ..context(number) };
+        let context = CallContext { session: Some("together".into()), ..context(number) };
         tokio::spawn(async move {
             let began = Instant::now();
             black_box(whole.call(context, call("bench.kept")).await);

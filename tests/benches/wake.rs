@@ -206,7 +206,8 @@ fn meaning(phrases: &[String], text: &str) -> Meaning {
                 }
                 Output::MatchCommand { utterance, revision, text, .. } => {
                     request = text;
-                    inputs.push(Input::CommandMatched { utterance, revision, matched: CommandMatch::Exact });
+                    let (matched, vocabulary) = (CommandMatch::Exact, None);
+                    inputs.push(Input::CommandMatched { utterance, revision, matched, vocabulary });
                 }
                 Output::Chime(Chime::Attentive) => meaning = Meaning::Called,
                 Output::RequestTurn { .. } => meaning = Meaning::Asked(request.clone()),

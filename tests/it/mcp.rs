@@ -12,7 +12,7 @@ mod sessions;
 
 use std::{sync::Arc, time::Duration};
 
-use gateway_core::vocab::{ClientClass, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{ClientClass, ToolCall, ToolResult};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tools::{call::CallContext, caller::Caller, mcp::client::State};
@@ -53,10 +53,10 @@ async fn cancellable(
     cancel: CancellationToken,
 ) -> ToolResult {
     let context = CallContext {
-        session: String::new(),
+        session: None,
         user: USER.to_owned(),
         device: String::new(),
-        turn: Turn::default(),
+        turn: None,
         cancel,
         default_timeout: WAIT,
         client: ClientClass::Internal,

@@ -15,10 +15,10 @@ pub struct CallContext {
     /// The device on which it was wished for.
     pub device: String,
     /// Within it a turn and a call id name a call once and for all: the same call seen again is not
-    /// run again. Empty where nobody vouches for that; every call is a new one then.
-    pub session: String,
-    /// The turn that makes the call.
-    pub turn: Turn,
+    /// run again. `None` where nobody vouches for that; every call is a new one then.
+    pub session: Option<String>,
+    /// The turn that makes the call; `None`: it comes from outside of any turn.
+    pub turn: Option<Turn>,
     /// Fires when the turn is interrupted.
     pub cancel: CancellationToken,
     /// For tools that set no time of their own.

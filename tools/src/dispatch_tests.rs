@@ -312,9 +312,9 @@ async fn the_same_call_is_run_once_and_answered_twice() {
     assert_eq!(house.started(), 1);
     // Each of these is another call.
     for (context, call) in [
-        (CallContext { session: "t".into(), ..context() }, good()),
+        (CallContext { session: Some("t".into()), ..context() }, good()),
         (CallContext { user: "bob".into(), ..context() }, good()),
-        (CallContext { turn: gateway_core::vocab::Turn { id: 8, revision: 0 }, ..context() }, good()),
+        (CallContext { turn: Some(gateway_core::vocab::Turn { id: 8, revision: 0 }), ..context() }, good()),
         (context(), ToolCall { id: "call-2".into(), ..good() }),
         (context(), call("com.test.tool", json!({"n": 4}))),
     ] {
@@ -325,7 +325,7 @@ async fn the_same_call_is_run_once_and_answered_twice() {
     // Nobody vouches for these.
     for _ in 0..3 {
         let before = house.started();
-        house.executor.call(CallContext { session: String::new(), ..context() }, good()).await;
+        house.executor.call(CallContext { session: None, ..context() }, good()).await;
         assert_eq!(house.started(), before + 1);
     }
 }
@@ -434,7 +434,7 @@ async fn what_reads_runs_together_and_changes_of_one_turn_one_after_another() {
         let before = tokio::time::Instant::now();
         let calls = (1..=10).map(|number| {
             let id = if same_turn { 7 } else { number };
-            let context = CallContext { turn: gateway_core::vocab::Turn { id, revision: 0 }, ..context() };
+            let context = CallContext { turn: Some(gateway_core::vocab::Turn { id, revision: 0 }), ..context() };
             house.executor.call(context, ToolCall { id: number.to_string(), ..good() })
         });
         for result in futures_util::future::join_all(calls).await {

@@ -12,7 +12,7 @@ use std::{
 
 use futures_util::FutureExt;
 use gateway_core::vocab::{
-    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec, Turn,
+    AnsweredBy, ApprovalOutcome, Attachment, ClientClass, ErrorCode, ToolCall, ToolResult, ToolSpec,
 };
 use serde_json::Value;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -150,7 +150,7 @@ impl Executor {
         let offered = self.registry.snapshot(&context.user, &context.device);
         let tool = offered.find(&call.name).cloned();
         let (user, device, client, turn) =
-            (context.user.clone(), context.device.clone(), context.client, context.turn.id);
+            (context.user.clone(), context.device.clone(), context.client, context.turn.map_or(0, |turn| turn.id));
         let mut facts = Facts::default();
         let deciding = AssertUnwindSafe(self.decide(context, offered, tool.as_deref(), call, &mut facts));
         let Some(decided) = lease.within(deciding.catch_unwind()).await else { return erased() };
@@ -242,14 +242,15 @@ impl Executor {
     fn intent(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<(&dyn Journal, Intent)> {
         let journal = self.journal.as_deref().filter(|_| !tool.spec.flags.read_only)?;
         let wall_ms = self.ports.clock.now().wall_ms;
-        let number = if context.session.is_empty() { self.next.fetch_add(1, Ordering::Relaxed) } else { 0 };
+        let session = context.session.as_deref();
+        let number = if session.is_none() { self.next.fetch_add(1, Ordering::Relaxed) } else { 0 };
         let key = intents::key(&[
-            context.session.as_bytes(),
+            session.unwrap_or_default().as_bytes(),
             &number.to_be_bytes(),
             // Numbers begin anew with the process, wall time does not.
-            &if context.session.is_empty() { wall_ms } else { 0 }.to_be_bytes(),
+            &if session.is_none() { wall_ms } else { 0 }.to_be_bytes(),
             context.device.as_bytes(),
-            &context.turn.id.to_be_bytes(),
+            &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
             call.id.as_bytes(),
             &arguments_hash(&call.name, &call.arguments).to_be_bytes(),
         ]);
@@ -274,7 +275,8 @@ impl Executor {
             let Decision { outcome, by, device } = self.ask(&context, tool, &call).await;
             let now = self.ports.clock.now();
             let took_ms = now.mono_us.saturating_sub(began_us) / 1_000;
-            facts.approval = Some(Approval { outcome, by, device, wall_ms: now.wall_ms, took_ms });
+            let (wall_ms, device) = (now.wall_ms, device.unwrap_or_default());
+            facts.approval = Some(Approval { outcome, by, device, wall_ms, took_ms });
             if let Some(refused) = consent::refusal(outcome) {
                 return refused;
             }
@@ -366,9 +368,9 @@ impl Executor {
             if let Some(caller) = &context.caller
                 && let Some(outcome) = caller.consent(&request, &context.cancel).await
             {
-                return Decision { outcome, by: AnsweredBy::Client, device: String::new() };
+                return Decision { outcome, by: AnsweredBy::Client, device: None };
             }
-            if request.turn == Turn::default() {
+            if request.turn.is_none() {
                 request.question = consent::from_outside(request.question, context.caller.is_some());
             }
             self.ports.consent.ask(request, context.cancel.clone()).await

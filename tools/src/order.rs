@@ -29,10 +29,7 @@ pub(crate) struct Slot {
 impl Order {
     /// Waits until no other change of this turn runs. Calls that belong to no turn do not wait.
     pub(crate) async fn wait(&self, context: &CallContext) -> Option<Slot> {
-        if context.turn.id == 0 {
-            return None;
-        }
-        let of = (context.user.clone(), context.device.clone(), context.turn.id);
+        let of = (context.user.clone(), context.device.clone(), context.turn?.id);
         let turn = {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(turns.entry(of.clone()).or_default())

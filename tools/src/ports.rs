@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use gateway_core::vocab::{AnsweredBy, ApprovalOutcome, DisplaySize, Question, Timestamp, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{
+    AnsweredBy, ApprovalOutcome, DisplaySize, Due, OpenEntry, Question, ScheduleEntry, ScheduleKind, Timestamp,
+    ToolCall, ToolResult, Turn,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -48,57 +51,15 @@ pub enum Hours {
     TwentyFour,
 }
 
-/// When an entry is due.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// After this much time has passed, whatever the wall clock does.
-    In {
-        /// Milliseconds from now on.
-        duration_ms: u64,
-    },
-    /// When the wall clock shows this.
-    At {
-        /// Milliseconds since the Unix epoch, UTC.
-        wall_ms: i64,
-    },
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A countdown.
-    Timer,
-    /// A reminder.
-    Reminder,
-}
-
-/// An entry of the user's schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Unique within the user.
-    pub id: u64,
-    /// Timer or reminder.
-    pub kind: EntryKind,
-    /// Timer: its name or empty. Reminder: what to be reminded of.
-    pub text: String,
-    /// Wall time when it is due, in milliseconds since the Unix epoch.
-    pub due_wall_ms: i64,
-    /// Length of a countdown in milliseconds; 0 where there is none.
-    pub duration_ms: u64,
-    /// Milliseconds left by the countdown itself, where the implementer knows them; else the
-    /// tools use `due_wall_ms`, which is wrong after the wall clock has jumped.
-    pub remaining_ms: Option<u64>,
-}
-
 /// Timers and reminders. Every change is durably stored before the call returns.
 #[async_trait]
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
-    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError>;
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError>;
     /// All entries that are not yet done, in any order.
-    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError>;
+    async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
     /// Removes an entry; `None` when there was none.
-    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError>;
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError>;
 }
 
 /// A note.
@@ -151,13 +112,13 @@ pub struct DeviceStatus {
 /// Calls to the glasses' own tools.
 #[async_trait]
 pub trait DeviceCall: Send + Sync {
-    /// Runs a tool on the device for this turn. Ends in a result in any case: a device that is gone is
+    /// Runs a tool on the device, for this turn or for a call from outside. Ends in a result in any case: a device that is gone is
     /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`. A call that is cancelled, or
     /// that nobody waits for any more, is told to the device, whose result is still waited for.
     async fn call(
         &self,
         device: &str,
-        turn: Turn,
+        turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
@@ -173,8 +134,8 @@ pub struct ConsentRequest {
     pub user: String,
     /// The device on which the call was wished for; only there it can be agreed to.
     pub device: String,
-    /// The turn that the call belongs to; [`Turn::default`]: none, and any device of the user may be asked.
-    pub turn: Turn,
+    /// The turn that the call belongs to; `None`: any device of the user may be asked.
+    pub turn: Option<Turn>,
     /// Id of the call that waits for it.
     pub call_id: String,
     /// Full name of the tool.
@@ -194,14 +155,14 @@ pub struct Decision {
     pub outcome: ApprovalOutcome,
     /// By whom, and how.
     pub by: AnsweredBy,
-    /// The device that was asked; empty: none.
-    pub device: String,
+    /// The device that was asked, where one was.
+    pub device: Option<String>,
 }
 
 impl From<ApprovalOutcome> for Decision {
     /// An outcome that nobody brought about.
     fn from(outcome: ApprovalOutcome) -> Self {
-        Self { outcome, by: AnsweredBy::Nobody, device: String::new() }
+        Self { outcome, by: AnsweredBy::Nobody, device: None }
     }
 }
 

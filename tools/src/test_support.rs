@@ -9,7 +9,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ApprovalOutcome, DisplaySize, ErrorCode, Timestamp, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{
+    ApprovalOutcome, DisplaySize, Due, ErrorCode, OpenEntry, ScheduleEntry, ScheduleKind, Timestamp, ToolCall,
+    ToolResult, Turn,
+};
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +22,8 @@ use crate::{
     executor::Executor,
     matching,
     ports::{
-        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes,
-        PortError, Ports, Schedule, Style,
+        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Note, Notes, PortError, Ports, Schedule,
+        Style,
     },
     registry::Registry,
 };
@@ -31,7 +34,7 @@ pub(crate) struct World {
     mono_us: AtomicU64,
     zone: TimeZone,
     next_id: AtomicU64,
-    pub(crate) entries: Mutex<Vec<(String, Entry)>>,
+    pub(crate) entries: Mutex<Vec<(String, ScheduleEntry)>>,
     pub(crate) notes: Mutex<Vec<(String, Note)>>,
     pub(crate) failure: Mutex<Option<PortError>>,
     pub(crate) memory: crate::memory::Memory,
@@ -121,8 +124,8 @@ pub(crate) fn context() -> CallContext {
     CallContext {
         user: "ada".into(),
         device: "glasses".into(),
-        session: "s".into(),
-        turn: Turn { id: 7, revision: 0 },
+        session: Some("s".into()),
+        turn: Some(Turn { id: 7, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(5),
         client: Default::default(),
@@ -137,27 +140,27 @@ pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
 
 #[async_trait]
 impl Schedule for World {
-    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError> {
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError> {
         self.check()?;
         let now = self.wall_ms.load(Ordering::Relaxed);
         let (due_wall_ms, duration_ms) = match due {
-            Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), duration_ms),
-            Due::At { wall_ms } => (wall_ms, 0),
+            Due::In { duration_ms } => (now + i64::try_from(duration_ms).unwrap(), Some(duration_ms)),
+            Due::At { wall_ms } => (wall_ms, None),
         };
-        let entry = Entry { id: self.id(), kind, text: text.into(), due_wall_ms, duration_ms, remaining_ms: None };
+        let entry = ScheduleEntry { id: self.id(), kind, text: text.into(), due_wall_ms, duration_ms };
         let mut entries = self.entries.lock().unwrap();
         entries.push((user.into(), entry.clone()));
         Ok(entry)
     }
 
-    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
+    async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError> {
         self.check()?;
         let entries = self.entries.lock().unwrap();
         let own = entries.iter().filter(|(owner, _)| owner == user);
-        Ok(own.map(|(_, entry)| entry.clone()).collect())
+        Ok(own.map(|(_, entry)| OpenEntry { entry: entry.clone(), left_ms: None }).collect())
     }
 
-    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError> {
         self.check()?;
         let mut entries = self.entries.lock().unwrap();
         let at = entries.iter().position(|(owner, entry)| owner == user && entry.id == id);
@@ -209,7 +212,7 @@ impl DeviceCall for World {
     async fn call(
         &self,
         device: &str,
-        _turn: Turn,
+        _turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         _cancel: CancellationToken,

@@ -59,6 +59,26 @@ pub fn same_tools(one: &Tools, other: &Tools) -> bool {
     Arc::ptr_eq(one, other) || (one.len() == other.len() && one.iter().zip(other.iter()).all(same))
 }
 
+/// Whether the last request would offer the model other tools if these were the available ones. A router may select
+/// the same from both lists; where its selection is not known before the answer, any change counts.
+pub fn would_differ(model: &dyn ChatModel, last: &Request, tools: Tools) -> bool {
+    if same_tools(&last.tools, &tools) {
+        return false;
+    }
+    let now = Request { tools, ..last.clone() };
+    match (model.offers(last), model.offers(&now)) {
+        (Some(before), Some(now)) => by_name(&before) != by_name(&now),
+        _ => true,
+    }
+}
+
+/// Sorted by name, since a router sorts by relevance.
+fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
+    let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
 /// One request to a model, with all its context.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -143,4 +163,64 @@ pub trait ChatModel: Send + Sync {
     /// `Done` or `Failed`, exactly one, unless `cancel` fires or the receiver is dropped first: then the stream just
     /// ends.
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offers the tools of the zoo only, the last one first; or says that it cannot tell.
+    struct Zoo {
+        tells: bool,
+    }
+
+    #[async_trait]
+    impl ChatModel for Zoo {
+        fn name(&self) -> &str {
+            "zoo"
+        }
+
+        fn offers(&self, request: &Request) -> Option<Tools> {
+            let zoo = request.tools.iter().rev().filter(|tool| tool.name.starts_with("zoo."));
+            self.tells.then(|| zoo.cloned().collect())
+        }
+
+        async fn stream(&self, _: Request, _: mpsc::Sender<ModelEvent>, _: CancellationToken) {}
+    }
+
+    fn tools(names: &[(&str, &str)]) -> Tools {
+        let tool = |(name, description): &(&str, &str)| {
+            Arc::new(ToolSpec { name: (*name).into(), description: (*description).into(), ..ToolSpec::default() })
+        };
+        names.iter().map(tool).collect()
+    }
+
+    #[test]
+    fn a_request_differs_where_other_tools_would_be_offered() {
+        let before = [("car.park", "Parks."), ("zoo.feed", "Feeds."), ("zoo.paint", "Paints.")];
+        let last = Request {
+            system: String::new(),
+            messages: Vec::new(),
+            tools: tools(&before),
+            now: Timestamp::default(),
+            language: "en".into(),
+            max_tokens: None,
+            scene: Arc::default(),
+            watch: Watch::default(),
+            pending: None,
+        };
+        let [park, feed, paint] = before;
+        // The tools of now, and whether they count: where the model tells what it offers, and where it does not.
+        for (now, tells, mute) in [
+            (vec![park, feed, paint], false, false),
+            (vec![feed, paint], false, true),
+            (vec![park, paint, feed], false, true),
+            (vec![park, feed], true, true),
+            (vec![park, feed, ("zoo.paint", "Paints twice.")], true, true),
+            (vec![], true, true),
+        ] {
+            let differs = |tells| would_differ(&Zoo { tells }, &last, tools(&now));
+            assert_eq!((differs(true), differs(false)), (tells, mute), "{now:?}");
+        }
+    }
 }

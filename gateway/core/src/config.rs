@@ -52,7 +52,7 @@ pub struct Config {
     /// Requests to the model in one turn.
     pub model_requests_max: u8,
     /// Tokens that one turn may take before it asks again; 0: as many as it takes.
-    pub turn_tokens_max: u32,
+    pub turn_tokens_max: Option<u32>,
     /// Between two heartbeats.
     pub heartbeat_ms: u32,
     /// A device of which nothing was heard for so long is closed.
@@ -107,7 +107,7 @@ impl Default for Config {
             tool_ms_max: 35_000,
             settle_ms_max: 3_000,
             model_requests_max: 6,
-            turn_tokens_max: 0,
+            turn_tokens_max: None,
             heartbeat_ms: 5_000,
             silent_ms_max: 15_000,
             resume_ms_max: 30_000,

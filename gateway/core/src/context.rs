@@ -145,7 +145,7 @@ impl Context {
     }
 
     /// The words that were just captioned begin this turn.
-    pub(crate) fn name_turn(&mut self, begun: Turn) {
+    pub(crate) fn name_turn(&mut self, begun: Option<Turn>) {
         let last = self.out.iter_mut().rev().find_map(|output| match output {
             Output::Caption { turn, last: true, .. } => Some(turn),
             _ => None,

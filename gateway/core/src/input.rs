@@ -1,12 +1,12 @@
 //! Everything that can happen to a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
 //! [`AppLifecycles`](crate::app_life).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::vocab::{
     AnsweredBy, AppCard, AppConnection, AppEvent, AppStopReason, Approval, ApprovalChoice, CommandMatch, Content,
-    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ServiceLevel, ToolResult,
-    Transcript, Turn, Usage, VoiceFact, WebhookCall,
+    DeviceFacts, DeviceInfo, FallbackReason, Message, ModelEvent, ModelOutcome, ModelRoute, ScheduleChange,
+    ScheduleEntry, ServiceLevel, ToolResult, Transcript, Turn, Usage, VoiceFact, WebhookCall,
 };
 
 /// What happens to one device's conversation.
@@ -25,8 +25,9 @@ pub enum Input {
     Transcript(Transcript),
     /// A decode that was asked for failed or was not accepted. `revision`: the core's number of the request.
     TranscriptFailed { utterance: u32, revision: u16 },
-    /// How well the text of the `MatchCommand` with this `revision` is understood as a command.
-    CommandMatched { utterance: u32, revision: u16, matched: CommandMatch },
+    /// How well the text of the `MatchCommand` with this `revision` is understood as a command. `vocabulary`: sentences of
+    /// the tools, as a wearer would say them, towards which a second pass is biased; `None`: nobody can say.
+    CommandMatched { utterance: u32, revision: u16, matched: CommandMatch, vocabulary: Option<Arc<[String]>> },
     /// Whether an app follows what is said, word by word.
     Followed(bool),
     /// The wearer typed instead of speaking; always meant for the assistant.
@@ -75,7 +76,7 @@ pub enum Input {
     /// The user's machine has something to tell the wearer.
     Announce(Announcement),
     /// What was to be announced is not wanted any more.
-    Withdraw { id: u64 },
+    Withdraw { id: AnnouncementId },
     /// The gateway is stopping.
     Shutdown,
 }
@@ -93,17 +94,34 @@ pub enum Button {
     Up,
 }
 
-/// Something that was not asked for: a reminder or a timer that is due.
+/// Something that was not asked for: a reminder or a timer that is due, or what a mini-app says or plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
-    /// Entry that it belongs to.
-    pub id: u64,
-    /// What to say.
-    pub say: String,
-    /// What to show. With an empty text nothing is shown and no sound goes before: a voice and no more.
-    pub show: Content,
-    /// Milliseconds of a recorded sound that is played in place of words; the shell has it under the same number.
-    pub sound_ms: Option<u32>,
+    /// What it belongs to.
+    pub id: AnnouncementId,
+    /// What the wearer hears.
+    pub voice: AnnouncementVoice,
+    /// What to show, after a chime. `None`: it is for the ear alone, without a chime.
+    pub show: Option<Content>,
+}
+
+/// What an announcement belongs to, and so who is told how it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AnnouncementId {
+    /// An entry of the user's schedule, by its number: the user's machine.
+    Schedule(u64),
+    /// What a mini-app says or plays, by the number that the mini-apps' host gave it: that host.
+    App(u64),
+}
+
+/// What the wearer hears of an announcement.
+#[allow(missing_docs, reason = "the variants say what their fields are")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnnouncementVoice {
+    /// These words.
+    Words(String),
+    /// A recorded sound of this length, which the shell has under this number.
+    Recording { sound: u64, ms: u32 },
 }
 
 /// A timer that runs.
@@ -143,15 +161,14 @@ pub enum UserInput {
     /// The turn is over; `messages` hold what was said and what was *heard*. Also sent, with what
     /// there is, when the turn was cancelled or never granted. Oldest first.
     TurnDone { device: String, turn: Turn, messages: Vec<Message> },
-    /// A tool wants an entry kept; `request` is its own number, given back with the answer. Answered by `Scheduled` only after it is stored.
-    ScheduleAdd { request: u64, due: Due, kind: ScheduleKind, text: String },
-    /// A tool wants an entry gone. Answered by `Unscheduled` only after that is stored.
-    ScheduleRemove { request: u64, id: u64 },
+    /// A tool wants an entry kept or gone; `request` is its own number, given back with the answer: `Scheduled` or
+    /// `Unscheduled` only after that is stored, else `ScheduleFailed`.
+    Schedule { request: u64, change: ScheduleChange },
     /// The store has kept what `Persist` with this ticket asked for.
     Persisted { ticket: u64 },
     /// It could not, for this reason in words.
     PersistFailed { ticket: u64, reason: String },
-    /// A device said or showed an announcement to its end, and whether the wearer got it.
+    /// A device said or showed the announcement of this entry to its end, and whether the wearer got it.
     Announced { device: String, id: u64, heard: bool },
     /// The model of this rank was asked and has answered or failed; `usage` is what that took.
     ModelUsed { rank: u8, usage: Usage, outcome: ModelOutcome },
@@ -219,39 +236,4 @@ pub struct Spending {
     pub input: u64,
     /// Tokens of answers.
     pub output: u64,
-}
-
-/// When an entry is due.
-#[allow(missing_docs, reason = "the variants say what their fields are")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Due {
-    /// After these milliseconds have passed, whatever the wall clock does: a timer.
-    In { duration_ms: u64 },
-    /// When the wall clock shows these milliseconds since the Unix epoch: a reminder.
-    At { wall_ms: i64 },
-}
-
-/// What an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScheduleKind {
-    /// A countdown.
-    Timer,
-    /// A reminder.
-    Reminder,
-}
-
-/// An entry of the schedule, as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScheduleEntry {
-    /// Unique within the user.
-    pub id: u64,
-    /// Timer or reminder.
-    pub kind: ScheduleKind,
-    /// Timer: its name or empty. Reminder: what to be reminded of.
-    pub text: String,
-    /// Wall time when it is due, in milliseconds since the Unix epoch; a timer's is what was
-    /// expected when it was set, and counts only after a restart.
-    pub due_wall_ms: i64,
-    /// Length of a timer; 0 for reminders.
-    pub duration_ms: u64,
 }

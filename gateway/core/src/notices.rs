@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::{
     context::{Context, Timer},
-    input::Announcement,
+    input::{Announcement, AnnouncementId},
     limits::NOTICES_QUEUED_MAX,
     output::Output,
 };
@@ -56,7 +56,7 @@ impl Notices {
     }
 
     /// One that waits is given back as not heard.
-    pub(crate) fn withdraw(&mut self, cx: &mut Context, id: u64) {
+    pub(crate) fn withdraw(&mut self, cx: &mut Context, id: AnnouncementId) {
         let waiting = self.queue.len();
         self.queue.retain(|queued| queued.id != id);
         if self.queue.len() < waiting {

@@ -1,14 +1,14 @@
 //! Everything that a [`Conversation`](crate::conversation), a [`User`](crate::user) or a user's mini-apps, their
 //! [`AppLifecycles`](crate::app_life), can want.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use crate::{
-    input::{Announcement, RunningTimer, ScheduleEntry, Spending},
+    input::{Announcement, AnnouncementId, RunningTimer, Spending},
     vocab::{
         AppCard, AppConnection, AppEvent, AppStopReason, Approval, DisplayCommand, FallbackReason, ListeningState,
-        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ServiceLevel, Settlement, ToolCall,
-        TranscriptKind, Turn, Usage, WebhookCall,
+        Meant, Message, ModelOutcome, ModelRoute, Pending, Preference, ScheduleEntry, ServiceLevel, Settlement,
+        ToolCall, TranscriptKind, Turn, Usage, WebhookCall,
     },
 };
 
@@ -25,17 +25,19 @@ pub enum Output {
     /// Say in `Input::CommandMatched` how well this text, without its wake phrase, is understood as a command.
     /// `pending`: what it may be the answer to, or go on with. Changes nothing.
     MatchCommand { utterance: u32, revision: u16, text: String, pending: Option<Pending> },
+    /// From now on the second pass over an utterance is biased towards these sentences.
+    SetVocabulary(Arc<[String]>),
     /// Cancel decodes of this utterance that are older than `revision`.
     CancelTranscribe { utterance: u32, revision: u16 },
     /// The utterance has ended: the next voice opens a new one.
     CloseUtterance { utterance: u32 },
     /// Stop or start taking sound in.
     SetMuted(bool),
-    /// The listening sign of the glasses. `turn` is the one under way; 0: none.
-    Listening { turn: Turn, state: ListeningState },
-    /// What is understood, for the display's caption line and for debugging. `turn` is the one that it begins; 0: none, or not
-    /// known yet. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
-    Caption { turn: Turn, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
+    /// The listening sign of the glasses. `turn` is the one under way.
+    Listening { turn: Option<Turn>, state: ListeningState },
+    /// What is understood, for the display's caption line and for the mini-apps that listen. `turn` is the one that it
+    /// begins, where it begins one and that is known. `revision` counts up by one within the utterance, from 1; after the `last` one nothing follows.
+    Caption { turn: Option<Turn>, utterance: u32, revision: u16, last: bool, addressed: bool, text: String },
     /// What is being said is meant for the assistant, so that a model will be asked soon.
     ExpectRequest,
     /// Ask the user's machine for the turn.
@@ -59,13 +61,13 @@ pub enum Output {
     Prefer(Preference),
     /// Tell the glasses what is being done. `tool` is its full name; the wearer reads what it is called in words.
     ToolActivity { turn: Turn, call_id: String, tool: String, state: ToolActivityState },
-    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. The text
-    /// is empty when only the end is told: nothing is synthesised for it, and the speech is
-    /// `finished` once everything before it was played. `turn` is 0 for announcements, questions
-    /// and repetitions.
-    Speak { turn: Turn, speech: u32, clause: u16, text: String, last: bool },
-    /// Play a piece of a recorded sound as a clause of a speech. `sound`: number of the announcement that brought it; `piece`:
-    /// which one of `SOUND_PIECE_MS`, from 0 on.
+    /// Say a clause. Clauses of one speech are numbered from 0 on; `last` ends the speech. Announcements, questions and
+    /// repetitions belong to no turn.
+    Speak { turn: Option<Turn>, speech: u32, clause: u16, text: String, last: bool },
+    /// A speech has no more clauses than those before this number: it is `finished` once they were played.
+    EndSpeech { speech: u32, clause: u16 },
+    /// Play a piece of a recorded sound as a clause of a speech. `sound`: the shell's number of it; `piece`: which one of
+    /// `SOUND_PIECE_MS`, from 0 on.
     Play { speech: u32, clause: u16, sound: u64, piece: u16, last: bool },
     /// Stop the speech at once.
     Hush { speech: u32 },
@@ -81,8 +83,8 @@ pub enum Output {
     TurnDone { turn: Turn, messages: Vec<Message>, outcome: TurnOutcome },
     /// A moment of the turn's latency record, in microseconds on the monotonic clock; capture time for `LastVoice`.
     Mark { turn: Turn, stage: Stage, at_us: u64 },
-    /// The announcement came to its end (`heard`), or could not be made.
-    Announced { id: u64, heard: bool },
+    /// The announcement came to its end (`heard`), or could not be made: for whom it belongs to.
+    Announced { id: AnnouncementId, heard: bool },
     /// Ask the device whether it is alive.
     Heartbeat,
     /// End the session.

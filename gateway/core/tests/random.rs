@@ -6,13 +6,13 @@ mod world;
 use gateway_core::{
     conversation::{Config, Conversation},
     driver::Machine as _,
-    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     user::{self, User},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Candidate, CommandMatch, Content, DeviceInfo,
-        DisplaySize, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending, Question,
-        ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View,
-        VoiceFact,
+        DisplaySize, Due, ErrorCode, FailureKind, FallbackReason, ModelEvent, ModelOutcome, ModelRoute, Pending,
+        Question, ScheduleChange, ScheduleKind, ServiceLevel, StopReason, Timestamp, ToolCall, ToolResult, Transcript,
+        TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 use proptest::prelude::*;
@@ -160,6 +160,7 @@ fn input() -> impl Strategy<Value = Input> {
             utterance,
             revision,
             matched: [CommandMatch::None, CommandMatch::Misheard, CommandMatch::Incomplete, CommandMatch::FreeText, CommandMatch::Exact][usize::from(matched)],
+            vocabulary: None,
         }),
         2 => words().prop_map(Input::Text),
         6 => (turn(), route()).prop_map(|(turn, route)| Input::Granted { turn, history: Vec::new(), route }),
@@ -173,7 +174,7 @@ fn input() -> impl Strategy<Value = Input> {
         1 => any::<bool>().prop_map(Input::Followed),
         2 => Just(Input::ApplyTools),
         1 => turn().prop_map(|turn| Input::AnsweredOnBox { turn, events: vec![ModelEvent::Text("Yes.".into())] }),
-        2 => (0_u64..3, turn(), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
+        2 => (0_u64..3, prop::option::weighted(0.9, turn()), any::<u32>()).prop_map(|(id, turn, expires_ms)| Input::ApprovalAsked(Approval {
             id,
             turn,
             reference: 1,
@@ -186,8 +187,14 @@ fn input() -> impl Strategy<Value = Input> {
         1 => (0_u64..3, any::<bool>()).prop_map(|(id, yes)| Input::ApprovalAnswered { id, choice: if yes { ApprovalChoice::Yes } else { ApprovalChoice::No }, by: AnsweredBy::Tap }),
         1 => (0_u64..3).prop_map(|id| Input::ApprovalWithdrawn { id }),
         2 => (0_u64..3, words()).prop_map(|(id, say)| {
-            let sound_ms = say.is_empty().then_some(25_000);
-            Input::Announce(Announcement { id, show: Content::Text { text: say.clone() }, say, sound_ms })
+            let show = (!say.is_empty()).then(|| Content::Text { text: say.clone() });
+            Input::Announce(match say.is_empty() {
+                true => {
+                    let voice = AnnouncementVoice::Recording { sound: id, ms: 25_000 };
+                    Announcement { id: AnnouncementId::App(id), voice, show }
+                }
+                false => Announcement { id: AnnouncementId::Schedule(id), voice: AnnouncementVoice::Words(say), show },
+            })
         }),
     ]
 }
@@ -412,7 +419,8 @@ proptest! {
                 11 => world.input(device, Input::Text(WORDS[word].into())),
                 12 => {
                     entries += 1;
-                    world.user_input(UserInput::ScheduleAdd { request: entries, due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() });
+                    let change = ScheduleChange::Add { due: Due::In { duration_ms: pause }, kind: ScheduleKind::Timer, text: String::new() };
+                    world.user_input(UserInput::Schedule { request: entries, change });
                 }
                 _ => world.stale_models = true,
             }
@@ -439,26 +447,20 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (device(), turn()).prop_map(|(device, turn)| UserInput::TurnRequested { device, turn }),
         (device(), turn()).prop_map(|(device, turn)| UserInput::TurnDone { device, turn, messages: Vec::new() }),
         (any::<u64>(), any::<u64>(), any::<bool>(), words()).prop_map(|(request, span, timer, text)| {
-            UserInput::ScheduleAdd {
-                request,
-                due: if timer {
-                    Due::In { duration_ms: span % 100_000 }
-                } else {
-                    Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() }
-                },
-                kind: if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder },
-                text,
-            }
+            let due = match timer {
+                true => Due::In { duration_ms: span % 100_000 },
+                false => Due::At { wall_ms: i64::try_from(span % 2_000_000).unwrap() },
+            };
+            let kind = if timer { ScheduleKind::Timer } else { ScheduleKind::Reminder };
+            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind, text } }
         }),
         (any::<u64>(), any::<u64>(), any::<i64>()).prop_map(|(request, duration_ms, wall_ms)| {
-            UserInput::ScheduleAdd {
-                request,
-                due: if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } },
-                kind: ScheduleKind::Timer,
-                text: String::new(),
-            }
+            let due = if request % 2 == 0 { Due::In { duration_ms } } else { Due::At { wall_ms } };
+            let change = ScheduleChange::Add { due, kind: ScheduleKind::Timer, text: String::new() };
+            UserInput::Schedule { request, change }
         }),
-        (any::<u64>(), 0_u64..20).prop_map(|(request, id)| UserInput::ScheduleRemove { request, id }),
+        (any::<u64>(), 0_u64..20)
+            .prop_map(|(request, id)| UserInput::Schedule { request, change: ScheduleChange::Remove { id } }),
         (0_u64..60).prop_map(|ticket| UserInput::Persisted { ticket }),
         (0_u64..60).prop_map(|ticket| UserInput::PersistFailed { ticket, reason: "full".into() }),
         (device(), 0_u64..20, any::<bool>()).prop_map(|(device, id, heard)| UserInput::Announced { device, id, heard }),
@@ -474,7 +476,7 @@ fn user_input() -> impl Strategy<Value = UserInput> {
         (0_u64..6, any::<bool>(), any::<u32>()).prop_map(|(id, watched, ms)| UserInput::ApprovalAsked {
             approval: Approval {
                 id,
-                turn: Turn::default(),
+                turn: None,
                 reference: 1,
                 question: Question { title: "Tool?".into(), said: "Really?".into(), shown: "a: 1\nb: 2".into() },
                 arguments_hash: 1,

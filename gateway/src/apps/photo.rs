@@ -8,7 +8,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use gateway_core::vocab::{ErrorCode, ToolCall, Turn};
+use gateway_core::vocab::{ErrorCode, ToolCall};
 use reqwest::{StatusCode, Url, multipart};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -193,7 +193,7 @@ impl Host {
         let limit = Duration::from_millis(TAKE_MS_MAX);
         let glasses = ConnectedDevices(self.roster.clone());
         let call = ToolCall { id: String::new(), name: CAMERA.to_owned(), arguments: json!({}) };
-        let result = glasses.call(&device, Turn::default(), call, limit, CancellationToken::new()).await;
+        let result = glasses.call(&device, None, call, limit, CancellationToken::new()).await;
         if let Some(error) = result.error {
             return Err(PortError::Failed(error.message));
         }

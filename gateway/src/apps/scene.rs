@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gateway_core::vocab::Scene;
+use gateway_core::vocab::{Scene, ScheduleKind};
 use tools::sides;
 
 use super::host::Host;
@@ -24,7 +24,8 @@ impl Scenes {
 
     /// The apps and timers that run, and what the user has chosen between them.
     pub fn of(&self, user: &str) -> Scene {
-        let timer_runs = self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|(_, one)| !one.reminder));
+        let timer_runs =
+            self.store.disk().entries(user).is_ok_and(|all| all.iter().any(|one| one.kind == ScheduleKind::Timer));
         let busy = if timer_runs { vec![sides::timers()] } else { Vec::new() };
         Scene { apps: self.apps.scene(user), busy, preferences: self.preferences.of(user) }
     }

@@ -9,10 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_core::{
-    input::{Announcement, Input},
-    vocab::Content,
-};
+use gateway_core::input::{Announcement, AnnouncementId, AnnouncementVoice, Input};
 use reqwest::Url;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +18,6 @@ use tools::apps::manifest::App;
 use super::{host::Host, sound::Sound};
 use crate::{mailbox::DeviceMessage, roster::Roster};
 
-/// Announcements of apps have numbers from here on; those of the schedule count from 1.
-const FIRST_ID: u64 = 1 << 63;
 /// Speeches of one app that may wait: each may stand for a minute.
 const WAITING_PER_APP_MAX: usize = 4;
 /// Characters of one speech: two minutes of talk.
@@ -90,7 +85,7 @@ impl Speeches {
         if open.values().filter(same).count() >= WAITING_PER_APP_MAX {
             return None;
         }
-        let id = FIRST_ID + self.next.fetch_add(1, Ordering::Relaxed);
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
         open.insert(id, speech);
         Some(id)
     }
@@ -111,10 +106,16 @@ impl Speeches {
             kept
         });
         for (id, device) in withdrawn {
-            if let Some(present) = roster.get(&device) {
-                drop(present.mailbox.try_send(DeviceMessage::Input(Input::Withdraw { id })));
-            }
+            tell_withdrawn(roster, &device, id);
         }
+    }
+}
+
+/// What an app said or played is not wanted any more: tells the glasses.
+fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
+    if let Some(present) = roster.get(device) {
+        let withdrawn = Input::Withdraw { id: AnnouncementId::App(id) };
+        drop(present.mailbox.try_send(DeviceMessage::Input(withdrawn)));
     }
 }
 
@@ -190,15 +191,19 @@ impl Host {
             // Of all apps: nobody understands two at once. The assistant's own words are not theirs to stop.
             self.speeches.withdraw_where(&self.roster, |speech| speech.user == user);
         }
-        let (say, sound) = match voice {
-            Voice::Words(say) => (say, None),
+        let (words, sound) = match voice {
+            Voice::Words(words) => (words, None),
             Voice::Sound(sound) => (String::new(), Some(sound)),
         };
         let (sound_ms, seconds) = (sound.as_ref().map(Sound::ms), sound.as_ref().map(Sound::seconds));
         let (done, outcome) = oneshot::channel();
         let speech = Speech { user: user.to_owned(), package: package.to_owned(), device: device.clone(), sound, done };
         let id = self.speeches.begin(speech).ok_or("too many speeches of this app are waiting")?;
-        let announcement = Announcement { id, say, show: Content::Text { text: String::new() }, sound_ms };
+        let voice = match sound_ms {
+            Some(ms) => AnnouncementVoice::Recording { sound: id, ms },
+            None => AnnouncementVoice::Words(words),
+        };
+        let announcement = Announcement { id: AnnouncementId::App(id), voice, show: None };
         let message = DeviceMessage::Input(Input::Announce(announcement));
         let sent = self.roster.get(&device).is_some_and(|present| present.mailbox.try_send(message).is_ok());
         Ok(Begun { id, device, sent, sound_ms, seconds, outcome })
@@ -221,28 +226,22 @@ impl Host {
             else => Err(INTERRUPTED),
         };
         // What still waits or sounds has nobody behind it any more.
-        if self.speeches.open().remove(&id).is_some()
-            && let Some(present) = self.roster.get(&device)
-        {
-            drop(present.mailbox.try_send(DeviceMessage::Input(Input::Withdraw { id })));
+        if self.speeches.open().remove(&id).is_some() {
+            tell_withdrawn(&self.roster, &device, id);
         }
         heard.map_err(str::to_owned)
     }
 
-    /// The sound that an announcement stands for.
+    /// The sound with this number.
     pub fn sound(&self, id: u64) -> Option<Sound> {
         self.speeches.open().get(&id).and_then(|speech| speech.sound.clone())
     }
 
-    /// An announcement has come to its end. Whether it was an app's.
-    pub fn spoken(&self, id: u64, heard: bool) -> bool {
-        if id < FIRST_ID {
-            return false;
-        }
+    /// What an app says or plays, by its number, has come to its end.
+    pub fn spoken(&self, id: u64, heard: bool) {
         if let Some(speech) = self.speeches.open().remove(&id) {
             let _ = speech.done.send(heard);
         }
-        true
     }
 }
 

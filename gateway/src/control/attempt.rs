@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chat_models::intents::{Decision, Engine};
-use gateway_core::vocab::{ClientClass, Message, Phrases, Role, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{ClientClass, Message, Phrases, Role, ToolCall, ToolResult};
 use tokio_util::sync::CancellationToken;
 use tools::{
     alike::likeness,
@@ -116,10 +116,10 @@ fn words_of(template: &str) -> String {
 
 async fn execute(services: &Services, user: &str, device: &str, call: ToolCall) -> ToolResult {
     let context = CallContext {
-        session: String::new(),
+        session: None,
         user: user.to_owned(),
         device: device.to_owned(),
-        turn: Turn::default(),
+        turn: None,
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_millis(TRY_MS),
         client: ClientClass::Internal,

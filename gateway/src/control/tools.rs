@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gateway_core::vocab::{Attachment, ClientClass, ToolCall, Turn};
+use gateway_core::vocab::{Attachment, ClientClass, ToolCall};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tools::{
@@ -53,8 +53,8 @@ pub(super) async fn call(services: &Services, user: String, name: String, argume
         device: device_of(services, &user),
         user,
         // An operator who asks twice wants it twice.
-        session: String::new(),
-        turn: Turn::default(),
+        session: None,
+        turn: None,
         cancel: CancellationToken::new(),
         default_timeout: CALL_TIME,
         client: ClientClass::Internal,

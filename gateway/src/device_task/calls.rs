@@ -35,7 +35,7 @@ impl Session {
             self.numbers.remove(&call_id);
         }
         let activity = message::ToolActivity { call, label: crop(label, limits::LABEL_BYTES_MAX), state };
-        self.send(down, turn.id, Down::ToolActivity(activity)).map(drop)
+        self.send(down, Some(turn), Down::ToolActivity(activity)).map(drop)
     }
 
     /// The number of a turn's call in this session, for the sign on the display and the tool of the glasses alike.
@@ -61,7 +61,7 @@ impl Session {
         self.cancel_calls(down)?;
         let CallDevice { turn, call: ToolCall { id, name, arguments }, deadline, cancel, reply } = call;
         // A call from outside may have an id of any kind.
-        let number = if turn == Turn::default() { self.next_number() } else { self.number_of(&id) };
+        let number = if turn.is_none() { self.next_number() } else { self.number_of(&id) };
         let text = arguments.to_string();
         let fits = text.len() <= limits::ARGUMENTS_BYTES_MAX && self.room.holds(text.len() + name.len());
         if !fits || name.len() > limits::NAME_BYTES_MAX {
@@ -75,15 +75,15 @@ impl Session {
             arguments: &text,
             deadline_ms: u32::try_from(deadline.as_millis()).unwrap_or(u32::MAX),
         };
-        self.send(down, turn.id, Down::ToolCall(frame))?;
-        self.calls.insert(number, Called::new(reply, cancel, turn.id, &arguments));
+        self.send(down, turn, Down::ToolCall(frame))?;
+        self.calls.insert(number, Called::new(reply, cancel, turn, &arguments));
         Ok(())
     }
 
     /// Tells the glasses which of their calls are not wanted any more. Those that nobody waits for are forgotten.
     pub(super) fn cancel_calls(&mut self, down: &mut Sender) -> Result<(), LinkError> {
-        let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().map(|turn| (*call, turn));
-        let cancelled: Vec<(u32, u32)> = self.calls.iter_mut().filter_map(cancelled).collect();
+        let cancelled = |(call, called): (&u32, &mut Called)| called.take_cancelled().then(|| (*call, called.turn()));
+        let cancelled: Vec<(u32, Option<Turn>)> = self.calls.iter_mut().filter_map(cancelled).collect();
         self.calls.retain(|_, called| called.is_wanted());
         for (call, turn) in cancelled {
             self.send(down, turn, Down::ToolCancel(message::ToolCancel { call }))?;

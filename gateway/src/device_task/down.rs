@@ -2,15 +2,15 @@
 
 use device_protocol::{Choice, Down, Sound, down as message, limits};
 use gateway_core::{
-    input::{Input, UserInput},
+    input::{AnnouncementId, Input, UserInput},
     output::{Chime, CloseReason, Output, Stage},
-    vocab::{ApprovalOutcome, CommandMatch, ListeningState, Transcript, TranscriptKind, Turn},
+    vocab::{ApprovalOutcome, ListeningState, Transcript, TranscriptKind, Turn},
 };
 
-use super::{requests::Matching, session::Session};
+use super::session::{Asked, Session, Speech, turn_on_wire};
 use crate::{
     clock,
-    mailbox::{CommandMatched, Transcribed},
+    mailbox::Transcribed,
     telemetry::TurnRecord,
     text::crop,
     transport::{self, LinkError, Sender},
@@ -34,9 +34,13 @@ impl Session {
             Output::UtteranceLost { addressed } => self.services.losses.count(addressed),
             Output::MatchCommand { utterance, revision, text, pending } => {
                 let scene = self.services.scenes.of(&self.user_name);
-                match self.requests.match_command((utterance, revision), &text, pending, scene) {
-                    Matching::Now(found) => self.command_matched(CommandMatched { utterance, revision, found }),
-                    Matching::Later => {}
+                if let Some(matched) = self.requests.match_command((utterance, revision), &text, pending, scene) {
+                    self.input(matched);
+                }
+            }
+            Output::SetVocabulary(vocabulary) => {
+                if let Some(ear) = &mut self.ear {
+                    ear.set_vocabulary(vocabulary);
                 }
             }
             Output::CancelTranscribe { utterance, revision } => {
@@ -57,7 +61,7 @@ impl Session {
             }
             Output::Listening { turn, state } => {
                 let listening = message::Listening { state: listening_of(state) };
-                self.send(down, turn.id, Down::Listening(listening))?;
+                self.send(down, turn, Down::Listening(listening))?;
             }
             Output::Caption { turn, utterance, revision, last, addressed, text } => {
                 self.tap.words(utterance, &text, last);
@@ -68,7 +72,7 @@ impl Session {
                     addressed,
                     text: self.room.crop(&text, limits::TEXT_BYTES_MAX, 0),
                 };
-                self.send(down, turn.id, Down::Transcript(transcript))?;
+                self.send(down, turn, Down::Transcript(transcript))?;
             }
             Output::ExpectRequest => self.requests.expect_request(),
             Output::RequestTurn { turn } => {
@@ -76,7 +80,7 @@ impl Session {
                 self.tell_user(UserInput::TurnRequested { device, turn });
             }
             Output::AskModel { turn, rank, messages, pending } => {
-                self.turn = turn.id;
+                self.turn = Some(turn);
                 let scene = self.services.scenes.of(&self.user_name);
                 let asked = self.requests.ask_model(turn, rank, messages, (pending, scene));
                 self.record(turn.id).asked(turn, rank, (asked.known, asked.revision));
@@ -107,6 +111,11 @@ impl Session {
                 self.activity(turn, call_id, &label, state, down)?
             }
             Output::Speak { turn, speech, clause, text, last } => self.speak(turn, speech, clause, text, last, down)?,
+            Output::EndSpeech { speech, clause } => {
+                if let Some(mouth) = &mut self.mouth {
+                    mouth.end(speech, clause, &self.mailbox);
+                }
+            }
             Output::Play { speech, clause, sound, piece, last } => {
                 self.play(speech, clause, sound, piece, last, down)?;
             }
@@ -114,8 +123,7 @@ impl Session {
                 if let Some(mouth) = &mut self.mouth {
                     mouth.hush(speech, clock::mono_us());
                 }
-                let (latest, turn) = self.speech;
-                let turn = if latest == speech { turn.id } else { 0 };
+                let turn = self.speech.filter(|latest| latest.number == speech).and_then(|latest| latest.turn);
                 self.send(down, turn, Down::Hush(message::Hush { speech, fade_ms: HUSH_FADE_MS }))?;
             }
             Output::Display(command) => self.display(&command, down)?,
@@ -125,7 +133,7 @@ impl Session {
                     Chime::Notice => Sound::Alarm,
                     Chime::Trouble => Sound::Error,
                 };
-                self.send(down, 0, Down::Chime(message::Chime { sound }))?;
+                self.send(down, None, Down::Chime(message::Chime { sound }))?;
             }
             Output::AskApproval(approval) => {
                 let title = crop(&approval.question.title, limits::LABEL_BYTES_MAX);
@@ -135,11 +143,11 @@ impl Session {
                     message: self.room.crop(&approval.question.shown, limits::DISPLAY_TEXT_BYTES_MAX, title.len()),
                     expires_ms: approval.expires_ms,
                 };
-                self.asked = (request.approval, approval.turn.id);
-                self.send(down, approval.turn.id, Down::ApprovalRequest(request))?;
+                self.asked = Some(Asked { number: request.approval, turn: approval.turn });
+                self.send(down, approval.turn, Down::ApprovalRequest(request))?;
             }
             Output::ApprovalSettled(settled) => {
-                self.services.approvals.settle(&self.id, settled);
+                self.services.approvals.settle(Some(&self.id), settled);
                 let choice = match settled.outcome {
                     ApprovalOutcome::Approved => Choice::Yes,
                     ApprovalOutcome::Denied => Choice::No,
@@ -147,12 +155,11 @@ impl Session {
                     ApprovalOutcome::Cancelled => Choice::Dismissed,
                 };
                 let approval = u32::try_from(settled.id).unwrap_or(u32::MAX);
-                let (latest, turn) = self.asked;
-                let turn = if latest == approval { turn } else { 0 };
+                let turn = self.asked.filter(|latest| latest.number == approval).and_then(|latest| latest.turn);
                 self.send(down, turn, Down::ApprovalSettled(message::ApprovalSettled { approval, choice }))?;
             }
             Output::TurnDone { turn, messages, outcome } => {
-                self.turn = 0;
+                self.turn = None;
                 self.requests.turn_done(turn);
                 let device = self.id.clone();
                 self.tell_user(UserInput::TurnDone { device, turn, messages });
@@ -180,14 +187,14 @@ impl Session {
                 };
                 self.record(turn.id).mark(stage, at_us);
             }
-            Output::Announced { id, heard } if self.services.apps.spoken(id, heard) => {}
-            Output::Announced { id, heard } => {
+            Output::Announced { id: AnnouncementId::App(id), heard } => self.services.apps.spoken(id, heard),
+            Output::Announced { id: AnnouncementId::Schedule(id), heard } => {
                 let device = self.id.clone();
                 self.tell_user(UserInput::Announced { device, id, heard });
             }
             Output::Heartbeat => {
                 let beat = transport::heartbeat(self.heartbeat, clock::mono_us());
-                self.send(down, 0, Down::Heartbeat(beat))?;
+                self.send(down, None, Down::Heartbeat(beat))?;
             }
             Output::Close { reason } => {
                 let (reason, text) = match reason {
@@ -202,7 +209,7 @@ impl Session {
 
     fn speak(
         &mut self,
-        turn: Turn,
+        turn: Option<Turn>,
         speech: u32,
         clause: u16,
         text: String,
@@ -214,21 +221,27 @@ impl Session {
             return Ok(());
         };
         let caption = self.room.crop(&text, limits::TEXT_BYTES_MAX, 0).to_owned();
-        let new = mouth.speak(speech, turn.id, clause, text, last, &self.mailbox);
+        let new = mouth.speak(speech, turn_on_wire(turn), clause, text, last, &self.mailbox);
         if new {
             self.start_speech(speech, turn, &caption, down)?;
         }
         if !caption.is_empty() {
-            self.send(down, turn.id, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
+            self.send(down, turn, Down::Clause(message::Clause { speech, clause, text: &caption }))?;
         }
         Ok(())
     }
 
-    fn start_speech(&mut self, speech: u32, turn: Turn, caption: &str, down: &mut Sender) -> Result<(), LinkError> {
-        self.speech = (speech, turn);
+    fn start_speech(
+        &mut self,
+        speech: u32,
+        turn: Option<Turn>,
+        caption: &str,
+        down: &mut Sender,
+    ) -> Result<(), LinkError> {
+        self.speech = Some(Speech { number: speech, turn });
         let (codec, rate_hz) = self.formats.down.unwrap_or((audio::codec::Codec::Pcm16, 0));
         let start = message::SpeechStart { speech, codec: super::formats::wire(codec), rate_hz, text: caption };
-        self.send(down, turn.id, Down::SpeechStart(start)).map(drop)
+        self.send(down, turn, Down::SpeechStart(start)).map(drop)
     }
 
     /// A piece of a sound that an app plays.
@@ -248,7 +261,7 @@ impl Session {
         let pcm = sound.piece(piece, gateway_core::limits::SOUND_PIECE_MS);
         let (new, failed) = mouth.play(speech, clause, pcm, sound.rate_hz, last);
         if new {
-            self.start_speech(speech, Turn::default(), "", down)?;
+            self.start_speech(speech, None, "", down)?;
         }
         if let Some(failed) = failed {
             self.input(failed);
@@ -260,7 +273,6 @@ impl Session {
     pub(super) fn send_speech(&mut self, down: &mut Sender) -> Result<(), LinkError> {
         let now_us = clock::mono_us();
         while let Some(packet) = self.mouth.as_mut().and_then(|mouth| mouth.poll_packet(now_us)) {
-            let (speech, turn) = self.speech;
             let chunk = message::SpeechChunk {
                 speech: packet.speech,
                 clause: packet.clause,
@@ -269,7 +281,8 @@ impl Session {
                 payload: &packet.bytes,
             };
             let sequence = down.send(packet.turn, packet.planned_us, Down::SpeechChunk(chunk))?;
-            if packet.speech == speech {
+            let speech = self.speech.filter(|speech| packet.speech == speech.number);
+            if let Some(turn) = speech.and_then(|speech| speech.turn) {
                 self.record(turn.id).first_frame_us.get_or_insert(now_us);
             }
             if packet.last_of_speech {
@@ -278,22 +291,13 @@ impl Session {
                     last_audio_sequence: sequence,
                     duration_us: packet.playout_us + u64::from(super::formats::FRAME_MS) * 1000,
                 };
-                self.send(down, packet.turn, Down::SpeechEnd(end))?;
+                down.send(packet.turn, now_us, Down::SpeechEnd(end))?;
             }
             if let Some(input) = self.mouth.as_mut().and_then(|mouth| mouth.first_of_clause(&packet)) {
                 self.input(input);
             }
         }
         Ok(())
-    }
-
-    /// It is known how well a text is understood.
-    pub(super) fn command_matched(&mut self, CommandMatched { utterance, revision, found }: CommandMatched) {
-        let matched = found.as_ref().map_or(CommandMatch::None, |found| found.matched);
-        if let (Some(ear), Some(found)) = (&mut self.ear, found) {
-            ear.note_vocabulary(found.vocabulary);
-        }
-        self.input(Input::CommandMatched { utterance, revision, matched });
     }
 
     pub(super) fn transcribed(&mut self, transcribed: Transcribed) {

@@ -14,7 +14,7 @@ use gateway_core::{
     conversation::{self, Conversation},
     driver::Driver,
     input::{Input, UserInput},
-    vocab::{DeviceInfo, DisplaySize, Turn},
+    vocab::{DeviceInfo, DisplaySize},
 };
 use tokio::{sync::mpsc, time::timeout};
 use tools::ports::DeviceStatus;
@@ -115,9 +115,9 @@ impl Session {
             photos: Photos::default(),
             tap: Tap::new(feed, &hello.model),
             records: BTreeMap::new(),
-            turn: 0,
-            speech: (0, Turn::default()),
-            asked: (0, 0),
+            turn: None,
+            speech: None,
+            asked: None,
             control_received: 0,
             window: Window::default(),
             told_of_sound: false,

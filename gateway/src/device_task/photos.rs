@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use device_protocol::{limits, up::PhotoChunk};
 use gateway_core::{
     limits::IMAGES_PER_TURN_MAX,
-    vocab::{Attachment, ToolResult},
+    vocab::{Attachment, ToolResult, Turn},
 };
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -31,7 +31,7 @@ const PER_CALL_MAX: usize = IMAGES_PER_TURN_MAX;
 pub(super) struct Called {
     reply: oneshot::Sender<ToolResult>,
     cancel: CancellationToken,
-    turn: u32,
+    turn: Option<Turn>,
     keep: bool,
     pictures: Vec<Attachment>,
     /// Whether the glasses were told that it is not wanted any more.
@@ -43,7 +43,7 @@ impl Called {
     pub(super) fn new(
         reply: oneshot::Sender<ToolResult>,
         cancel: CancellationToken,
-        turn: u32,
+        turn: Option<Turn>,
         arguments: &Value,
     ) -> Self {
         let keep = arguments.get("keep") != Some(&Value::Bool(false));
@@ -55,10 +55,15 @@ impl Called {
         !self.reply.is_closed()
     }
 
-    /// The turn of a call that is not wanted any more, once.
-    pub(super) fn take_cancelled(&mut self) -> Option<u32> {
+    /// The turn that it belongs to.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        self.turn
+    }
+
+    /// Whether it is not wanted any more, once.
+    pub(super) fn take_cancelled(&mut self) -> bool {
         let cancelled = self.cancel.is_cancelled() || !self.is_wanted();
-        (cancelled && !std::mem::replace(&mut self.told, cancelled)).then_some(self.turn)
+        cancelled && !std::mem::replace(&mut self.told, cancelled)
     }
 
     /// A photo for this call. Whether it is to be kept for the wearer.
@@ -135,10 +140,10 @@ mod tests {
         let photo = |bytes: &[u8]| Photo { call: 7, bytes: bytes.to_vec(), mime: "image/jpeg".into() };
         let called = |arguments: Value| {
             let (reply, answer) = oneshot::channel();
-            (Called::new(reply, CancellationToken::new(), 3, &arguments), answer)
+            (Called::new(reply, CancellationToken::new(), None, &arguments), answer)
         };
         let (mut call, mut answer) = called(json!({}));
-        assert!(call.is_wanted() && call.take_cancelled().is_none());
+        assert!(call.is_wanted() && !call.take_cancelled());
         for _ in 0..PER_CALL_MAX {
             assert!(call.push(&photo(b"abc")), "what the wearer takes is kept");
         }
@@ -151,6 +156,6 @@ mod tests {
         assert!(!looks.push(&photo(b"abc")));
         drop(answer);
         assert!(!looks.is_wanted());
-        assert_eq!((looks.take_cancelled(), looks.take_cancelled()), (Some(3), None));
+        assert_eq!((looks.take_cancelled(), looks.take_cancelled()), (true, false));
     }
 }

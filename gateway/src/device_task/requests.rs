@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Tools, Watch, same_tools};
+use chat_models::{AHEAD_MAX, ChatModel, Matched, Request, Watch, would_differ};
 use futures_util::FutureExt as _;
 use gateway_core::{
     input::Input,
-    vocab::{ClientClass, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, ToolSpec, Turn},
+    vocab::{ClientClass, CommandMatch, ErrorCode, Message, ModelEvent, Pending, Role, Scene, ToolCall, Turn},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use tools::{call::CallContext, executor::Executor, in_flight::SessionLease};
 use super::prepare::{Preparer, are_ready};
 use crate::{
     clock,
-    mailbox::{self, DeviceMessage, Mailbox, RequestSent},
+    mailbox::{DeviceMessage, Mailbox, RequestSent},
     models::ranks::Ranks,
     ports::context::Remembered,
     runtime::spawn,
@@ -60,14 +60,6 @@ pub struct Asked {
     pub known: u32,
     /// What the box answers by itself; `None` where a model was asked, whose answer comes as a message.
     pub answer: Option<Vec<ModelEvent>>,
-}
-
-/// What is made of a text before it is asked.
-pub enum Matching {
-    /// This.
-    Now(Option<Matched>),
-    /// It comes as a message.
-    Later,
 }
 
 impl Requests {
@@ -212,31 +204,28 @@ impl Requests {
         false
     }
 
-    /// Whether a text is a command to a tool, by the first of the models that knows commands; `pending`: what it may
-    /// be the answer to, or go on with. The answer comes as a message where the tools are too new to say.
+    /// How well a text is understood as a command to a tool, by the first of the models that knows commands; `pending`:
+    /// what it may be the answer to, or go on with. `None`: the tools are too new to say, and it comes as a message.
     pub fn match_command(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
         pending: Option<Pending>,
         scene: Scene,
-    ) -> Matching {
+    ) -> Option<Input> {
         let (_, request) = self.request(vec![Message::text(Role::User, text)], pending, scene);
         let models = self.models.clone();
         if are_ready(models.iter(), &request.tools, &request.language) {
-            return Matching::Now(models.iter().find_map(|model| model.match_command(&request)));
+            let found = models.iter().find_map(|model| model.match_command(&request));
+            return Some(command_matched(utterance, revision, found));
         }
         let (preparer, mailbox) = (self.preparer.clone(), self.mailbox.clone());
         spawn("match-command", async move {
             let ready = preparer.ready(models.clone(), request.tools.clone(), request.language.clone()).await;
             let found = ready.then(|| models.iter().find_map(|model| model.match_command(&request))).flatten();
-            drop(
-                mailbox
-                    .send(DeviceMessage::CommandMatched(mailbox::CommandMatched { utterance, revision, found }))
-                    .await,
-            );
+            drop(mailbox.send(DeviceMessage::Input(command_matched(utterance, revision, found))).await);
         });
-        Matching::Later
+        None
     }
 
     /// Whatever the model still says in this turn is not wanted.
@@ -273,8 +262,8 @@ impl Requests {
         let context = CallContext {
             user: self.user.clone(),
             device: self.device.clone(),
-            session: self.session.clone(),
-            turn,
+            session: Some(self.session.clone()),
+            turn: Some(turn),
             cancel,
             default_timeout: Duration::from_millis(TOOL_MS_DEFAULT),
             client: ClientClass::Internal,
@@ -338,28 +327,14 @@ async fn answered_late(
     true
 }
 
+/// What the core is told; `found` is `None` where no model knows commands.
+fn command_matched(utterance: u32, revision: u16, found: Option<Matched>) -> Input {
+    let (matched, vocabulary) = found.map(|Matched { matched, vocabulary }| (matched, vocabulary)).unzip();
+    Input::CommandMatched { utterance, revision, matched: matched.unwrap_or(CommandMatch::None), vocabulary }
+}
+
 fn count(tools: usize) -> u32 {
     u32::try_from(tools).unwrap_or(u32::MAX)
-}
-
-/// Whether a model would be told of other tools if it was asked the same with these. A router may choose the same of
-/// both lists; where only the answer would tell what it chooses, any change counts.
-fn would_differ(model: &dyn ChatModel, last: &Request, tools: Tools) -> bool {
-    if same_tools(&last.tools, &tools) {
-        return false;
-    }
-    let now = Request { tools, ..last.clone() };
-    match (model.offers(last), model.offers(&now)) {
-        (Some(before), Some(now)) => by_name(&before) != by_name(&now),
-        _ => true,
-    }
-}
-
-/// In an order that does not depend on how well each fits.
-fn by_name(tools: &Tools) -> Vec<&ToolSpec> {
-    let mut tools: Vec<&ToolSpec> = tools.iter().map(Arc::as_ref).collect();
-    tools.sort_by(|a, b| a.name.cmp(&b.name));
-    tools
 }
 
 impl Drop for Requests {
@@ -367,53 +342,6 @@ impl Drop for Requests {
         self.forget();
         for cancel in self.called.values() {
             cancel.cancel();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use chat_models::scripted::{Answer, Scripted};
-    use tools::router::Router;
-
-    use super::*;
-    use crate::models::tool_selection::selecting::SelectingModel;
-
-    fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
-        Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
-    }
-
-    #[test]
-    fn what_a_router_leaves_out_is_no_change() {
-        let plain: Arc<dyn ChatModel> = Arc::new(Scripted::list([Answer::text("Fed.")]));
-        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
-        let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
-        let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
-        let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));
-        let last = Request {
-            system: String::new(),
-            messages: vec![Message::text(Role::User, "Feed the penguins, please")],
-            tools: with(std::slice::from_ref(&feed)),
-            now: clock::now(),
-            language: "en".into(),
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: Watch::default(),
-            pending: None,
-        };
-        let changed = tool("zoo.feed", "Feeds the penguins twice.");
-        // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
-        for (now, behind, all) in [
-            (with(std::slice::from_ref(&feed)), false, false),
-            (others[1..].iter().chain([&feed]).cloned().collect(), false, true),
-            (with(&[feed.clone(), tool("zoz.sing", "Sings.")]), false, true),
-            (with(&[feed.clone(), paint]), true, true),
-            (with(&[changed]), true, true),
-            (with(&[]), true, true),
-        ] {
-            let names: Vec<&str> = now.iter().skip(38).map(|tool| tool.name.as_str()).collect();
-            assert_eq!(would_differ(&routed, &last, now.clone()), behind, "{names:?}");
-            assert_eq!(would_differ(plain.as_ref(), &last, now.clone()), all, "{names:?}");
         }
     }
 }

@@ -38,6 +38,20 @@ use crate::{
 /// Why a session ends, with words for people; `None`: the device said goodbye or vanished.
 pub(super) type End = Option<(GoodbyeReason, String)>;
 
+/// What is being said, as the glasses know it.
+#[derive(Clone, Copy)]
+pub(super) struct Speech {
+    pub(super) number: u32,
+    pub(super) turn: Option<Turn>,
+}
+
+/// A question, as the glasses know it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) number: u32,
+    pub(super) turn: Option<Turn>,
+}
+
 /// Everything of one device's session.
 pub(super) struct Session {
     pub(super) services: Arc<Services>,
@@ -71,12 +85,12 @@ pub(super) struct Session {
     /// What apps hear.
     pub(super) tap: Tap,
     pub(super) records: BTreeMap<u32, TurnRecord>,
-    /// The turn that is being answered; 0: none.
-    pub(super) turn: u32,
-    /// Speech under way: its number and its turn.
-    pub(super) speech: (u32, Turn),
-    /// The question that was put last: its number and its turn.
-    pub(super) asked: (u32, u32),
+    /// The turn that is being answered.
+    pub(super) turn: Option<Turn>,
+    /// What was begun to be said last.
+    pub(super) speech: Option<Speech>,
+    /// The question that was put last.
+    pub(super) asked: Option<Asked>,
     pub(super) control_received: u32,
     pub(super) window: Window,
     /// Whether the device was told that sound is passed over.
@@ -142,9 +156,9 @@ impl Session {
         }
     }
 
-    /// Sends a message of the current turn.
-    pub(super) fn send(&self, down: &mut Sender, turn: u32, message: Down<'_>) -> Result<u32, LinkError> {
-        down.send(turn, clock::mono_us(), message)
+    /// Sends a message that belongs to this turn, or to none.
+    pub(super) fn send(&self, down: &mut Sender, turn: Option<Turn>, message: Down<'_>) -> Result<u32, LinkError> {
+        down.send(turn_on_wire(turn), clock::mono_us(), message)
     }
 }
 
@@ -157,4 +171,9 @@ pub(super) fn end_of(error: &LinkError) -> End {
         LinkError::Flooding(_) => GoodbyeReason::Flooding,
     };
     Some((reason, error.to_string()))
+}
+
+/// A turn as frames carry it: 0 stands for none.
+pub(super) fn turn_on_wire(turn: Option<Turn>) -> u32 {
+    turn.map_or(0, |turn| turn.id)
 }

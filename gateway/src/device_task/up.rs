@@ -199,7 +199,7 @@ impl Session {
     fn warn(&mut self, code: WarningCode, name: &str, text: &str, down: &mut Sender) {
         let name = crop(name, limits::NAME_BYTES_MAX);
         let warning = message::Warning { code, name, message: crop(text, limits::LABEL_BYTES_MAX) };
-        if let Err(error) = self.send(down, 0, Down::Warning(warning)) {
+        if let Err(error) = self.send(down, None, Down::Warning(warning)) {
             self.end.get_or_insert_with(|| end_of(&error));
         }
     }
@@ -311,10 +311,9 @@ impl Session {
                 }
             }
             DeviceMessage::Transcribed(transcribed) => self.transcribed(transcribed),
-            DeviceMessage::CommandMatched(matched) => self.command_matched(matched),
             DeviceMessage::Synthesised(clause) => {
-                let (speech, turn) = self.speech;
-                if clause.speech == speech && clause.clause == 0 {
+                let speech = self.speech.filter(|speech| clause.speech == speech.number && clause.clause == 0);
+                if let Some(turn) = speech.and_then(|speech| speech.turn) {
                     let record = self.record(turn.id);
                     record.tts_us.get_or_insert(clause.compute_us);
                     record.tts_queue_us.get_or_insert(clause.queue_us);

@@ -138,8 +138,8 @@ impl Page {
     }
 }
 
-pub(super) fn routes(about: Option<About>, pairings: Arc<Pairings>) -> Router {
-    let page = Page { about, pairings };
+pub(super) fn routes(try_page: Option<About>, pairings: Arc<Pairings>) -> Router {
+    let page = Page { about: try_page, pairings };
     Router::new()
         .route(PATH, any(file))
         .route(FOLDER, any(file))

@@ -6,13 +6,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::{
-    input::{self, ScheduleEntry, ScheduleKind},
-    vocab::{ErrorCode, Timestamp, ToolCall, ToolResult, Turn},
+use gateway_core::vocab::{
+    Due, ErrorCode, OpenEntry, ScheduleChange, ScheduleEntry, ScheduleKind, Timestamp, ToolCall, ToolResult, Turn,
 };
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tools::ports::{Clock, DeviceCall, DeviceStatus, Due, Entry, EntryKind, Note, Notes, PortError, Schedule};
+use tools::ports::{Clock, DeviceCall, DeviceStatus, Note, Notes, PortError, Schedule};
 
 use crate::{
     clock,
@@ -58,50 +57,31 @@ impl Clock for SystemClock {
 /// Timers and reminders, through the user's machine.
 pub struct UserSchedule(pub Arc<Users>);
 
-#[async_trait]
-impl Schedule for UserSchedule {
-    async fn add(&self, user: &str, due: Due, kind: EntryKind, text: &str) -> Result<Entry, PortError> {
-        let due = match due {
-            Due::In { duration_ms } => input::Due::In { duration_ms },
-            Due::At { wall_ms } => input::Due::At { wall_ms },
-        };
-        let kind = match kind {
-            EntryKind::Timer => ScheduleKind::Timer,
-            EntryKind::Reminder => ScheduleKind::Reminder,
-        };
+impl UserSchedule {
+    /// Has the user's machine make a change; what it was made to, if there was anything.
+    async fn change(&self, user: &str, change: ScheduleChange) -> Result<Option<ScheduleEntry>, PortError> {
         let (reply, answer) = oneshot::channel();
-        let message = UserMessage::Add { due, kind, text: text.to_owned(), reply };
+        let message = UserMessage::Schedule { change, reply };
         self.0.mailbox(user).map_err(no_task)?.send(message).await.map_err(stopping)?;
-        let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
-        Ok(entry_of(entry, None))
-    }
-
-    async fn list(&self, user: &str) -> Result<Vec<Entry>, PortError> {
-        let (reply, answer) = oneshot::channel();
-        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::List { reply }).await.map_err(stopping)?;
-        let entries = answer.await.map_err(stopping)?;
-        Ok(entries.into_iter().map(|(entry, remaining_ms)| entry_of(entry, remaining_ms)).collect())
-    }
-
-    async fn remove(&self, user: &str, id: u64) -> Result<Option<Entry>, PortError> {
-        let (reply, answer) = oneshot::channel();
-        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::Remove { id, reply }).await.map_err(stopping)?;
-        let entry = answer.await.map_err(stopping)?.map_err(PortError::Failed)?;
-        Ok(entry.map(|entry| entry_of(entry, None)))
+        answer.await.map_err(stopping)?.map_err(PortError::Failed)
     }
 }
 
-fn entry_of(entry: ScheduleEntry, remaining_ms: Option<u64>) -> Entry {
-    Entry {
-        id: entry.id,
-        kind: match entry.kind {
-            ScheduleKind::Timer => EntryKind::Timer,
-            ScheduleKind::Reminder => EntryKind::Reminder,
-        },
-        text: entry.text,
-        due_wall_ms: entry.due_wall_ms,
-        duration_ms: entry.duration_ms,
-        remaining_ms,
+#[async_trait]
+impl Schedule for UserSchedule {
+    async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError> {
+        let added = self.change(user, ScheduleChange::Add { due, kind, text: text.to_owned() }).await?;
+        added.ok_or_else(|| PortError::Failed("nothing was added".to_owned()))
+    }
+
+    async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError> {
+        let (reply, answer) = oneshot::channel();
+        self.0.mailbox(user).map_err(no_task)?.send(UserMessage::List { reply }).await.map_err(stopping)?;
+        answer.await.map_err(stopping)
+    }
+
+    async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError> {
+        self.change(user, ScheduleChange::Remove { id }).await
     }
 }
 
@@ -171,7 +151,7 @@ impl DeviceCall for ConnectedDevices {
     async fn call(
         &self,
         device: &str,
-        turn: Turn,
+        turn: Option<Turn>,
         call: ToolCall,
         deadline: Duration,
         cancel: CancellationToken,
@@ -268,7 +248,7 @@ mod tests {
     async fn whoever_stops_waiting_tells_the_device() {
         let (devices, mut messages) = house();
         let limit = Duration::from_secs(30);
-        let run = |cancel: &CancellationToken| devices.call("glasses", Turn::default(), call(), limit, cancel.clone());
+        let run = |cancel: &CancellationToken| devices.call("glasses", None, call(), limit, cancel.clone());
         // Nobody answers.
         let never = CancellationToken::new();
         let (result, unanswered) = tokio::join!(run(&never), called(&mut messages));

@@ -240,8 +240,8 @@ impl Ear {
     }
 
     /// What a second pass is biased towards.
-    pub fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
-        self.decodes.note_vocabulary(vocabulary);
+    pub fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
+        self.decodes.set_vocabulary(vocabulary);
     }
 
     /// The next voice opens a new utterance.

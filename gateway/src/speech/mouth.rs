@@ -104,6 +104,15 @@ impl Mouth {
         new
     }
 
+    /// A speech ends with the clauses that it has; the end has a number as well.
+    pub fn end(&mut self, speech: u32, clause: u16, mailbox: &Mailbox) {
+        let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) else {
+            return;
+        };
+        let begin = under.queue.push((clause, String::new(), true));
+        self.make(begin, mailbox);
+    }
+
     /// Plays a piece of a recorded sound as a clause; whether it is the first of a new speech, and what is to be told.
     pub fn play(&mut self, speech: u32, clause: u16, pcm: &[i16], rate_hz: u32, last: bool) -> (bool, Option<Input>) {
         let new = self.begin(speech, 0);

@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use gateway_core::vocab::ScheduleEntry;
 use heed::{
     CommitOrAbort, Database, Env, EnvOpenOptions, WithoutTls,
     types::{Bytes, Str},
@@ -154,10 +155,10 @@ impl Disk {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn entries(&self, user: &str) -> Result<Vec<(u64, EntryRecord)>, Error> {
-        let mut out = self.with(|opened| opened.newest(&opened.entries, "entries", user, usize::MAX))?;
-        out.reverse();
-        Ok(out)
+    pub fn entries(&self, user: &str) -> Result<Vec<ScheduleEntry>, Error> {
+        let newest: Vec<(u64, EntryRecord)> =
+            self.with(|opened| opened.newest(&opened.entries, "entries", user, usize::MAX))?;
+        Ok(newest.into_iter().rev().map(|(id, record)| record.into_entry(id)).collect())
     }
 
     /// The newest notes of a user, newest first, that `keep` accepts.

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 pub use conversations::{CONVERSATIONS_MAX, Conversation, MESSAGES_MAX as CONVERSATION_MESSAGES_MAX};
 pub use copy::Scope;
 pub use disk::Disk;
-pub use records::{DeviceRecord, EntryRecord, MessageRecord, NoteRecord};
+pub use records::{DeviceRecord, MessageRecord, NoteRecord};
 pub use rows::{KINDS, Kind, Row};
 pub use writer::Write;
 

@@ -1,5 +1,6 @@
 //! The stored forms. Fields are only ever added with a new schema version.
 
+use gateway_core::vocab::{ScheduleEntry, ScheduleKind};
 use rkyv::{Archive, Deserialize, Serialize};
 
 /// A paired device.
@@ -28,17 +29,34 @@ pub struct MessageRecord {
     pub json: String,
 }
 
-/// A timer or reminder.
+/// A [`ScheduleEntry`] on disk, whose id is in the key. The rest of the house has the entry itself.
 #[derive(Archive, Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
-pub struct EntryRecord {
-    /// Reminder, else timer.
-    pub reminder: bool,
-    /// Name of the timer, or what to be reminded of.
-    pub text: String,
-    /// When it is due, milliseconds since the Unix epoch.
-    pub due_wall_ms: i64,
-    /// Length of a timer.
-    pub duration_ms: u64,
+pub(super) struct EntryRecord {
+    reminder: bool,
+    text: String,
+    due_wall_ms: i64,
+    /// 0: none.
+    duration_ms: u64,
+}
+
+impl From<&ScheduleEntry> for EntryRecord {
+    fn from(entry: &ScheduleEntry) -> Self {
+        Self {
+            reminder: entry.kind == ScheduleKind::Reminder,
+            text: entry.text.clone(),
+            due_wall_ms: entry.due_wall_ms,
+            duration_ms: entry.duration_ms.unwrap_or(0),
+        }
+    }
+}
+
+impl EntryRecord {
+    /// The entry that was kept under this id.
+    pub(super) fn into_entry(self, id: u64) -> ScheduleEntry {
+        let Self { reminder, text, due_wall_ms, duration_ms } = self;
+        let kind = if reminder { ScheduleKind::Reminder } else { ScheduleKind::Timer };
+        ScheduleEntry { id, kind, text, due_wall_ms, duration_ms: (duration_ms > 0).then_some(duration_ms) }
+    }
 }
 
 /// A note.
@@ -48,4 +66,38 @@ pub struct NoteRecord {
     pub text: String,
     /// When it was taken, milliseconds since the Unix epoch.
     pub created_wall_ms: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_the_schedule_are_kept_as_they_ever_were() {
+        let reminder = ScheduleEntry {
+            id: 7,
+            kind: ScheduleKind::Reminder,
+            text: "oven".into(),
+            due_wall_ms: -2,
+            duration_ms: None,
+        };
+        let timer = ScheduleEntry {
+            kind: ScheduleKind::Timer,
+            text: String::new(),
+            due_wall_ms: 600_000,
+            duration_ms: Some(600_000),
+            ..reminder.clone()
+        };
+        // Kind, text, due, length: as gateways before this one have written them.
+        let stored: [(_, &[u8; 25]); 2] = [
+            (reminder, b"\x01oven\xff\xff\xff\xff\xfe\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\0"),
+            (timer, b"\0\xff\xff\xff\xff\xff\xff\xff\xff\xc0\x27\x09\0\0\0\0\0\xc0\x27\x09\0\0\0\0\0"),
+        ];
+        for (entry, bytes) in stored {
+            let written = rkyv::to_bytes::<rkyv::rancor::Error>(&EntryRecord::from(&entry)).unwrap();
+            assert_eq!(written.as_slice(), bytes);
+            let read = rkyv::from_bytes::<EntryRecord, rkyv::rancor::Error>(&written).unwrap();
+            assert_eq!(read.into_entry(7), entry);
+        }
+    }
 }

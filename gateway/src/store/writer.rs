@@ -9,6 +9,7 @@ use std::{
     thread,
 };
 
+use gateway_core::vocab::ScheduleEntry;
 use heed::{RwTxn, types::Bytes};
 use rkyv::rancor;
 
@@ -41,7 +42,7 @@ pub enum Write {
     /// Drop a user's conversations.
     ClearMessages { user: String },
     /// Add or replace a timer or reminder.
-    PutEntry { user: String, id: u64, entry: EntryRecord },
+    PutEntry { user: String, entry: ScheduleEntry },
     /// Drop a timer or reminder.
     RemoveEntry { user: String, id: u64 },
     /// Add a note; answered with its id.
@@ -275,9 +276,10 @@ fn apply(disk: &Opened, txn: &mut RwTxn<'_>, write: &Write) -> Result<u64, Error
             disk.rows.clear(txn, Kind::Conversations, user, b"")?;
             clear(&disk.messages, txn, user)
         }
-        Write::PutEntry { user, id, entry } => {
-            disk.entries.put(txn, &user_key(user, *id)?, &bytes_of::<EntryRecord>("entries", entry)?)?;
-            Ok(*id)
+        Write::PutEntry { user, entry } => {
+            let record = EntryRecord::from(entry);
+            disk.entries.put(txn, &user_key(user, entry.id)?, &bytes_of("entries", &record)?)?;
+            Ok(entry.id)
         }
         Write::RemoveEntry { user, id } => Ok(u64::from(disk.entries.delete(txn, &user_key(user, *id)?)?)),
         Write::AddNote { user, note } => {

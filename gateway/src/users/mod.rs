@@ -11,10 +11,10 @@ use std::{
 
 use gateway_core::{
     driver::Driver,
-    input::{Due, ScheduleEntry, ScheduleKind, UserInput},
+    input::UserInput,
     limits::HISTORY_MESSAGES_MAX,
     user::{self, User},
-    vocab::{Message, Role},
+    vocab::{Message, OpenEntry, Role, ScheduleChange, ScheduleEntry},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -61,15 +61,16 @@ pub struct Summariser {
 pub enum UserMessage {
     /// Something happened.
     Input(UserInput),
-    /// Keep an entry; answered when it is stored.
-    Add { due: Due, kind: ScheduleKind, text: String, reply: oneshot::Sender<Result<ScheduleEntry, String>> },
-    /// Drop an entry; answered when that is stored.
-    Remove { id: u64, reply: oneshot::Sender<Result<Option<ScheduleEntry>, String>> },
+    /// Change the schedule; answered when that is stored.
+    Schedule { change: ScheduleChange, reply: oneshot::Sender<ScheduleReply> },
     /// Everything of the user is being erased: the task ends.
     End,
-    /// All entries that are not done, with what is left of countdowns in milliseconds.
-    List { reply: oneshot::Sender<Vec<(ScheduleEntry, Option<u64>)>> },
+    /// All entries that are not done.
+    List { reply: oneshot::Sender<Vec<OpenEntry>> },
 }
+
+/// The entry that a change made or dropped, where there was one. An error: why nothing was changed, in words.
+pub type ScheduleReply = Result<Option<ScheduleEntry>, String>;
 
 /// All users' tasks, started when first needed.
 pub struct Users {
@@ -215,8 +216,7 @@ impl Users {
             approvals: self.approvals.clone(),
             summariser: self.summariser.clone(),
             mailbox: mailbox.clone(),
-            added: BTreeMap::new(),
-            removed: BTreeMap::new(),
+            schedule_replies: BTreeMap::new(),
             next_request: 1,
             messages,
             ended: false,
@@ -242,18 +242,8 @@ fn restore(store: &Store, user: &str) -> Result<UserInput, store::Error> {
         .filter_map(|record| serde_json::from_str(&record.json).ok())
         .skip_while(|message: &Message| message.role != Role::User)
         .collect();
-    let entries = store.disk().entries(user)?;
-    let next_id = entries.iter().map(|(id, _)| id + 1).max().unwrap_or(1);
-    let schedule = entries
-        .into_iter()
-        .map(|(id, entry)| ScheduleEntry {
-            id,
-            kind: if entry.reminder { ScheduleKind::Reminder } else { ScheduleKind::Timer },
-            text: entry.text,
-            due_wall_ms: entry.due_wall_ms,
-            duration_ms: entry.duration_ms,
-        })
-        .collect();
+    let schedule = store.disk().entries(user)?;
+    let next_id = schedule.iter().map(|entry| entry.id + 1).max().unwrap_or(1);
     let summary = summary.map(|summary| summary.text.clone());
     let last_wall_ms = last.map(|last| last.last_wall_ms);
     let spending = spending::last(store, user)?;

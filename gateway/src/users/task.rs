@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use gateway_core::{
     driver::Driver,
-    input::{Input, ScheduleEntry, ScheduleKind, UserInput},
+    input::{Input, UserInput},
     output::{Record, UserOutput},
     user::User,
     vocab::{Message, Timestamp},
@@ -12,7 +12,7 @@ use gateway_core::{
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Summariser, UserMessage,
+    ScheduleReply, Summariser, UserMessage,
     summary::{self, Summed},
     title,
 };
@@ -23,7 +23,7 @@ use crate::{
     models::spending,
     roster::Roster,
     runtime::{drive::Shell, spawn},
-    store::{self, EntryRecord, MessageRecord, Store, Write},
+    store::{self, MessageRecord, Store, Write},
 };
 
 /// A user's task.
@@ -35,8 +35,8 @@ pub(super) struct Task {
     pub(super) approvals: Arc<ApprovalBroker>,
     pub(super) summariser: Summariser,
     pub(super) mailbox: mpsc::Sender<UserMessage>,
-    pub(super) added: BTreeMap<u64, oneshot::Sender<Result<ScheduleEntry, String>>>,
-    pub(super) removed: BTreeMap<u64, oneshot::Sender<Result<Option<ScheduleEntry>, String>>>,
+    /// Who waits for a change of the schedule, by the number of the request.
+    pub(super) schedule_replies: BTreeMap<u64, oneshot::Sender<ScheduleReply>>,
     pub(super) next_request: u64,
     pub(super) messages: mpsc::Receiver<UserMessage>,
     pub(super) ended: bool,
@@ -60,19 +60,14 @@ impl Shell for Task {
     }
 
     fn handle_event(&mut self, message: Option<UserMessage>) {
-        let request = self.next_request;
         match message {
             Some(UserMessage::Input(input)) => self.driver.push(input),
             Some(UserMessage::End) | None => self.ended = true,
-            Some(UserMessage::Add { due, kind, text, reply }) => {
+            Some(UserMessage::Schedule { change, reply }) => {
+                let request = self.next_request;
                 self.next_request += 1;
-                self.added.insert(request, reply);
-                self.driver.push(UserInput::ScheduleAdd { request, due, kind, text });
-            }
-            Some(UserMessage::Remove { id, reply }) => {
-                self.next_request += 1;
-                self.removed.insert(request, reply);
-                self.driver.push(UserInput::ScheduleRemove { request, id });
+                self.schedule_replies.insert(request, reply);
+                self.driver.push(UserInput::Schedule { request, change });
             }
             Some(UserMessage::List { reply }) => {
                 drop(reply.send(self.driver.machine().entries(clock::now())));
@@ -87,25 +82,11 @@ impl Shell for Task {
             }
             UserOutput::Timers { device, running } => self.tell(&device, Input::Timers(running)),
             UserOutput::Announce { device, announcement } => self.tell(&device, Input::Announce(announcement)),
-            UserOutput::Scheduled { request, entry } => {
-                if let Some(reply) = self.added.remove(&request) {
-                    drop(reply.send(Ok(entry)));
-                }
-            }
-            UserOutput::Unscheduled { request, entry } => {
-                if let Some(reply) = self.removed.remove(&request) {
-                    drop(reply.send(Ok(entry)));
-                }
-            }
-            UserOutput::ScheduleFailed { request, reason } => {
-                if let Some(reply) = self.added.remove(&request) {
-                    drop(reply.send(Err(reason)));
-                } else if let Some(reply) = self.removed.remove(&request) {
-                    drop(reply.send(Err(reason)));
-                }
-            }
+            UserOutput::Scheduled { request, entry } => self.schedule_changed(request, Ok(Some(entry))),
+            UserOutput::Unscheduled { request, entry } => self.schedule_changed(request, Ok(entry)),
+            UserOutput::ScheduleFailed { request, reason } => self.schedule_changed(request, Err(reason)),
             UserOutput::Ask { device, approval } => self.approvals.put(device.as_deref(), approval),
-            UserOutput::ApprovalSettled(settled) => self.approvals.settle("", settled),
+            UserOutput::ApprovalSettled(settled) => self.approvals.settle(None, settled),
             UserOutput::Summarise { request, rank, messages } => self.summarise(request, rank, messages),
             UserOutput::Persist { ticket, record } => self.persist(ticket, record),
         }
@@ -117,6 +98,12 @@ impl Shell for Task {
 }
 
 impl Task {
+    fn schedule_changed(&mut self, request: u64, result: ScheduleReply) {
+        if let Some(reply) = self.schedule_replies.remove(&request) {
+            drop(reply.send(result));
+        }
+    }
+
     fn summarise(&self, request: u64, rank: u8, messages: Vec<Message>) {
         let Summariser { models, language } = self.summariser.clone();
         let mailbox = self.mailbox.clone();
@@ -177,16 +164,7 @@ fn write_of(user: &str, record: Record) -> Write {
         Record::Spending(spending) => spending::write(user, spending),
         Record::ConversationBegan => Write::BeginConversation { user, wall_ms: clock::wall_ms() },
         Record::HistoryCleared => Write::ClearMessages { user },
-        Record::Entry(entry) => Write::PutEntry {
-            user,
-            id: entry.id,
-            entry: EntryRecord {
-                reminder: entry.kind == ScheduleKind::Reminder,
-                text: entry.text,
-                due_wall_ms: entry.due_wall_ms,
-                duration_ms: entry.duration_ms,
-            },
-        },
+        Record::Entry(entry) => Write::PutEntry { user, entry },
         Record::EntryRemoved { id } => Write::RemoveEntry { user, id },
     }
 }

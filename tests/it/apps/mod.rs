@@ -32,10 +32,10 @@ use crate::world::{USER, ask};
 /// A call as from the assistant of the tests' user.
 fn context() -> CallContext {
     CallContext {
-        session: String::new(),
+        session: None,
         user: USER.to_owned(),
         device: "glasses".to_owned(),
-        turn: Turn { id: 1, revision: 0 },
+        turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: Duration::from_secs(20),
         client: ClientClass::Internal,

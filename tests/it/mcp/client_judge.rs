@@ -8,7 +8,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use gateway_core::vocab::{ApprovalOutcome, ErrorCode, Timestamp, ToolCall, ToolResult, Turn};
+use gateway_core::vocab::{
+    ApprovalOutcome, Due, ErrorCode, OpenEntry, ScheduleEntry, ScheduleKind, Timestamp, ToolCall, ToolResult, Turn,
+};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -16,8 +18,8 @@ use tools::{
     caller::{Caller, Exact, NotAsked},
     mcp::{client::Pool, config},
     ports::{
-        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, Due, Entry, EntryKind, NoApps, Note, Notes,
-        PortError, Ports, Schedule, Style,
+        Clock, Consent, ConsentRequest, Decision, DeviceCall, DeviceStatus, NoApps, Note, Notes, PortError, Ports,
+        Schedule, Style,
     },
     registry::{Registry, RunContext},
 };
@@ -113,7 +115,7 @@ async fn drive(url: &str) {
         let context = RunContext {
             user: "wearer".into(),
             device: String::new(),
-            turn: Turn::default(),
+            turn: None,
             deadline: Duration::from_secs(20),
             cancel: CancellationToken::new(),
             ports: ports(),
@@ -216,15 +218,15 @@ fn none<T>() -> Result<T, PortError> {
 
 #[async_trait]
 impl Schedule for Nothing {
-    async fn add(&self, _: &str, _: Due, _: EntryKind, _: &str) -> Result<Entry, PortError> {
+    async fn add(&self, _: &str, _: Due, _: ScheduleKind, _: &str) -> Result<ScheduleEntry, PortError> {
         none()
     }
 
-    async fn list(&self, _: &str) -> Result<Vec<Entry>, PortError> {
+    async fn list(&self, _: &str) -> Result<Vec<OpenEntry>, PortError> {
         none()
     }
 
-    async fn remove(&self, _: &str, _: u64) -> Result<Option<Entry>, PortError> {
+    async fn remove(&self, _: &str, _: u64) -> Result<Option<ScheduleEntry>, PortError> {
         none()
     }
 }
@@ -254,7 +256,7 @@ impl Notes for Nothing {
 
 #[async_trait]
 impl DeviceCall for Nothing {
-    async fn call(&self, _: &str, _: Turn, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
+    async fn call(&self, _: &str, _: Option<Turn>, _: ToolCall, _: Duration, _: CancellationToken) -> ToolResult {
         ToolResult::failed(ErrorCode::AppNotAvailable, "nothing is here", false)
     }
 

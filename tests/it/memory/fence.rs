@@ -43,8 +43,8 @@ fn context(session: &str) -> CallContext {
     CallContext {
         user: USER.into(),
         device: String::new(),
-        session: session.into(),
-        turn: Turn { id: 1, revision: 0 },
+        session: Some(session.into()),
+        turn: Some(Turn { id: 1, revision: 0 }),
         cancel: CancellationToken::new(),
         default_timeout: WAIT,
         client: Default::default(),

@@ -1,7 +1,7 @@
 //! `reminder.cancel`: drops one reminder.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{OpenEntry, ScheduleKind, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -9,7 +9,6 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::{ITEM_CHARS_MAX, QUERY_CHARS_MAX},
     matching::{self, Choice},
-    ports::{Entry, EntryKind},
     registry::RunContext,
     reply::cut,
     spoken,
@@ -47,7 +46,7 @@ impl Tool for ReminderCancel {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let reminders = schedule::entries(context, EntryKind::Reminder).await?;
+        let reminders = schedule::entries(context, ScheduleKind::Reminder).await?;
         if reminders.is_empty() {
             let data = json!({"cancelled": null});
             return Ok(told("You have no reminders.", "Reminders", "None", data));
@@ -56,7 +55,7 @@ impl Tool for ReminderCancel {
             return cancel_all(context, &reminders).await;
         }
         let chosen = match arguments.text_optional("text", QUERY_CHARS_MAX)? {
-            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.text.as_str()) {
+            Some(text) => match matching::choose(reminders, &text, |reminder| reminder.entry.text.as_str()) {
                 Choice::None => {
                     let text = cut(&text, ITEM_CHARS_MAX);
                     let say = format!("I don't find a reminder about {text}.");
@@ -76,14 +75,14 @@ impl Tool for ReminderCancel {
             let say = "That reminder is already over.";
             return Ok(told(say, "Reminder", "Over", data));
         }
-        let text = cut(&chosen.text, ITEM_CHARS_MAX);
+        let text = cut(&chosen.entry.text, ITEM_CHARS_MAX);
         let say = spoken::sentence(&format!("Reminder cancelled: {text}"));
         let data = json!({"cancelled": schedule::describe(context, &chosen)});
         Ok(told(say, "Reminder cancelled", text, data))
     }
 }
 
-async fn cancel_all(context: &RunContext, reminders: &[Entry]) -> Result<ToolResult, Refusal> {
+async fn cancel_all(context: &RunContext, reminders: &[OpenEntry]) -> Result<ToolResult, Refusal> {
     let mut cancelled = Vec::new();
     for reminder in reminders {
         if schedule::remove(context, reminder).await? {
@@ -95,12 +94,12 @@ async fn cancel_all(context: &RunContext, reminders: &[Entry]) -> Result<ToolRes
     Ok(told(say, "Reminders", shown, json!({"cancelled": cancelled})))
 }
 
-fn which(context: &RunContext, reminders: &[Entry]) -> ToolResult {
+fn which(context: &RunContext, reminders: &[OpenEntry]) -> ToolResult {
     let names: Vec<String> = reminders
         .iter()
         .map(|reminder| {
-            let text = cut(&reminder.text, ITEM_CHARS_MAX);
-            format!("{text} {}", schedule::due(context, reminder))
+            let text = cut(&reminder.entry.text, ITEM_CHARS_MAX);
+            format!("{text} {}", schedule::due(context, &reminder.entry))
         })
         .collect();
     schedule::ask_which(context, "Which reminder?", &names, reminders)

@@ -1,7 +1,7 @@
 //! `reminder.set`: tells the wearer something later.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{Due, OpenEntry, ScheduleKind, ToolResult};
 use jiff::{ToSpan, Zoned, civil::DateTime, tz::TimeZone};
 use serde_json::json;
 
@@ -9,7 +9,6 @@ use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::{QUERY_CHARS_MAX, REMINDER_CHARS_MAX, REMINDER_SECONDS_MAX},
-    ports::{Due, EntryKind},
     registry::RunContext,
     spoken,
 };
@@ -86,7 +85,7 @@ impl Tool for ReminderSet {
             }
         };
         schedule::check_room(context).await?;
-        let entry = context.ports.schedule.add(&context.user, due, EntryKind::Reminder, &text).await?;
+        let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Reminder, &text).await?;
         let due = schedule::due(context, &entry);
         let when = when.unwrap_or_else(|| due.clone());
         let why = if moved { "That time has passed today, so the" } else { "The" };
@@ -98,7 +97,7 @@ impl Tool for ReminderSet {
             spoken::sentence(&format!("I'll remind you {when}: {text}"))
         };
         let shown = spoken::capitalised(&format!("{}\n{text}", bare(&due)));
-        let data = schedule::describe(context, &entry);
+        let data = schedule::describe(context, &OpenEntry { entry, left_ms: None });
         Ok(told(say, "Reminder", shown, data))
     }
 }

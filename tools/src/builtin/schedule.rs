@@ -1,6 +1,6 @@
 //! What timers and reminders have in common.
 
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{OpenEntry, ScheduleEntry, ScheduleKind, ToolResult};
 use serde_json::{Value, json};
 
 use super::told;
@@ -8,17 +8,16 @@ use crate::{
     arguments::Refusal,
     limits::{ENTRIES_MAX, ITEM_CHARS_MAX, SPOKEN_ITEMS_MAX},
     matching,
-    ports::{Entry, EntryKind},
     registry::RunContext,
     reply::cut,
     spoken,
 };
 
 /// The user's entries of a kind, the next one first.
-pub(super) async fn entries(context: &RunContext, kind: EntryKind) -> Result<Vec<Entry>, Refusal> {
+pub(super) async fn entries(context: &RunContext, kind: ScheduleKind) -> Result<Vec<OpenEntry>, Refusal> {
     let mut entries = context.ports.schedule.list(&context.user).await?;
-    entries.retain(|entry| entry.kind == kind);
-    entries.sort_by_key(|entry| (remaining_ms(context, entry), entry.id));
+    entries.retain(|open| open.entry.kind == kind);
+    entries.sort_by_key(|open| (remaining_ms(context, open), open.entry.id));
     Ok(entries)
 }
 
@@ -36,24 +35,24 @@ pub(super) async fn check_room(context: &RunContext) -> Result<(), Refusal> {
 }
 
 /// Milliseconds until the entry is due, by its own countdown where there is one.
-pub(super) fn remaining_ms(context: &RunContext, entry: &Entry) -> u64 {
-    entry.remaining_ms.unwrap_or_else(|| {
-        let left = entry.due_wall_ms.saturating_sub(context.ports.clock.now().wall_ms);
+pub(super) fn remaining_ms(context: &RunContext, open: &OpenEntry) -> u64 {
+    open.left_ms.unwrap_or_else(|| {
+        let left = open.entry.due_wall_ms.saturating_sub(context.ports.clock.now().wall_ms);
         u64::try_from(left).unwrap_or(0)
     })
 }
 
 /// Seconds until the entry is due, rounded up: a timer that runs has never zero seconds left.
-pub(super) fn remaining_seconds(context: &RunContext, entry: &Entry) -> u64 {
-    remaining_ms(context, entry).div_ceil(1_000)
+pub(super) fn remaining_seconds(context: &RunContext, open: &OpenEntry) -> u64 {
+    remaining_ms(context, open).div_ceil(1_000)
 }
 
 /// "pasta timer", "ten minute timer", "timer": as it follows "the".
-pub(super) fn timer_name(entry: &Entry) -> String {
+pub(super) fn timer_name(entry: &ScheduleEntry) -> String {
     if !entry.text.is_empty() {
         format!("{} timer", entry.text)
-    } else if entry.duration_ms > 0 {
-        let length = spoken::duration_adjective(entry.duration_ms / 1_000);
+    } else if let Some(duration_ms) = entry.duration_ms {
+        let length = spoken::duration_adjective(duration_ms / 1_000);
         format!("{length} timer")
     } else {
         "timer".to_owned()
@@ -61,36 +60,37 @@ pub(super) fn timer_name(entry: &Entry) -> String {
 }
 
 /// When a reminder is due: "at 5 PM", "tomorrow at noon".
-pub(super) fn due(context: &RunContext, entry: &Entry) -> String {
+pub(super) fn due(context: &RunContext, entry: &ScheduleEntry) -> String {
     let clock = &*context.ports.clock;
     let at = spoken::local(entry.due_wall_ms, clock.zone());
     spoken::moment(&at, &spoken::now(clock), context.ports.style.hours)
 }
 
 /// An entry for a model.
-pub(super) fn describe(context: &RunContext, entry: &Entry) -> Value {
+pub(super) fn describe(context: &RunContext, open: &OpenEntry) -> Value {
+    let entry = &open.entry;
     let at = spoken::local(entry.due_wall_ms, context.ports.clock.zone());
     let mut value = json!({
         "id": entry.id,
         "text": entry.text,
         "due": at.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
     });
-    if let (EntryKind::Timer, Some(fields)) = (entry.kind, value.as_object_mut()) {
-        let left = remaining_seconds(context, entry);
+    if let (ScheduleKind::Timer, Some(fields)) = (entry.kind, value.as_object_mut()) {
+        let left = remaining_seconds(context, open);
         fields.insert("seconds_left".into(), json!(left));
-        fields.insert("seconds".into(), json!(entry.duration_ms / 1_000));
+        fields.insert("seconds".into(), json!(entry.duration_ms.unwrap_or(0) / 1_000));
     }
     value
 }
 
 /// Removes an entry that was listed before. `false`: it had come due in between.
-pub(super) async fn remove(context: &RunContext, entry: &Entry) -> Result<bool, Refusal> {
-    let removed = context.ports.schedule.remove(&context.user, entry.id).await?;
+pub(super) async fn remove(context: &RunContext, open: &OpenEntry) -> Result<bool, Refusal> {
+    let removed = context.ports.schedule.remove(&context.user, open.entry.id).await?;
     Ok(removed.is_some())
 }
 
 /// Asks which one of several is meant; nothing was done.
-pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], entries: &[Entry]) -> ToolResult {
+pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], entries: &[OpenEntry]) -> ToolResult {
     let mut spoken_names: Vec<String> =
         names.iter().take(SPOKEN_ITEMS_MAX).map(|name| cut(name, ITEM_CHARS_MAX)).collect();
     let shown = spoken_names.join("\n");
@@ -98,14 +98,14 @@ pub(super) fn ask_which(context: &RunContext, title: &str, names: &[String], ent
         spoken_names.push("another one".to_owned());
     }
     let say = format!("Which one: {}?", spoken::list_or(&spoken_names));
-    let which: Vec<_> = entries.iter().map(|entry| describe(context, entry)).collect();
+    let which: Vec<_> = entries.iter().map(|open| describe(context, open)).collect();
     let mut result = told(&*say, title, shown, json!({"done": false, "ask_which": which}));
     result.content = format!("Nothing was cancelled: several fit. Ask the wearer. {say}");
     result
 }
 
 /// Timers that are called by this name, with or without the word "timer", or by their length.
-pub(super) fn choose_timer(timers: Vec<Entry>, name: &str) -> matching::Choice<Entry> {
+pub(super) fn choose_timer(timers: Vec<OpenEntry>, name: &str) -> matching::Choice<OpenEntry> {
     let query: Vec<String> = matching::words(name)
         .into_iter()
         .filter(|word| word != "timer" && word != "timers")
@@ -115,21 +115,21 @@ pub(super) fn choose_timer(timers: Vec<Entry>, name: &str) -> matching::Choice<E
         })
         .collect();
     let query = query.join(" ");
-    let named: Vec<(String, Entry)> = timers
+    let named: Vec<(String, OpenEntry)> = timers
         .into_iter()
-        .map(|entry| {
-            let words: Vec<String> = matching::words(timer_name(&entry).trim_end_matches(" timer"))
+        .map(|open| {
+            let words: Vec<String> = matching::words(timer_name(&open.entry).trim_end_matches(" timer"))
                 .into_iter()
                 .map(|word| word.parse::<u64>().map_or(word, spoken::number))
                 .collect();
-            (words.join(" "), entry)
+            (words.join(" "), open)
         })
         .collect();
     match matching::choose(named, &query, |(name, _)| name.as_str()) {
         matching::Choice::None => matching::Choice::None,
-        matching::Choice::One((_, entry)) => matching::Choice::One(entry),
+        matching::Choice::One((_, open)) => matching::Choice::One(open),
         matching::Choice::Several(several) => {
-            matching::Choice::Several(several.into_iter().map(|(_, entry)| entry).collect())
+            matching::Choice::Several(several.into_iter().map(|(_, open)| open).collect())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `timer.cancel`: stops one timer or all of them.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{OpenEntry, ScheduleKind, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
@@ -9,7 +9,6 @@ use crate::{
     arguments::{Arguments, Refusal},
     limits::TIMER_NAME_CHARS_MAX,
     matching::Choice,
-    ports::{Entry, EntryKind},
     registry::RunContext,
     spoken,
 };
@@ -48,7 +47,7 @@ impl Tool for TimerCancel {
     }
 
     async fn run(&self, context: &RunContext, arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let timers = schedule::entries(context, EntryKind::Timer).await?;
+        let timers = schedule::entries(context, ScheduleKind::Timer).await?;
         if timers.is_empty() {
             let data = json!({"cancelled": []});
             return Ok(told("No timers are running.", "Timers", "None", data));
@@ -71,16 +70,16 @@ impl Tool for TimerCancel {
             let data = json!({"cancelled": []});
             return Ok(told("That timer is already over.", "Timer", "Over", data));
         }
-        let say = if chosen.text.is_empty() {
+        let say = if chosen.entry.text.is_empty() {
             "Timer cancelled.".to_owned()
         } else {
-            spoken::capitalised(&format!("{} cancelled.", schedule::timer_name(&chosen)))
+            spoken::capitalised(&format!("{} cancelled.", schedule::timer_name(&chosen.entry)))
         };
         Ok(told(say, "Timer", "Cancelled", data))
     }
 }
 
-async fn cancel_all(context: &RunContext, timers: &[Entry]) -> Result<ToolResult, Refusal> {
+async fn cancel_all(context: &RunContext, timers: &[OpenEntry]) -> Result<ToolResult, Refusal> {
     let mut cancelled = Vec::new();
     for timer in timers {
         if schedule::remove(context, timer).await? {
@@ -96,8 +95,8 @@ async fn cancel_all(context: &RunContext, timers: &[Entry]) -> Result<ToolResult
     Ok(told(say, "Timers", shown, json!({"cancelled": cancelled})))
 }
 
-fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
-    let names: Vec<String> = timers.iter().map(|timer| format!("the {}", schedule::timer_name(timer))).collect();
+fn which(context: &RunContext, timers: &[OpenEntry]) -> ToolResult {
+    let names: Vec<String> = timers.iter().map(|timer| format!("the {}", schedule::timer_name(&timer.entry))).collect();
     // Names that sound alike are told apart by what is left.
     let alike = names.iter().enumerate().any(|(at, name)| names.iter().skip(at + 1).any(|other| other == name));
     let names: Vec<String> = if alike {
@@ -115,11 +114,11 @@ fn which(context: &RunContext, timers: &[Entry]) -> ToolResult {
     schedule::ask_which(context, "Which timer?", &names, timers)
 }
 
-fn not_found(context: &RunContext, name: &str, timers: &[Entry]) -> ToolResult {
+fn not_found(context: &RunContext, name: &str, timers: &[OpenEntry]) -> ToolResult {
     let there: Vec<_> = timers
         .iter()
         .take(crate::limits::SPOKEN_ITEMS_MAX)
-        .map(|timer| format!("the {}", schedule::timer_name(timer)))
+        .map(|timer| format!("the {}", schedule::timer_name(&timer.entry)))
         .collect();
     let there = spoken::list(&there);
     let name = crate::reply::cut(name, crate::limits::ITEM_CHARS_MAX);

@@ -1,14 +1,13 @@
 //! `timer.list`: which timers run, and what is left of them.
 
 use async_trait::async_trait;
-use gateway_core::vocab::ToolResult;
+use gateway_core::vocab::{ScheduleKind, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, Definition, READ_ONLY, Tool, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal},
     limits::SPOKEN_ITEMS_MAX,
-    ports::EntryKind,
     registry::RunContext,
     spoken,
 };
@@ -51,7 +50,7 @@ impl Tool for TimerList {
     }
 
     async fn run(&self, context: &RunContext, _arguments: Arguments<'_>) -> Result<ToolResult, Refusal> {
-        let timers = schedule::entries(context, EntryKind::Timer).await?;
+        let timers = schedule::entries(context, ScheduleKind::Timer).await?;
         let all: Vec<_> = timers.iter().map(|timer| schedule::describe(context, timer)).collect();
         let data = json!({"timers": all});
         let left = |timer| {
@@ -60,13 +59,13 @@ impl Tool for TimerList {
         };
         let say = match timers.as_slice() {
             [] => "No timers are running.".to_owned(),
-            [only] if only.text.is_empty() => format!("Your timer {}.", left(only)),
-            [only] => format!("The {} {}.", schedule::timer_name(only), left(only)),
+            [only] if only.entry.text.is_empty() => format!("Your timer {}.", left(only)),
+            [only] => format!("The {} {}.", schedule::timer_name(&only.entry), left(only)),
             several => {
                 let parts: Vec<_> = several
                     .iter()
                     .take(SPOKEN_ITEMS_MAX)
-                    .map(|timer| format!("the {} {}", schedule::timer_name(timer), left(timer)))
+                    .map(|timer| format!("the {} {}", schedule::timer_name(&timer.entry), left(timer)))
                     .collect();
                 let count = spoken::count(several.len(), "timer");
                 let parts = spoken::capitalised(&spoken::list(&parts));
@@ -78,7 +77,7 @@ impl Tool for TimerList {
             .take(SPOKEN_ITEMS_MAX)
             .map(|timer| {
                 let left = spoken::countdown(schedule::remaining_seconds(context, timer));
-                format!("{left} {}", timer.text).trim_end().to_owned()
+                format!("{left} {}", timer.entry.text).trim_end().to_owned()
             })
             .collect();
         let shown = if lines.is_empty() { "None".to_owned() } else { lines.join("\n") };

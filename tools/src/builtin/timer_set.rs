@@ -1,14 +1,13 @@
 //! `timer.set`: starts a countdown.
 
 use async_trait::async_trait;
-use gateway_core::vocab::{Content, ToolResult};
+use gateway_core::vocab::{Content, Due, OpenEntry, ScheduleKind, ToolResult};
 use serde_json::json;
 
 use super::{BuiltIn, CHANGES, Definition, Tool, schedule, told};
 use crate::{
     arguments::{Arguments, Refusal, clean},
     limits::{TIMER_NAME_CHARS_MAX, TIMER_SECONDS_MAX},
-    ports::{Due, EntryKind},
     registry::RunContext,
     spoken,
 };
@@ -73,12 +72,13 @@ impl Tool for TimerSet {
         schedule::check_room(context).await?;
         let seconds = seconds.unsigned_abs();
         let due = Due::In { duration_ms: seconds * 1_000 };
-        let entry = context.ports.schedule.add(&context.user, due, EntryKind::Timer, &name).await?;
+        let entry = context.ports.schedule.add(&context.user, due, ScheduleKind::Timer, &name).await?;
+        let open = OpenEntry { entry, left_ms: None };
         let title = if name.is_empty() { "Timer".to_owned() } else { spoken::capitalised(&format!("{name} timer")) };
         let say = format!("{title} set for {}.", spoken::duration(seconds));
-        let data = schedule::describe(context, &entry);
+        let data = schedule::describe(context, &open);
         let mut result = told(say, &title, "", data);
-        let left_ms = u32::try_from(schedule::remaining_ms(context, &entry)).unwrap_or(u32::MAX);
+        let left_ms = u32::try_from(schedule::remaining_ms(context, &open)).unwrap_or(u32::MAX);
         result.show = Some(Content::Countdown { title, left_ms });
         Ok(result)
     }

@@ -16,8 +16,8 @@ pub struct RunContext {
     pub user: String,
     /// The device on which it was wished for.
     pub device: String,
-    /// The turn that makes the call.
-    pub turn: Turn,
+    /// The turn that makes the call; `None`: it comes from outside of any turn.
+    pub turn: Option<Turn>,
     /// What the source itself calls the tool; the call carries the full name.
     pub local_name: String,
     /// What the tool may do and needs.

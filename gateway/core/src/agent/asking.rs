@@ -170,7 +170,7 @@ impl Active {
 
     /// Whether the turn has taken all the tokens that it may.
     pub(super) fn is_spent(&self, cx: &Context) -> bool {
-        cx.config.turn_tokens_max > 0 && self.tokens >= u64::from(cx.config.turn_tokens_max)
+        cx.config.turn_tokens_max.is_some_and(|most| self.tokens >= u64::from(most))
     }
 }
 

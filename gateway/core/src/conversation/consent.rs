@@ -1,6 +1,6 @@
 //! Questions for consent among everything else that is said.
 
-use super::{Conversation, coordination::NO_TURN};
+use super::Conversation;
 use crate::{
     approval,
     output::{Chime, Output},
@@ -18,7 +18,7 @@ impl Conversation {
                 false => approval::refuse(&mut self.cx, &asked),
             };
         }
-        if self.agent.turn() != Some(asked.turn) || !self.agent.is_thinking() {
+        if self.agent.turn() != asked.turn || !self.agent.is_thinking() {
             return approval::refuse(&mut self.cx, &asked);
         }
         let (id, question) = (asked.id, asked.question.said.clone());
@@ -78,7 +78,7 @@ impl Conversation {
         if let Some(asked) = self.approvals.put_outside(&mut self.cx) {
             let (id, question) = (asked.id, asked.question.said.clone());
             self.cx.push(Output::Chime(Chime::Notice));
-            self.reply.begin(&mut self.cx, Purpose::Question, NO_TURN);
+            self.reply.begin(&mut self.cx, Purpose::Question, None);
             self.reply.push_question(&mut self.cx, id, &question);
         }
     }

@@ -1,6 +1,6 @@
 //! What the machines' events mean for one another: who stops whom, and what comes next.
 
-use alloc::string::String;
+use alloc::{string::String, sync::Arc};
 
 use super::Conversation;
 use crate::{
@@ -10,18 +10,15 @@ use crate::{
         self, Activity, Said,
         commands::{self, Command},
     },
-    input::{Announcement, Button},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button},
     link::Link,
     output::{Chime, Output, TurnOutcome},
     reply::{Ended, Purpose},
-    vocab::{AnsweredBy, CommandMatch, Content, ListeningState, Priority, Transcript, Turn, VoiceFact},
+    vocab::{AnsweredBy, CommandMatch, ListeningState, Priority, Transcript, VoiceFact},
 };
 
 /// Part of an interrupted announcement from which on it counts as heard.
 const NOTICE_HEARD_PART: f32 = 0.5;
-/// What belongs to no turn.
-pub(super) const NO_TURN: Turn = Turn { id: 0, revision: 0 };
-
 /// What the wearer hears.
 impl Conversation {
     pub(super) fn voice(&mut self, fact: VoiceFact) {
@@ -45,7 +42,17 @@ impl Conversation {
         self.heard(event);
     }
 
-    pub(super) fn command_matched(&mut self, utterance: u32, revision: u16, matched: CommandMatch) {
+    pub(super) fn command_matched(
+        &mut self,
+        utterance: u32,
+        revision: u16,
+        matched: CommandMatch,
+        vocabulary: Option<Arc<[String]>>,
+    ) {
+        // Before what follows, which may be a second pass.
+        if let Some(vocabulary) = vocabulary {
+            self.cx.push(Output::SetVocabulary(vocabulary));
+        }
         let activity = self.activity();
         let event = self.floor.handle_command_matched(&mut self.cx, &activity, (utterance, revision), matched);
         self.heard(event);
@@ -161,7 +168,7 @@ impl Conversation {
                     decided_us: said.decided_us,
                 };
                 self.start_turn(request, Some(spoken));
-                self.cx.name_turn(self.agent.turn().unwrap_or(NO_TURN));
+                self.cx.name_turn(self.agent.turn());
             }
         }
     }
@@ -235,7 +242,7 @@ impl Conversation {
         let times = spoken.map(|spoken| (spoken.started_us, spoken.decided_us));
         let pending = self.floor.take_request(&mut self.cx, &request, times);
         self.agent.start(&mut self.cx, request, pending, spoken);
-        let turn = self.agent.turn().unwrap_or(NO_TURN);
+        let turn = self.agent.turn();
         self.reply.begin(&mut self.cx, Purpose::Answer, turn);
     }
 
@@ -327,7 +334,7 @@ impl Conversation {
 
     /// Says something that belongs to no turn.
     fn aside(&mut self, text: &str) {
-        self.reply.begin(&mut self.cx, Purpose::Aside, NO_TURN);
+        self.reply.begin(&mut self.cx, Purpose::Aside, None);
         let ended = self.reply.push_sentence(&mut self.cx, 0, text);
         self.ended(ended);
         let ended = self.reply.finish(&mut self.cx);
@@ -365,7 +372,7 @@ impl Conversation {
     }
 
     /// Takes an announcement back, whether it waits or is being said.
-    pub(super) fn withdraw(&mut self, id: u64) {
+    pub(super) fn withdraw(&mut self, id: AnnouncementId) {
         self.notices.withdraw(&mut self.cx, id);
         if self.reply.purpose() == Some(&(Purpose::Notice { id })) {
             let ended = self.reply.stop(&mut self.cx);
@@ -378,29 +385,29 @@ impl Conversation {
         while self.link.is_up() && !self.is_busy() {
             let now_us = self.cx.now_us();
             let free = !self.floor.is_hearing() && !self.floor.is_called(now_us);
-            let Some(Announcement { id, say, show, sound_ms }) = self.notices.take(&mut self.cx, free) else {
+            let Some(Announcement { id, voice, show }) = self.notices.take(&mut self.cx, free) else {
                 return;
             };
-            let voice_only = matches!(&show, Content::Text { text } if text.is_empty());
-            if !voice_only {
+            if show.is_some() {
                 self.cx.push(Output::Chime(Chime::Notice));
             }
-            let purpose = Purpose::Notice { id };
-            self.reply.begin(&mut self.cx, purpose, NO_TURN);
-            if voice_only {
-                self.reply.say_only();
-            } else {
-                self.reply.show(&mut self.cx, show, Priority::Notice);
+            self.reply.begin(&mut self.cx, Purpose::Notice { id }, None);
+            match show {
+                Some(show) => self.reply.show(&mut self.cx, show, Priority::Notice),
+                None => self.reply.say_only(),
             }
-            if let Some(ms) = sound_ms {
-                let ended = self.reply.play(&mut self.cx, id, ms);
-                self.ended(ended);
-                continue;
+            match voice {
+                AnnouncementVoice::Recording { sound, ms } => {
+                    let ended = self.reply.play(&mut self.cx, sound, ms);
+                    self.ended(ended);
+                }
+                AnnouncementVoice::Words(say) => {
+                    let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
+                    self.ended(ended);
+                    let ended = self.reply.finish(&mut self.cx);
+                    self.ended(ended);
+                }
             }
-            let ended = self.reply.push_sentence(&mut self.cx, 0, &say);
-            self.ended(ended);
-            let ended = self.reply.finish(&mut self.cx);
-            self.ended(ended);
         }
     }
 }
@@ -436,7 +443,7 @@ impl Conversation {
         if listening != self.listening && self.link != Link::Fresh {
             self.listening = listening;
             if self.link.is_up() {
-                let turn = self.agent.turn().unwrap_or(NO_TURN);
+                let turn = self.agent.turn();
                 self.cx.push(Output::Listening { turn, state: listening });
             }
         }

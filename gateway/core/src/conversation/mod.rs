@@ -19,7 +19,7 @@ use crate::{
     context::Context,
     driver::Machine,
     floor::{Floor, wake::Phrases},
-    input::Input,
+    input::{AnnouncementId, Input},
     link::Link,
     notices::Notices,
     output::Output,
@@ -43,7 +43,7 @@ pub struct Conversation {
     approvals: Approvals,
     notices: Notices,
     /// An announcement that the wearer spoke over, until it is known what was said.
-    cut_notice: Option<u64>,
+    cut_notice: Option<AnnouncementId>,
     /// The talk button, while it is held.
     held: Option<Held>,
     muted: bool,
@@ -140,8 +140,8 @@ impl Machine for Conversation {
             Input::Voice(fact) => self.voice(fact),
             Input::Transcript(transcript) => self.transcript(transcript),
             Input::TranscriptFailed { utterance, revision } => self.transcript_failed(utterance, revision),
-            Input::CommandMatched { utterance, revision, matched } => {
-                self.command_matched(utterance, revision, matched)
+            Input::CommandMatched { utterance, revision, matched, vocabulary } => {
+                self.command_matched(utterance, revision, matched, vocabulary);
             }
             Input::Followed(followed) => self.followed(followed),
             Input::Text(text) => self.typed(&text),

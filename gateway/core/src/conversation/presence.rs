@@ -30,7 +30,7 @@ impl Conversation {
         if self.muted {
             self.cx.push(Output::SetMuted(true));
         }
-        let turn = self.agent.turn().unwrap_or_default();
+        let turn = self.agent.turn();
         self.cx.push(Output::Listening { turn, state: self.listening });
     }
 

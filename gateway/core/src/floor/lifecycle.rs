@@ -15,7 +15,7 @@ use crate::{
     context::{Context, Timer},
     limits::{UTTERANCE_CHARS_MAX, UTTERANCES_PENDING_MAX},
     output::Output,
-    vocab::{CommandMatch, Meant, Transcript, TranscriptKind, Turn, VoiceFact},
+    vocab::{CommandMatch, Meant, Transcript, TranscriptKind, VoiceFact},
 };
 
 /// Time that facts about a pause may be late before its end is decided without them.
@@ -194,7 +194,7 @@ impl Floor {
         if !text.is_empty() {
             open.captions = open.captions.saturating_add(1);
             cx.push(Output::Caption {
-                turn: Turn::default(),
+                turn: None,
                 utterance: open.id,
                 revision: open.captions,
                 last: false,
@@ -446,7 +446,7 @@ fn ask(cx: &mut Context, (utterance, revision): (u32, u16), kind: TranscriptKind
 /// The last words of an utterance, behind so many captions of it.
 fn caption(cx: &mut Context, (utterance, captions): (u32, u16), addressed: bool, text: &str) {
     cx.push(Output::Caption {
-        turn: Turn::default(),
+        turn: None,
         utterance,
         revision: captions.saturating_add(1),
         last: true,

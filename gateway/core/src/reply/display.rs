@@ -21,7 +21,7 @@ const STANDS_MS_MAX: u32 = 30_000;
 pub(crate) struct Board {
     answer: String,
     page: usize,
-    turn: Turn,
+    turn: Option<Turn>,
     /// Whether the wearer has seen any of it.
     drawn: bool,
     /// As what it was drawn.
@@ -37,7 +37,7 @@ pub(crate) struct Board {
 
 impl Board {
     /// A new answer begins.
-    pub(super) fn begin(&mut self, cx: &mut Context, turn: Turn) {
+    pub(super) fn begin(&mut self, cx: &mut Context, turn: Option<Turn>) {
         self.answer.clear();
         self.page = 0;
         self.turn = turn;
@@ -149,7 +149,9 @@ impl Board {
             if let Some((line, count)) = offered {
                 text.push('\n');
                 text.push_str(&line);
-                cx.push(Output::FollowUpsOffered { turn: self.turn, count });
+                if let Some(turn) = self.turn {
+                    cx.push(Output::FollowUpsOffered { turn, count });
+                }
             }
         }
         let chars = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
@@ -164,8 +166,8 @@ impl Board {
     fn put(&mut self, cx: &mut Context, content: Content, priority: Priority, duration_ms: Option<u32>) {
         self.holds = Some(priority);
         let seen = cx.claim(priority, content, duration_ms);
-        if seen && !self.drawn && self.turn != Turn::default() {
-            cx.mark(self.turn, Stage::FirstDisplay);
+        if let Some(turn) = self.turn.filter(|_| seen && !self.drawn) {
+            cx.mark(turn, Stage::FirstDisplay);
         }
         self.drawn |= seen;
     }

@@ -53,7 +53,7 @@ pub(crate) struct Reply {
 
 impl Reply {
     /// Begins to say something. What was being said must have ended.
-    pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Turn) {
+    pub(crate) fn begin(&mut self, cx: &mut Context, purpose: Purpose, turn: Option<Turn>) {
         // Who asks for something has seen what was announced.
         if purpose == Purpose::Answer {
             cx.release(Priority::Notice);

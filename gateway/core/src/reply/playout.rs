@@ -6,6 +6,7 @@ use super::clause::{Clause, Kind, State};
 use crate::{
     agent::history::Heard,
     context::{Context, Timer},
+    input::AnnouncementId,
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
     speech_text::sentences::Splitter,
@@ -24,8 +25,8 @@ pub(crate) enum Purpose {
     Answer,
     /// An announcement.
     Notice {
-        /// Its entry.
-        id: u64,
+        /// Which one.
+        id: AnnouncementId,
     },
     /// A question for consent to a call from outside, and nothing else until it is settled.
     Question,
@@ -38,7 +39,7 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Job {
     pub(super) purpose: Purpose,
-    pub(super) turn: Turn,
+    pub(super) turn: Option<Turn>,
     splitter: Splitter,
     step: usize,
     clauses: Vec<Clause>,
@@ -55,7 +56,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(cx: &Context, purpose: Purpose, turn: Turn) -> Self {
+    pub(super) fn new(cx: &Context, purpose: Purpose, turn: Option<Turn>) -> Self {
         Self {
             purpose,
             turn,
@@ -195,8 +196,12 @@ impl Job {
             self.hand_out(cx, next_speech, text, sound, last);
             self.released += 1;
         }
-        if self.complete && self.released == self.clauses.len() && self.speech.is_some() && !self.last_told {
-            self.hand_out(cx, next_speech, String::new(), None, true);
+        if self.complete
+            && self.released == self.clauses.len()
+            && let Some(speech) = self.speech.filter(|_| !self.last_told)
+        {
+            self.last_told = true;
+            cx.push(Output::EndSpeech { speech, clause: self.next_clause() });
         }
         self.watch(cx);
         was_silent && self.is_speaking()
@@ -214,16 +219,21 @@ impl Job {
             *next_speech = next_speech.saturating_add(1);
             *next_speech
         });
-        if !self.begun && self.turn != Turn::default() {
-            cx.mark(self.turn, Stage::FirstClause);
+        if let Some(turn) = self.turn.filter(|_| !self.begun) {
+            cx.mark(turn, Stage::FirstClause);
         }
         self.begun = true;
         self.last_told |= last;
-        let clause = u16::try_from(self.released - self.base).unwrap_or(u16::MAX);
+        let clause = self.next_clause();
         cx.push(match sound {
             Some((sound, piece)) => Output::Play { speech, clause, sound, piece, last },
             None => Output::Speak { turn: self.turn, speech, clause, text, last },
         });
+    }
+
+    /// Number of the clause that is handed out next, in its speech.
+    fn next_clause(&self) -> u16 {
+        u16::try_from(self.released - self.base).unwrap_or(u16::MAX)
     }
 
     pub(super) fn handle_spoken(&mut self, cx: &mut Context, speech: u32, clause: u16, us: u64) {
@@ -277,9 +287,9 @@ impl Job {
         {
             clause.state = State::Partly(part);
         }
-        if heard_any && !self.heard_marked && self.turn != Turn::default() {
+        if let Some(turn) = self.turn.filter(|_| heard_any && !self.heard_marked) {
             self.heard_marked = true;
-            cx.mark(self.turn, Stage::Heard);
+            cx.mark(turn, Stage::Heard);
         }
         true
     }
@@ -504,7 +514,7 @@ mod tests {
     /// An answer of these sentences, handed out as far as it goes.
     fn job(cx: &mut Context, sentences: &[&str]) -> Job {
         cx.speaker = true;
-        let mut job = Job::new(cx, Purpose::Answer, Turn { id: 1, revision: 0 });
+        let mut job = Job::new(cx, Purpose::Answer, Some(Turn { id: 1, revision: 0 }));
         for sentence in sentences {
             job.push_sentence(0, sentence);
         }
@@ -571,8 +581,8 @@ mod tests {
 
     #[test]
     fn a_recorded_sound_is_given_in_pieces() {
-        let mut job =
-            Job::new(&Context::new(crate::config::Config::default()), Purpose::Notice { id: 7 }, Turn::default());
+        let purpose = Purpose::Notice { id: AnnouncementId::App(7) };
+        let mut job = Job::new(&Context::new(crate::config::Config::default()), purpose, None);
         job.push_sound(7, 2 * SOUND_PIECE_MS + 1);
         let pieces: Vec<_> = job.clauses.iter().map(|clause| (clause.sound, clause.duration_us)).collect();
         let whole = u64::from(SOUND_PIECE_MS) * 1_000;

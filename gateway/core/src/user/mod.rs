@@ -28,10 +28,12 @@ pub use self::{
 };
 use crate::{
     driver::Machine,
-    input::{Due, RunningTimer, ScheduleEntry, ScheduleKind, Spending, UserInput},
+    input::{RunningTimer, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
-    vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, Timestamp, Turn},
+    vocab::{
+        AnsweredBy, Approval, ApprovalOutcome, Due, Message, OpenEntry, ScheduleChange, ScheduleKind, Timestamp, Turn,
+    },
 };
 
 /// Settings of a user. Times are in milliseconds.
@@ -118,8 +120,8 @@ impl User {
         }
     }
 
-    /// Timers and reminders that wait or ring, each with the milliseconds that a countdown has left.
-    pub fn entries(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
+    /// Timers and reminders that wait or ring.
+    pub fn entries(&self, now: Timestamp) -> Vec<OpenEntry> {
         self.schedule.open(now)
     }
 
@@ -168,8 +170,10 @@ impl Machine for User {
                 self.turns.request(device, turn);
             }
             UserInput::TurnDone { device, turn, messages } => self.turn_done(&device, turn, messages),
-            UserInput::ScheduleAdd { request, due, kind, text } => self.schedule_add(request, due, kind, &text),
-            UserInput::ScheduleRemove { request, id } => self.schedule_remove(request, id),
+            UserInput::Schedule { request, change: ScheduleChange::Add { due, kind, text } } => {
+                self.schedule_add(request, due, kind, &text);
+            }
+            UserInput::Schedule { request, change: ScheduleChange::Remove { id } } => self.schedule_remove(request, id),
             UserInput::Persisted { ticket } => self.persisted(ticket),
             UserInput::PersistFailed { ticket, reason } => self.persist_failed(ticket, reason),
             UserInput::Announced { device, id, heard } => self.announced(&device, id, heard),

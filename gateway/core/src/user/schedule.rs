@@ -6,9 +6,9 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
-    input::{Due, RunningTimer, ScheduleEntry, ScheduleKind},
+    input::RunningTimer,
     limits::{SCHEDULE_ENTRIES_MAX, SCHEDULE_TEXT_CHARS_MAX},
-    vocab::Timestamp,
+    vocab::{Due, OpenEntry, ScheduleEntry, ScheduleKind, Timestamp},
 };
 
 /// Longest sleep while a reminder waits: a wall clock that jumps is noticed within this time.
@@ -78,7 +78,7 @@ impl Schedule {
         for entry in entries.into_iter().take(SCHEDULE_ENTRIES_MAX) {
             let deadline_us = (entry.kind == ScheduleKind::Timer).then(|| {
                 let left_ms = entry.due_wall_ms.saturating_sub(now.wall_ms).max(0);
-                let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms);
+                let left_ms = u64::try_from(left_ms).unwrap_or(0).min(entry.duration_ms.unwrap_or(u64::MAX));
                 after(now, left_ms)
             });
             self.items.push(Item { entry, deadline_us, state: State::Armed });
@@ -101,10 +101,10 @@ impl Schedule {
         let (due_wall_ms, duration_ms, deadline_us) = match due {
             Due::In { duration_ms } => (
                 now.wall_ms.saturating_add(i64::try_from(duration_ms).unwrap_or(i64::MAX)),
-                duration_ms,
+                Some(duration_ms),
                 Some(after(now, duration_ms)),
             ),
-            Due::At { wall_ms } => (wall_ms, 0, None),
+            Due::At { wall_ms } => (wall_ms, None, None),
         };
         let entry = ScheduleEntry {
             id,
@@ -117,11 +117,12 @@ impl Schedule {
         Ok(entry)
     }
 
-    /// Entries that wait or ring, each with the milliseconds that a countdown has left.
-    pub(super) fn open(&self, now: Timestamp) -> Vec<(ScheduleEntry, Option<u64>)> {
+    /// Entries that wait or ring.
+    pub(super) fn open(&self, now: Timestamp) -> Vec<OpenEntry> {
         let open = |item: &&Item| matches!(item.state, State::Armed | State::Ringing(_));
         let left_ms = |at_us: u64| at_us.saturating_sub(now.mono_us) / 1_000;
-        self.items.iter().filter(open).map(|item| (item.entry.clone(), item.deadline_us.map(left_ms))).collect()
+        let as_it_is = |item: &Item| OpenEntry { entry: item.entry.clone(), left_ms: item.deadline_us.map(left_ms) };
+        self.items.iter().filter(open).map(as_it_is).collect()
     }
 
     /// The timers that run.

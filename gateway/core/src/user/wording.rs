@@ -7,8 +7,8 @@ use alloc::{
 };
 
 use crate::{
-    input::{Announcement, ScheduleEntry, ScheduleKind},
-    vocab::Content,
+    input::{Announcement, AnnouncementId, AnnouncementVoice},
+    vocab::{Content, ScheduleEntry, ScheduleKind},
 };
 
 /// Lateness from which on it is told.
@@ -19,8 +19,9 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
     let text = entry.text.trim();
     let (title, mut say, mut shown) = match entry.kind {
         ScheduleKind::Timer if text.is_empty() => {
-            let say = format!("Your {} timer is done.", length(entry.duration_ms, ""));
-            ("Timer", say, length(entry.duration_ms, "s"))
+            let duration_ms = entry.duration_ms.unwrap_or(0);
+            let say = format!("Your {} timer is done.", length(duration_ms, ""));
+            ("Timer", say, length(duration_ms, "s"))
         }
         ScheduleKind::Timer => ("Timer", format!("Your {text} timer is done."), text.to_string()),
         ScheduleKind::Reminder => ("Reminder", format!("Reminder: {text}."), text.to_string()),
@@ -33,7 +34,8 @@ pub(super) fn announcement(entry: &ScheduleEntry, late_ms: u64) -> Announcement 
         say.push_str(&format!(" It was due {ago} ago."));
         shown.push_str(&format!("\n{ago} ago"));
     }
-    Announcement { id: entry.id, say, show: Content::Card { title: title.to_string(), text: shown }, sound_ms: None }
+    let show = Content::Card { title: title.to_string(), text: shown };
+    Announcement { id: AnnouncementId::Schedule(entry.id), voice: AnnouncementVoice::Words(say), show: Some(show) }
 }
 
 /// "1 hour 30 minute", as it stands before "timer", or with `plural` "s" alone: "1 hour 30 minutes".
@@ -67,9 +69,9 @@ mod tests {
     fn the_display_has_the_length_in_full() {
         for (duration_ms, expected) in [(600_000, "10 minutes"), (3_660_000, "1 hour 1 minute"), (2_000, "2 seconds")] {
             let (kind, text) = (ScheduleKind::Timer, String::new());
-            let entry = ScheduleEntry { id: 7, kind, text, due_wall_ms: 0, duration_ms };
+            let entry = ScheduleEntry { id: 7, kind, text, due_wall_ms: 0, duration_ms: Some(duration_ms) };
             let show = Content::Card { title: "Timer".into(), text: expected.into() };
-            assert_eq!(announcement(&entry, 0).show, show);
+            assert_eq!(announcement(&entry, 0).show, Some(show));
         }
     }
 
@@ -77,18 +79,18 @@ mod tests {
     fn entries_are_announced_in_words() {
         use ScheduleKind::{Reminder, Timer};
         for (kind, text, duration_ms, late_ms, expected) in [
-            (Timer, "", 600_000, 0, "Your 10 minute timer is done."),
-            (Timer, "", 5_400_000, 0, "Your 1 hour 30 minute timer is done."),
-            (Timer, "", 61_000, 59_999, "Your 1 minute 1 second timer is done."),
-            (Timer, "pasta", 60_000, 0, "Your pasta timer is done."),
-            (Timer, "pasta", 60_000, 60_000, "Your pasta timer is done. It was due 1 minute ago."),
-            (Reminder, "check the oven", 0, 0, "Reminder: check the oven."),
-            (Reminder, "Really?", 0, 0, "Reminder: Really?"),
-            (Reminder, "call", 0, 7_200_000, "Reminder: call. It was due 2 hours ago."),
-            (Reminder, "call", 0, 172_800_000, "Reminder: call. It was due 2 days ago."),
+            (Timer, "", Some(600_000), 0, "Your 10 minute timer is done."),
+            (Timer, "", Some(5_400_000), 0, "Your 1 hour 30 minute timer is done."),
+            (Timer, "", Some(61_000), 59_999, "Your 1 minute 1 second timer is done."),
+            (Timer, "pasta", Some(60_000), 0, "Your pasta timer is done."),
+            (Timer, "pasta", Some(60_000), 60_000, "Your pasta timer is done. It was due 1 minute ago."),
+            (Reminder, "check the oven", None, 0, "Reminder: check the oven."),
+            (Reminder, "Really?", None, 0, "Reminder: Really?"),
+            (Reminder, "call", None, 7_200_000, "Reminder: call. It was due 2 hours ago."),
+            (Reminder, "call", None, 172_800_000, "Reminder: call. It was due 2 days ago."),
         ] {
             let entry = ScheduleEntry { id: 7, kind, text: text.into(), due_wall_ms: 0, duration_ms };
-            assert_eq!(announcement(&entry, late_ms).say, expected);
+            assert_eq!(announcement(&entry, late_ms).voice, AnnouncementVoice::Words(expected.into()));
         }
     }
 }

@@ -29,9 +29,8 @@ impl Question {
 pub struct Approval {
     /// Unique within the process.
     pub id: u64,
-    /// The turn that the call belongs to; [`Turn::default`]: it comes from outside of any turn, from an
-    /// operator or a client.
-    pub turn: Turn,
+    /// The turn that the call belongs to; `None`: it comes from outside of any turn, from an operator or a client.
+    pub turn: Option<Turn>,
     /// Names the call, beside its turn or in its place: a decision is about no other one.
     pub reference: u64,
     /// The question.
@@ -45,7 +44,7 @@ pub struct Approval {
 impl Approval {
     /// Whether the call comes from outside: the wearer did not wish for it here.
     pub fn is_from_outside(&self) -> bool {
-        self.turn == Turn::default()
+        self.turn.is_none()
     }
 
     /// This question, settled.

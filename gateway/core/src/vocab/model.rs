@@ -97,3 +97,12 @@ pub struct Usage {
     /// Tokens of the answer.
     pub output: u32,
 }
+
+/// A sentence for models of one family, in addition to the assistant's style instructions or in place of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptHint {
+    /// In addition to them.
+    Besides(&'static str),
+    /// In place of them: longer instructions confuse a model this small.
+    Only(&'static str),
+}

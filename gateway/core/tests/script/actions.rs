@@ -1,10 +1,11 @@
 //! The lines of a scenario that make something happen.
 
 use gateway_core::{
-    input::{Announcement, Button, Due, Input, ScheduleKind, UserInput},
+    input::{Announcement, AnnouncementId, AnnouncementVoice, Button, Input, UserInput},
     vocab::{
         AnsweredBy, AppEvent, AppKind, Approval, ApprovalChoice, Attachment, Bitmap, CommandMatch, Content,
-        DeviceFacts, ErrorCode, FailureKind, Question, ToolResult, Turn, Usage, View, VoiceFact,
+        DeviceFacts, Due, ErrorCode, FailureKind, Question, ScheduleChange, ScheduleKind, ToolResult, Turn, Usage,
+        View, VoiceFact,
     },
 };
 
@@ -165,27 +166,27 @@ pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
             input(world, device, Input::ApprovalWithdrawn { id })
         }
         "announce" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
             let say = words.quoted().unwrap_or_default().to_string();
-            let show = Content::Card { title: "Notice".into(), text: say.clone() };
-            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
+            let show = Some(Content::Card { title: "Notice".into(), text: say.clone() });
+            let voice = AnnouncementVoice::Words(say);
+            input(world, device, Input::Announce(Announcement { id, voice, show }))
         }
         "whisper" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
-            let say = words.quoted().unwrap_or_default().to_string();
-            let show = Content::Text { text: String::new() };
-            input(world, device, Input::Announce(Announcement { id, say, show, sound_ms: None }))
+            let id = announcement_id(&words)?;
+            let voice = AnnouncementVoice::Words(words.quoted().unwrap_or_default().to_string());
+            input(world, device, Input::Announce(Announcement { id, voice, show: None }))
         }
         "sound" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
+            let (AnnouncementId::App(sound) | AnnouncementId::Schedule(sound)) = id;
             let ms = words.number_after("for")?.unwrap_or(1_000);
-            let show = Content::Text { text: String::new() };
-            world.sounds.insert(id, ms);
-            let sound_ms = Some(u32::try_from(ms).map_err(|_| "how long?")?);
-            input(world, device, Input::Announce(Announcement { id, say: String::new(), show, sound_ms }))
+            world.sounds.insert(sound, ms);
+            let voice = AnnouncementVoice::Recording { sound, ms: u32::try_from(ms).map_err(|_| "how long?")? };
+            input(world, device, Input::Announce(Announcement { id, voice, show: None }))
         }
         "withdraw" => {
-            let id = words.get(1).parse().map_err(|_| "which entry?")?;
+            let id = announcement_id(&words)?;
             input(world, device, Input::Withdraw { id })
         }
         // A voice fact out of turn.
@@ -390,17 +391,15 @@ fn schedule(world: &mut World, words: &Words) -> Result<(), String> {
     let request = words.after("as").and_then(|word| word.parse().ok()).unwrap_or(0);
     let text = words.quoted().unwrap_or_default().to_string();
     let span = words.number_after("in")?.unwrap_or(0);
-    let input = match words.get(0) {
-        "timer" => {
-            UserInput::ScheduleAdd { request, due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text }
-        }
+    let change = match words.get(0) {
+        "timer" => ScheduleChange::Add { due: Due::In { duration_ms: span }, kind: ScheduleKind::Timer, text },
         "reminder" => {
             let wall_ms = world.now().wall_ms + i64::try_from(span).unwrap_or(0);
-            UserInput::ScheduleAdd { request, due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
+            ScheduleChange::Add { due: Due::At { wall_ms }, kind: ScheduleKind::Reminder, text }
         }
-        _ => UserInput::ScheduleRemove { request, id: words.get(1).parse().map_err(|_| "which entry?")? },
+        _ => ScheduleChange::Remove { id: words.get(1).parse().map_err(|_| "which entry?")? },
     };
-    world.user_input(input);
+    world.user_input(UserInput::Schedule { request, change });
     Ok(())
 }
 
@@ -441,6 +440,16 @@ fn app(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     input(world, device, Input::App(event))
 }
 
+/// `5`: entry 5 of the schedule; `app-5`: number 5 of what apps say and play.
+fn announcement_id(words: &Words) -> Result<AnnouncementId, String> {
+    let word = words.get(1);
+    let id = match word.strip_prefix("app-") {
+        Some(number) => number.parse().map(AnnouncementId::App),
+        None => word.parse().map(AnnouncementId::Schedule),
+    };
+    id.map_err(|_| "which announcement?".into())
+}
+
 fn answer(words: &Words) -> Result<(ApprovalChoice, u64), String> {
     let choice = if words.has("yes") { ApprovalChoice::Yes } else { ApprovalChoice::No };
     Ok((choice, words.get(2).parse().map_err(|_| "which question?")?))
@@ -457,9 +466,9 @@ fn question(words: &Words) -> Question {
 fn approval(world: &mut World, device: usize, words: &Words) -> Result<(), String> {
     let outside = words.has("outside");
     let turn = match words.after("turn") {
-        None if outside => Turn::default(),
-        Some(id) => Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 },
-        None => world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?,
+        None if outside => None,
+        Some(id) => Some(Turn { id: id.parse().map_err(|_| "which turn?")?, revision: 0 }),
+        None => Some(world.devices[device].turns_open.iter().next_back().copied().ok_or("no turn is open")?),
     };
     let approval = Approval {
         id: words.get(1).parse().map_err(|_| "which question?")?,

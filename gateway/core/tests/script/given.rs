@@ -62,7 +62,7 @@ pub(super) fn given(run: &mut Run, words: &Words) -> Result<(), String> {
                 .collect();
         }
         "money" => run.user.nano_per_day = words.number_after("money")?.map(|thousandths| thousandths * 1_000_000),
-        "tokens" => run.config.turn_tokens_max = words.get(2).parse().map_err(|_| "how many?")?,
+        "tokens" => run.config.turn_tokens_max = Some(words.get(2).parse().map_err(|_| "how many?")?),
         "history" => {
             let tokens_max = words.get(2).parse().map_err(|_| "how many tokens?")?;
             run.user.compaction =

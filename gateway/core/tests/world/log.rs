@@ -1,6 +1,7 @@
 //! The core's outputs, as a line that a person can read and a scenario can expect.
 
 use gateway_core::{
+    input::{Announcement, AnnouncementId, AnnouncementVoice},
     output::{Output, Record, UserOutput},
     vocab::{Content, DisplayCommand, Message, Part, Pending, Preference, Role, Settlement, Side, View},
 };
@@ -18,6 +19,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::MatchCommand { utterance, text, pending, .. } => {
             format!("match {utterance} \"{text}\"{}", pending_line(pending.as_ref()))
         }
+        Output::SetVocabulary(sentences) => format!("vocabulary {}", sentences.len()),
         Output::CloseUtterance { utterance } => format!("close {utterance}"),
         Output::SetMuted(muted) => format!("muted {muted}"),
         Output::Listening { state, .. } => format!("listening {}", lower(state)),
@@ -25,7 +27,7 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             "caption {} {} \"{text}\" revision {revision} of turn {}",
             if *last { "final" } else { "partial" },
             if *addressed { "addressed" } else { "overheard" },
-            turn.id,
+            turn.map_or(0, |turn| turn.id),
         ),
         Output::ExpectRequest => "expect-request".into(),
         Output::RequestTurn { turn } => format!("request-turn {}", turn.id),
@@ -45,8 +47,8 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
         Output::ToolActivity { call_id, state, .. } => {
             format!("activity {call_id} {}", lower(state))
         }
-        Output::Speak { text, last, clause, .. } if text.is_empty() && *last => format!("speak-end {clause}"),
         Output::Speak { text, .. } => format!("speak \"{text}\""),
+        Output::EndSpeech { clause, .. } => format!("speak-end {clause}"),
         Output::Play { sound, piece, .. } => format!("play {sound} piece {piece}"),
         Output::Hush { .. } => "hush".into(),
         Output::Display(DisplayCommand::Show { view, content, priority, duration_ms, .. }) => format!(
@@ -68,7 +70,9 @@ pub fn output(device: &str, output: &Output) -> Option<String> {
             format!("done {} {} [{}]", turn.id, lower(outcome), messages_line(messages))
         }
         Output::Mark { stage, turn, .. } => format!("mark {} {}", turn.id, lower(stage)),
-        Output::Announced { id, heard } => format!("announced {id} {}", if *heard { "heard" } else { "unheard" }),
+        Output::Announced { id, heard } => {
+            format!("announced {} {}", announcement_id(*id), if *heard { "heard" } else { "unheard" })
+        }
         Output::Heartbeat | Output::UtteranceLost { .. } => return None,
         Output::Close { reason } => format!("bye {}", lower(reason)),
     };
@@ -106,7 +110,10 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         // What comes of it is seen on the display.
         UserOutput::Timers { .. } => return None,
         UserOutput::Announce { device, announcement } => {
-            format!("announce {device} {} \"{}\"", announcement.id, announcement.say)
+            let Announcement { id, voice: AnnouncementVoice::Words(say), .. } = announcement else {
+                return Some(format!("user: announce {device} a recording"));
+            };
+            format!("announce {device} {} \"{say}\"", announcement_id(*id))
         }
         UserOutput::Ask { device, approval } => {
             format!("ask-on {} {}", device.as_deref().unwrap_or("nobody"), approval.id)
@@ -114,6 +121,13 @@ pub fn user_output(output: &UserOutput) -> Option<String> {
         UserOutput::ApprovalSettled(settled) => settled_line(settled),
     };
     Some(format!("user: {text}"))
+}
+
+fn announcement_id(id: AnnouncementId) -> String {
+    match id {
+        AnnouncementId::Schedule(id) => id.to_string(),
+        AnnouncementId::App(id) => format!("app-{id}"),
+    }
 }
 
 fn settled_line(settled: &Settlement) -> String {

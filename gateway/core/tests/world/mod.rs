@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gateway_core::{
     conversation,
-    input::{Input, ScheduleEntry, Spending, UserInput},
+    input::{Input, Spending, UserInput},
     user,
     vocab::{
-        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, Timestamp, ToolResult, Transcript, Turn, Usage,
-        VoiceFact,
+        CommandMatch, DeviceInfo, DisplaySize, FailureKind, Message, ScheduleEntry, Timestamp, ToolResult, Transcript,
+        Turn, Usage, VoiceFact,
     },
 };
 
@@ -219,7 +219,7 @@ pub struct World {
     pub asked_on: BTreeMap<u64, usize>,
     /// Every result in a finished turn, by call.
     pub results_kept: BTreeMap<String, usize>,
-    /// Lengths of recorded sounds, by announcement.
+    /// Lengths of recorded sounds, by their numbers.
     pub sounds: BTreeMap<u64, Ms>,
 }
 

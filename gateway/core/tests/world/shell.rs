@@ -1,11 +1,13 @@
 //! What the fakes do with the core's outputs.
 
+use std::sync::Arc;
+
 use gateway_core::{
-    input::{Input, UserInput},
+    input::{AnnouncementId, Input, UserInput},
     output::{CloseReason, Output, Record, UserOutput},
     vocab::{
-        DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side, StopReason,
-        ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
+        CommandMatch, DisplayCommand, ErrorCode, Message, ModelEvent, Part, Pending, PendingCall, Preference, Side,
+        StopReason, ToolCall, ToolResult, Transcript, TranscriptKind, Turn, Usage, View, VoiceFact,
     },
 };
 
@@ -110,7 +112,11 @@ impl World {
             Output::Transcribe { utterance, revision, kind, .. } => self.decode(device, utterance, revision, kind),
             Output::MatchCommand { utterance, revision, text, .. } => {
                 let matched = self.matched.get(&text).copied().unwrap_or(self.matched_else);
-                self.after(0, Event::To(device, Input::CommandMatched { utterance, revision, matched }));
+                // As the engine of commands does it: a command with free text is known already.
+                let known = matched == CommandMatch::FreeText;
+                let vocabulary = Some(if known { Arc::default() } else { Arc::new([text]) as Arc<_> });
+                let matched = Input::CommandMatched { utterance, revision, matched, vocabulary };
+                self.after(0, Event::To(device, matched));
             }
             Output::CancelTranscribe { utterance, revision } => {
                 if let Some(said) = self.devices[device].utterances.get_mut(&utterance) {
@@ -143,6 +149,7 @@ impl World {
             Output::Speak { speech, clause, text, last, .. } => {
                 self.say(device, speech, clause, text.chars().count() as u64 * MS_PER_CHAR, last);
             }
+            Output::EndSpeech { speech, clause } => self.say(device, speech, clause, 0, true),
             Output::Play { speech, clause, sound, piece, last } => {
                 let piece_ms = u64::from(gateway_core::limits::SOUND_PIECE_MS);
                 let left = self.sounds[&sound] - u64::from(piece) * piece_ms;
@@ -173,7 +180,8 @@ impl World {
                 let last = self.devices[device].revisions.insert(view == View::Main, revision);
                 assert!(last < Some(revision), "revision {revision} after {last:?}");
             }
-            Output::Announced { id: entry, heard } => {
+            Output::Announced { id: AnnouncementId::App(_), .. } => {}
+            Output::Announced { id: AnnouncementId::Schedule(entry), heard } => {
                 self.after(0, Event::ToUser(UserInput::Announced { device: id, id: entry, heard }));
             }
             Output::Heartbeat if self.devices[device].answers_heartbeat => {

@@ -26,6 +26,7 @@ const MODELS_MAX: usize = gateway_core::limits::MODELS_MAX;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RawBudgets {
     money_per_day: Spanned<f64>,
+    /// 0: no limit.
     tokens_per_turn: u32,
     seconds_per_turn: Spanned<u32>,
     steps_per_turn: Spanned<u8>,
@@ -36,7 +37,7 @@ impl Default for RawBudgets {
         let core = conversation::Config::default();
         Self {
             money_per_day: unwritten(0.0),
-            tokens_per_turn: core.turn_tokens_max,
+            tokens_per_turn: core.turn_tokens_max.unwrap_or(0),
             seconds_per_turn: unwritten(core.turn_ms_max / 1_000),
             steps_per_turn: unwritten(core.model_requests_max),
         }
@@ -46,7 +47,7 @@ impl Default for RawBudgets {
 impl RawBudgets {
     /// What one turn may take.
     pub(crate) fn check(&self, problems: &mut Problems<'_>, conversation: &mut conversation::Config) {
-        conversation.turn_tokens_max = self.tokens_per_turn;
+        conversation.turn_tokens_max = (self.tokens_per_turn > 0).then_some(self.tokens_per_turn);
         let seconds = problems.between(&self.seconds_per_turn, "budgets.seconds_per_turn", 5..=600);
         conversation.turn_ms_max = seconds.saturating_mul(1_000);
         conversation.model_requests_max = problems.between(&self.steps_per_turn, "budgets.steps_per_turn", 1..=32);

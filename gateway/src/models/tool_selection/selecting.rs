@@ -105,13 +105,14 @@ mod tests {
         }
     }
 
+    fn tool(name: &str, description: &str) -> Arc<ToolSpec> {
+        Arc::new(ToolSpec { name: name.into(), description: description.into(), ..ToolSpec::default() })
+    }
+
     #[tokio::test]
     async fn a_model_sees_what_the_words_speak_for_and_never_more_than_it_takes() {
-        let named = |name: String, description: &str| {
-            Arc::new(ToolSpec { name, description: description.into(), ..ToolSpec::default() })
-        };
-        let mut tools: Vec<_> = (0..40).map(|number| named(format!("x.{number:02}"), "Does a thing.")).collect();
-        tools.push(named("zoo.feed".into(), "Feeds the penguins."));
+        let mut tools: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
+        tools.push(tool("zoo.feed", "Feeds the penguins."));
         let witness = Arc::new(Witness::default());
         let routed = SelectingModel::new(witness.clone(), Arc::new(Router::default()), None);
         for said in ["Feed the penguins, please", "Good evening"] {
@@ -131,5 +132,39 @@ mod tests {
         let seen = witness.0.lock().unwrap();
         assert_eq!(seen[0], ["zoo.feed"]);
         assert_eq!(seen[1].len(), 20);
+    }
+
+    #[test]
+    fn what_a_router_leaves_out_is_no_change() {
+        let plain: Arc<dyn ChatModel> = Arc::<Witness>::default();
+        let routed = SelectingModel::new(plain.clone(), Arc::new(Router::default()), None);
+        let others: Vec<_> = (0..40).map(|number| tool(&format!("x.{number:02}"), "Does a thing.")).collect();
+        let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
+        let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));
+        let last = Request {
+            system: String::new(),
+            messages: vec![Message::text(Role::User, "Feed the penguins, please")],
+            tools: with(std::slice::from_ref(&feed)),
+            now: Timestamp::default(),
+            language: "en".into(),
+            max_tokens: None,
+            scene: Arc::default(),
+            watch: chat_models::Watch::default(),
+            pending: None,
+        };
+        let changed = tool("zoo.feed", "Feeds the penguins twice.");
+        // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
+        for (now, behind, all) in [
+            (with(std::slice::from_ref(&feed)), false, false),
+            (others[1..].iter().chain([&feed]).cloned().collect(), false, true),
+            (with(&[feed.clone(), tool("zoz.sing", "Sings.")]), false, true),
+            (with(&[feed.clone(), paint]), true, true),
+            (with(&[changed]), true, true),
+            (with(&[]), true, true),
+        ] {
+            let names: Vec<&str> = now.iter().skip(38).map(|tool| tool.name.as_str()).collect();
+            assert_eq!(chat_models::would_differ(&routed, &last, now.clone()), behind, "{names:?}");
+            assert_eq!(chat_models::would_differ(plain.as_ref(), &last, now.clone()), all, "{names:?}");
+        }
     }
 }

@@ -35,7 +35,7 @@ impl Decodes {
     }
 
     /// What a second pass is biased towards.
-    pub(super) fn note_vocabulary(&mut self, vocabulary: Arc<[String]>) {
+    pub(super) fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.vocabulary = vocabulary;
     }
 
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn each_kind_is_decoded_in_its_own_way() {
         let mut bench = Bench::new();
-        bench.decodes.note_vocabulary(["read my notes".to_owned()].into());
+        bench.decodes.set_vocabulary(["read my notes".to_owned()].into());
         for (revision, kind) in [(1, Partial), (2, Speculative), (3, Final), (4, SecondPass), (5, ThirdPass)] {
             assert!(bench.decodes.ask((7, revision), kind, Meant::Addressed, Some(SOUND)), "{kind:?}");
             let (_, options) = bench.begun();

@@ -10,12 +10,11 @@ mod timers;
 
 use std::sync::Arc;
 
-use gateway_core::vocab::{Content, ErrorCode, ToolResult};
+use gateway_core::vocab::{Content, ErrorCode, ScheduleKind, ToolResult};
 use serde_json::Value;
 
 use crate::{
     executor::Executor,
-    ports::EntryKind,
     test_support::{World, call, context},
 };
 
@@ -53,7 +52,7 @@ impl House {
         (error.code, result.say.expect("words"))
     }
 
-    fn entries(&self, kind: EntryKind) -> usize {
+    fn entries(&self, kind: ScheduleKind) -> usize {
         let entries = self.world.entries.lock().unwrap();
         entries.iter().filter(|(_, entry)| entry.kind == kind).count()
     }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_core::vocab::{ToolCall, Turn};
+use gateway_core::vocab::ToolCall;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -196,10 +196,10 @@ impl ServerHandler for Session {
             let context = CallContext {
                 user: endpoint.who.user.clone(),
                 device: endpoint.device(),
-                turn: Turn::default(),
+                turn: None,
                 cancel,
                 default_timeout: Duration::from_millis(CALL_MS_DEFAULT),
-                session: String::new(),
+                session: None,
                 client: endpoint.who.class,
                 caller: Some(line.clone()),
                 session_lease: None,
