@@ -20,7 +20,7 @@ use tools::{executor::Executor, memory::Memory};
 use crate::{
     apps::host::Host,
     photos,
-    ports::{context::Remembered, preferences::Preferences, records::StoredSwitches},
+    ports::{context::ContextBuilder, preferences::Preferences, records::StoredSwitches},
     roster::Roster,
     store::{Scope, Store},
     telemetry::Turns,
@@ -145,7 +145,7 @@ pub struct Forgets {
     /// What the words of a conversation refer to.
     pub memory: Memory,
     /// What models are told of wearers.
-    pub remembered: Arc<Remembered>,
+    pub context: Arc<ContextBuilder>,
 }
 
 impl Eraser {
@@ -236,7 +236,7 @@ impl Eraser {
         self.forgets.preferences.erase(user);
         self.apps.erase(user).await;
         self.forgets.memory.that.erase(user);
-        self.forgets.remembered.erase(user);
+        self.forgets.context.erase(user);
         for id in own() {
             self.turns.erase(id);
         }

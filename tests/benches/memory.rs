@@ -14,7 +14,7 @@ use std::{
 use anyhow::Result;
 use gateway::{
     ports::{
-        context::{Personalities, Remembered},
+        context::{ContextBuilder, Personalities},
         memory::{StoredTexts, search},
     },
     skills::SkillStore,
@@ -58,12 +58,12 @@ async fn main() -> Result<()> {
         .collect();
     let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
     let skills = Arc::new(SkillStore::new(Vec::new()));
-    let remembered = Remembered::new(facts.clone(), instructions, personalities, skills);
+    let context = ContextBuilder::new(facts.clone(), instructions, personalities, skills);
     let said = [Message::text(Role::User, "Where did I put the ladder that my brother gave me?")];
     let mut spans = Vec::new();
     for _ in 0..REQUESTS {
         let began = Instant::now();
-        black_box(remembered.system(USER, &said, "gpt-5", &tools));
+        black_box(context.system(USER, &said, "gpt-5", &tools));
         spans.push(began.elapsed());
     }
     row("context of one request: 1,000 facts, 200 tools", spans);
@@ -71,7 +71,7 @@ async fn main() -> Result<()> {
     for _ in 0..REQUESTS / 100 {
         facts.changed(USER);
         let began = Instant::now();
-        black_box(remembered.system(USER, &said, "gpt-5", &tools));
+        black_box(context.system(USER, &said, "gpt-5", &tools));
         spans.push(began.elapsed());
     }
     row("  the first one after a change of the facts", spans);

@@ -91,7 +91,7 @@ impl Session {
                 (services.models.clone(), services.preparer.clone()),
                 services.executor.clone(),
                 lease.clone(),
-                services.remembered.clone(),
+                services.context.clone(),
                 mailbox.clone(),
             ),
             meter: Meter::new(services.settings.limits.traffic, clock::mono_us()),

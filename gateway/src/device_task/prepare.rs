@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{executor::Executor, permissions::Switches as _, registry::Registry};
 
 use crate::{
-    models::ranks::Ranks,
+    models::chain::ModelChain,
     ports::records::StoredSwitches,
     roster::Roster,
     runtime::compute::{Compute, Urgency},
@@ -35,7 +35,7 @@ const READY_MS_MAX: u64 = 500;
 #[derive(Clone)]
 pub struct Preparer {
     offered: Arc<Offered>,
-    models: Ranks,
+    models: ModelChain,
     roster: Arc<Roster>,
     /// Of users without glasses.
     language: String,
@@ -65,12 +65,17 @@ impl Preparer {
     ///
     /// # Errors
     /// The system gives none.
-    pub fn start(executor: Executor, models: Ranks, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
+    pub fn start(
+        executor: Executor,
+        models: ModelChain,
+        roster: Arc<Roster>,
+        language: String,
+    ) -> std::io::Result<Self> {
         let offered = move |user: &str, device: &str| executor.offered(user, device, ClientClass::Internal).1;
         Self::with(Arc::new(offered), models, roster, language)
     }
 
-    fn with(offered: Arc<Offered>, models: Ranks, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
+    fn with(offered: Arc<Offered>, models: ModelChain, roster: Arc<Roster>, language: String) -> std::io::Result<Self> {
         // One place more than turns have is for the job that goes through all glasses.
         let compute = Compute::start("prepare", 1, TURNS_WAITING_MAX + 1)?;
         let turns = Arc::new(Semaphore::new(TURNS_WAITING_MAX));
@@ -164,11 +169,11 @@ impl Preparer {
     }
 
     /// Waits until these models have what they need of the tools; `false` where that takes too long.
-    pub async fn ready(&self, models: Ranks, tools: Tools, language: String) -> bool {
+    pub async fn ready(&self, models: ModelChain, tools: Tools, language: String) -> bool {
         self.ready_within(Duration::from_millis(READY_MS_MAX), models, tools, language).await
     }
 
-    async fn ready_within(&self, wait: Duration, models: Ranks, tools: Tools, language: String) -> bool {
+    async fn ready_within(&self, wait: Duration, models: ModelChain, tools: Tools, language: String) -> bool {
         let Ok(place) = self.turns.clone().try_acquire_owned() else {
             return false;
         };
@@ -268,7 +273,7 @@ mod tests {
         let slow = Slow { begun: begun_in, go_on: Mutex::new(told), known: Mutex::default() };
         let (usual, more) = (tools(2), tools(3));
         let offered = Arc::new(move |user: &str, _: &str| if user == "more" { more.clone() } else { usual.clone() });
-        let models: Ranks = [Arc::new(slow) as Arc<dyn ChatModel>].into();
+        let models: ModelChain = [Arc::new(slow) as Arc<dyn ChatModel>].into();
         let preparer = Preparer::with(offered, models, roster, "en".into()).unwrap();
         House { preparer, begun, go_on, messages }
     }

@@ -16,8 +16,8 @@ use super::prepare::{Preparer, are_ready};
 use crate::{
     clock,
     mailbox::{DeviceMessage, Mailbox, RequestSent},
-    models::ranks::Ranks,
-    ports::context::Remembered,
+    models::chain::ModelChain,
+    ports::context::ContextBuilder,
     runtime::spawn,
 };
 
@@ -32,11 +32,11 @@ pub struct Requests {
     device: String,
     session: String,
     language: String,
-    models: Ranks,
+    models: ModelChain,
     preparer: Preparer,
     executor: Executor,
     lease: SessionLease,
-    remembered: Arc<Remembered>,
+    context: Arc<ContextBuilder>,
     mailbox: Mailbox,
     called: BTreeMap<String, CancellationToken>,
     /// The last request of the turn under way.
@@ -70,10 +70,10 @@ impl Requests {
         device: String,
         session: String,
         language: String,
-        (models, preparer): (Ranks, Preparer),
+        (models, preparer): (ModelChain, Preparer),
         executor: Executor,
         lease: SessionLease,
-        remembered: Arc<Remembered>,
+        context: Arc<ContextBuilder>,
         mailbox: Mailbox,
     ) -> Self {
         let called = BTreeMap::new();
@@ -86,7 +86,7 @@ impl Requests {
             preparer,
             executor,
             lease,
-            remembered,
+            context,
             mailbox,
             called,
             last: None,
@@ -113,7 +113,7 @@ impl Requests {
         if asked.answer.is_some() {
             return asked;
         }
-        request.system = self.remembered.system(&self.user, &request.messages, model.name(), &request.tools);
+        request.system = self.context.system(&self.user, &request.messages, model.name(), &request.tools);
         request.watch = self.watch(turn);
         let cancel = CancellationToken::new();
         self.last = Some(Last { turn, model: model.clone(), request: request.clone(), cancel: cancel.clone() });
@@ -195,7 +195,7 @@ impl Requests {
             return would_differ(last.model.as_ref(), &last.request, now);
         }
         let (preparer, mailbox, language) = (self.preparer.clone(), self.mailbox.clone(), self.language.clone());
-        let models: Ranks = [last.model.clone()].into();
+        let models: ModelChain = [last.model.clone()].into();
         spawn("changed", async move {
             if preparer.ready(models, now, language).await {
                 drop(mailbox.send(DeviceMessage::ApplyTools).await);

@@ -15,8 +15,8 @@ use crate::{
     approvals::ApprovalBroker,
     apps::{host::Host, scene::Scenes},
     identity::{GatewayKey, Pairings},
-    models::ranks::Ranks,
-    ports::{context::Remembered, preferences::Preferences},
+    models::chain::ModelChain,
+    ports::{context::ContextBuilder, preferences::Preferences},
     roster::Roster,
     runtime::compute::Compute,
     speech::ear::PauseJudge,
@@ -52,11 +52,11 @@ pub struct Services {
     /// Runs tools.
     pub executor: Executor,
     /// Who answers, best first.
-    pub models: Ranks,
+    pub models: ModelChain,
     /// Prepares models for tools.
     pub preparer: Preparer,
     /// What models are told of wearers.
-    pub remembered: Arc<Remembered>,
+    pub context: Arc<ContextBuilder>,
     /// Finished turns.
     pub turns: Arc<Turns>,
     /// Utterances that were never understood.

@@ -1,6 +1,6 @@
 //! Which chat model answers.
 
-pub mod ranks;
+pub mod chain;
 pub mod settings;
 pub mod spending;
 pub mod tool_selection;

@@ -30,15 +30,15 @@ impl Personality for Personalities {
     }
 }
 
-/// All that is told of wearers.
-pub struct Remembered {
+/// Builds the context of a request from what is stored of its user.
+pub struct ContextBuilder {
     facts: Arc<StoredTexts>,
     instructions: Arc<StoredTexts>,
     personalities: Arc<Personalities>,
     skills: Arc<SkillStore>,
 }
 
-impl Remembered {
+impl ContextBuilder {
     /// From what the tools keep, and these folders.
     pub fn new(
         facts: Arc<StoredTexts>,
@@ -99,11 +99,11 @@ mod tests {
         let instructions = Arc::new(StoredTexts::instructions(store));
         let personalities = Arc::new(Personalities::new(&BTreeMap::new()));
         let skills = Arc::new(SkillStore::new(vec![folder.path().join("skills")]));
-        let remembered = Remembered::new(facts, instructions, personalities, skills);
-        remembered.facts.add("ann", "my car is on level three").await.unwrap();
-        remembered.instructions.add("ann", "Always answer in one sentence").await.unwrap();
+        let context = ContextBuilder::new(facts, instructions, personalities, skills);
+        context.facts.add("ann", "my car is on level three").await.unwrap();
+        context.instructions.add("ann", "Always answer in one sentence").await.unwrap();
         let said = [Message::text(Role::User, "Where is my car?")];
-        let told = |user: &str| remembered.system(user, &said, "m", &Specs::default());
+        let told = |user: &str| context.system(user, &said, "m", &Specs::default());
         assert!(told("ann").contains("- Always answer in one sentence") && told("ann").contains("level three"));
         assert!(!told("bob").contains("level three"), "another user's");
     }

@@ -32,7 +32,7 @@ use crate::{
     mcp::{Mcp, Prepared},
     models::{
         ToolSelection,
-        ranks::{self, Ranks},
+        chain::{self, ModelChain},
         settings::Models,
         tool_selection::BySentences,
     },
@@ -60,8 +60,8 @@ pub struct Running {
 ///
 /// # Errors
 /// A key cannot be read, or an address or a header is wrong.
-pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<Ranks> {
-    ranks::set_up(&models.chain, &ToolSelection::new(&models.tools, sentences)?)
+pub(crate) fn models(models: &Models, sentences: Option<Arc<BySentences>>) -> Result<ModelChain> {
+    chain::set_up(&models.chain, &ToolSelection::new(&models.tools, sentences)?)
 }
 
 /// Starts a gateway; returns when it listens.
@@ -114,7 +114,7 @@ fn services(
     store: Store,
     admission: Admission,
     engines: Engines,
-    models: Ranks,
+    models: ModelChain,
     (of_users, of_tools): (&UserServices, &ToolServices),
 ) -> Result<Arc<Services>> {
     let language = config.language.clone();
@@ -142,7 +142,7 @@ fn services(
         executor: of_tools.executor.clone(),
         models,
         preparer,
-        remembered: of_tools.remembered.clone(),
+        context: of_tools.context.clone(),
         turns: Arc::default(),
         losses: Arc::default(),
     }))
@@ -172,7 +172,7 @@ fn eraser(services: &Services, of_tools: &ToolServices) -> Arc<Eraser> {
             switches: of_tools.switches.clone(),
             preferences: services.preferences.clone(),
             memory: of_tools.memory.clone(),
-            remembered: services.remembered.clone(),
+            context: services.context.clone(),
         },
     )
 }

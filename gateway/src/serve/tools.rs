@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     mcp::Prepared,
     ports::{
-        context::{Personalities, Remembered},
+        context::{ContextBuilder, Personalities},
         intents::StoredIntents,
         memory::{StoredConversations, StoredTexts},
         preferences::Preferences,
@@ -37,7 +37,7 @@ pub(super) struct ToolServices {
     /// What tools remember of users.
     pub(super) memory: Memory,
     /// What models are told of wearers.
-    pub(super) remembered: Arc<Remembered>,
+    pub(super) context: Arc<ContextBuilder>,
     /// Skills.
     pub(super) skills: Arc<SkillStore>,
 }
@@ -46,14 +46,14 @@ impl ToolServices {
     /// No tool runs yet; those of apps and servers are offered as they were last known.
     pub(super) fn new(config: &Config, store: &Store, of_users: &UserServices, mcp: &Prepared) -> Result<Self> {
         let skills = Arc::new(SkillStore::new(config.skills.all(&config.data_dir)));
-        let (memory, remembered) = memory(config, store, of_users, &skills);
+        let (memory, context) = memory(config, store, of_users, &skills);
         offer_known(store, of_users, mcp)?;
         let switches = Arc::new(StoredSwitches::load(store.clone()).context("reading what users have switched off")?);
         let preferences =
             Arc::new(Preferences::load(store.clone()).context("reading what users have chosen between tools")?);
         let records = records(config, store, of_users, &switches)?;
         let executor = Executor::with_records(of_users.registry.clone(), ports(store, of_users, &memory), records);
-        Ok(Self { executor, switches, preferences, memory, remembered, skills })
+        Ok(Self { executor, switches, preferences, memory, context, skills })
     }
 }
 
@@ -63,12 +63,12 @@ fn memory(
     store: &Store,
     of_users: &UserServices,
     skills: &Arc<SkillStore>,
-) -> (Memory, Arc<Remembered>) {
+) -> (Memory, Arc<ContextBuilder>) {
     let personalities = Arc::new(Personalities::new(&config.assistant.personality));
     let facts = Arc::new(StoredTexts::facts(store.clone()));
     let instructions = Arc::new(StoredTexts::instructions(store.clone()));
     let (told, kept) = (facts.clone(), instructions.clone());
-    let remembered = Arc::new(Remembered::new(told, kept, personalities.clone(), skills.clone()));
+    let context = Arc::new(ContextBuilder::new(told, kept, personalities.clone(), skills.clone()));
     let memory = Memory {
         facts,
         instructions,
@@ -77,7 +77,7 @@ fn memory(
         personality: personalities,
         ..Memory::default()
     };
-    (memory, remembered)
+    (memory, context)
 }
 
 /// What tools need from outside.

@@ -13,7 +13,7 @@ use crate::{
     approvals::ApprovalBroker,
     apps::{APP_SOCKET_PATH, host::Host, installed::Installed, sound::Sounds},
     config::Config,
-    models::ranks::Ranks,
+    models::chain::ModelChain,
     roster::Roster,
     runtime::compute::Compute,
     store::Store,
@@ -43,7 +43,7 @@ impl UserServices {
     pub(super) fn new(
         config: &Config,
         store: &Store,
-        models: &Ranks,
+        models: &ModelChain,
         compute: &Compute,
         web: SocketAddr,
         stop: &CancellationToken,

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use self::task::Task;
 use crate::{
     approvals::ApprovalBroker,
-    models::{ranks::Ranks, spending},
+    models::{chain::ModelChain, spending},
     roster::Roster,
     runtime::{drive::drive, spawn},
     store::{self, Store},
@@ -51,7 +51,7 @@ pub enum Error {
 #[derive(Clone)]
 pub struct Summariser {
     /// All models; the user's machine says which one.
-    pub models: Ranks,
+    pub models: ModelChain,
     /// BCP 47 tag.
     pub language: String,
 }

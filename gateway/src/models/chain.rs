@@ -1,4 +1,4 @@
-//! All models that may answer, best first.
+//! The fallback chain: all models that may answer, best first.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use chat_models::ChatModel;
 
 use super::{ToolSelection, chat_model, settings::Model};
 
-/// The models by their rank.
-pub type Ranks = Arc<[Arc<dyn ChatModel>]>;
+/// The models by their rank: where one fails, the core asks for the next.
+pub type ModelChain = Arc<[Arc<dyn ChatModel>]>;
 
 /// Sets them up as the configuration says.
 ///
 /// # Errors
 /// A key cannot be read, or an address is wrong.
-pub(crate) fn set_up(chain: &[Model], selection: &ToolSelection) -> Result<Ranks> {
+pub(crate) fn set_up(chain: &[Model], selection: &ToolSelection) -> Result<ModelChain> {
     let model = |(rank, model)| {
         chat_model(model, selection).with_context(|| match rank {
             0 => "`[model]`".to_owned(),
