@@ -13,7 +13,7 @@ pub struct Report {
     pub played_us: u64,
     /// Time of the report on the device's own clock.
     pub at_us: u64,
-    /// The device is playing, and has played without interruption since its last report.
+    /// The device was playing at that time, and went on playing.
     pub playing: bool,
 }
 
