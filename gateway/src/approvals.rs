@@ -30,13 +30,13 @@ use crate::{clock, mailbox::DeviceMessage, roster::Roster};
 
 /// How long an answer to a question may take, in milliseconds, from when it is put: time to read it, to think, and to
 /// say it twice.
-pub const ANSWER_MS_MAX: u32 = 30_000;
+pub(crate) const ANSWER_MS_MAX: u32 = 30_000;
 /// Questions of the whole house that wait at once; each device has a smaller limit of its own in the core.
 const OPEN_MAX: usize = 256;
 /// Events that a slow admin client may be behind before it misses some.
 const EVENTS_WAITING_MAX: usize = 64;
 /// Admin clients that watch at once: each holds a connection to the control socket.
-pub const WATCHERS_MAX: usize = 4;
+pub(crate) const WATCHERS_MAX: usize = 4;
 /// How long an admin client waits to learn what came of its answer: the core settles at once what it settles.
 const SETTLED_MS_MAX: u64 = 2_000;
 
@@ -96,7 +96,7 @@ pub enum AnswerError {
 }
 
 /// Tells the machine of a user; `false` where it is not there to be told.
-pub type TellUser = dyn Fn(&str, UserInput) -> bool + Send + Sync;
+pub(crate) type TellUser = dyn Fn(&str, UserInput) -> bool + Send + Sync;
 
 /// Questions to the wearer: asked and decided in the device's conversation.
 pub struct ApprovalBroker {

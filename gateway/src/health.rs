@@ -85,7 +85,7 @@ fn in_words(error: &std::io::Error) -> String {
 }
 
 /// Bytes that are free for the data folder, and those of its whole disk.
-pub fn space(folder: &Path) -> Option<(u64, u64)> {
+pub(crate) fn space(folder: &Path) -> Option<(u64, u64)> {
     let stat = rustix::fs::statvfs(folder).ok()?;
     Some((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
 }

@@ -1,6 +1,9 @@
 //! The shell: configuration, transports, device tasks, ports, store, control socket. It holds no policy.
+//!
+//! `pub` is what the tests and the binary use; everything else is `pub(crate)` or less.
+#![warn(unreachable_pub)]
 
-pub mod approvals;
+mod approvals;
 pub mod apps;
 pub mod cli;
 pub mod clock;
@@ -8,12 +11,12 @@ pub mod config;
 pub mod control;
 mod device_task;
 pub mod erasing;
-pub mod health;
-pub mod http;
+mod health;
+mod http;
 pub mod identity;
-pub mod limits;
+pub(crate) mod limits;
 mod mailbox;
-pub mod mcp;
+mod mcp;
 pub mod models;
 mod photos;
 pub mod ports;
@@ -25,6 +28,6 @@ pub mod skills;
 mod speech;
 pub mod store;
 pub mod telemetry;
-pub mod text;
+mod text;
 pub mod transport;
 pub mod users;

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Messages that may wait for one device. A model streams at most some hundred events a second, and
 /// the task empties the box between two packets.
-pub const WAITING_MAX: usize = 512;
+pub(crate) const WAITING_MAX: usize = 512;
 
 /// A device's mailbox.
-pub type Mailbox = mpsc::Sender<DeviceMessage>;
+pub(crate) type Mailbox = mpsc::Sender<DeviceMessage>;
 
 /// A message.
 pub enum DeviceMessage {

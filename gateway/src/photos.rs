@@ -17,7 +17,7 @@ const KEPT_MAX: usize = 500;
 ///
 /// # Errors
 /// The folder cannot be written.
-pub fn keep(data_dir: &Path, user: &str, mime: &str, bytes: &[u8]) -> Result<()> {
+pub(crate) fn keep(data_dir: &Path, user: &str, mime: &str, bytes: &[u8]) -> Result<()> {
     let folder = folder_of(data_dir, user);
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let mut names: Vec<_> = fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -38,7 +38,7 @@ pub fn keep(data_dir: &Path, user: &str, mime: &str, bytes: &[u8]) -> Result<()>
 ///
 /// # Errors
 /// The folder cannot be removed.
-pub fn erase(data_dir: &Path, user: &str) -> Result<()> {
+pub(crate) fn erase(data_dir: &Path, user: &str) -> Result<()> {
     let folder = folder_of(data_dir, user);
     match fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -52,7 +52,7 @@ pub fn erase(data_dir: &Path, user: &str) -> Result<()> {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn of(data_dir: &Path, user: &str) -> Result<Vec<PathBuf>> {
+pub(crate) fn of(data_dir: &Path, user: &str) -> Result<Vec<PathBuf>> {
     let folder = folder_of(data_dir, user);
     if !folder.exists() {
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The longest start of `text` that has at most `bytes_max` bytes.
-pub fn crop(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn crop(text: &str, bytes_max: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes_max)).unwrap_or("")
 }
 
@@ -15,18 +15,18 @@ fn is_hidden(c: char) -> bool {
 }
 
 /// Whether every character of a text shows as itself: what a name must be.
-pub fn is_plain(text: &str) -> bool {
+pub(crate) fn is_plain(text: &str) -> bool {
     !text.chars().any(is_hidden)
 }
 
 /// The text in one line, with `\u001b` and the like in place of what is hidden.
-pub fn in_one_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn in_one_line(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
 /// The text with its own lines and tabs, and `\u001b` and the like in place of what else is hidden. Within JSON this
 /// is the same JSON.
-pub fn shown(text: &str) -> Cow<'_, str> {
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 

@@ -34,7 +34,7 @@ const REQUESTS_MAX: usize = 8;
 
 /// What 3.x of the SDK says of itself in the headers of its upgrade, and not in its first frame.
 #[derive(Clone, Debug, Default)]
-pub struct Headers {
+pub(crate) struct Headers {
     session: String,
     package: String,
     key: String,
@@ -44,7 +44,7 @@ pub struct Headers {
 
 impl Headers {
     /// Those of a request to this path; what is missing is empty.
-    pub fn of(headers: &HeaderMap, path: &str) -> Self {
+    pub(crate) fn of(headers: &HeaderMap, path: &str) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         Self {
             session: text("x-session-id"),

@@ -7,11 +7,11 @@ use super::{host::Host, socket::zone, tasks::message::AppsMessage};
 use crate::store::{self, Kind, Write};
 
 /// Bytes of one value: a choice or a line of text.
-pub const VALUE_BYTES_MAX: usize = 8 * 1024;
+pub(super) const VALUE_BYTES_MAX: usize = 8 * 1024;
 
 /// The settings with their `value`: what the user has set, else the default. `session.settings.get` of the SDK reads
 /// nothing else.
-pub fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
+pub(super) fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
     let fill = |setting: &Value| {
         let mut setting = setting.clone();
         let fields = setting.as_object_mut()?;
@@ -27,7 +27,7 @@ pub fn filled(declared: &[Value], set: &Map<String, Value>) -> Vec<Value> {
 ///
 /// # Errors
 /// The app has no such setting, or the value does not fit its kind.
-pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), String> {
+pub(super) fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: Value) -> Result<(), String> {
     let Some(setting) = declared.iter().find(|setting| setting.get("key").and_then(Value::as_str) == Some(key)) else {
         let known: Vec<&str> = declared.iter().filter_map(|setting| setting.get("key")?.as_str()).collect();
         return Err(match known.is_empty() {
@@ -56,7 +56,7 @@ pub fn set(declared: &[Value], set: &mut Map<String, Value>, key: &str, value: V
 }
 
 /// The house's own settings, as apps know them. 3.x looks for the zone under another name, and for what the app may do.
-pub fn of_the_house(zone: &str, permissions: &[String]) -> Value {
+pub(super) fn of_the_house(zone: &str, permissions: &[String]) -> Value {
     let may = |permission: &str| permissions.iter().any(|has| has == permission || has == "ALL");
     json!({
         "permissions": {

@@ -6,15 +6,15 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
 /// Bytes of a picture in base64: the SDK refuses more.
-pub const BASE64_BYTES_MAX: usize = 1_000_000;
+pub(crate) const BASE64_BYTES_MAX: usize = 1_000_000;
 /// Bytes of the pixels, one bit each: 640 by 200, the largest display that apps know.
-pub const PIXEL_BYTES_MAX: usize = 16_000;
+pub(crate) const PIXEL_BYTES_MAX: usize = 16_000;
 /// From this brightness on, 0 to 255, a pixel is lit.
 const LIT_FROM: u32 = 128;
 
 /// A picture of one bit a pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Picture {
+pub(crate) struct Picture {
     /// Pixels in a row.
     pub width_px: u16,
     /// Rows.
@@ -27,7 +27,7 @@ pub struct Picture {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub fn read(base64: &str) -> Result<Picture, &'static str> {
+pub(crate) fn read(base64: &str) -> Result<Picture, &'static str> {
     if base64.len() > BASE64_BYTES_MAX {
         return Err("the picture is larger than 1 MB");
     }

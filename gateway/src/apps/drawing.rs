@@ -20,7 +20,7 @@ const PICTURE: &str = "(picture)";
 
 /// What a layout asks for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Drawn {
+pub(crate) enum Drawn {
     /// Draw this.
     Content(Content),
     /// Draw these one after the other.
@@ -39,7 +39,7 @@ pub enum Drawn {
 }
 
 /// The view that a display event means: a dashboard card without a view belongs on the dashboard.
-pub fn view(named: Option<&str>, layout: &Value) -> View {
+pub(crate) fn view(named: Option<&str>, layout: &Value) -> View {
     match (named, layout.get("layoutType").and_then(Value::as_str)) {
         (Some("dashboard"), _) | (None, Some("dashboard_card")) => View::Dashboard,
         _ => View::Main,
@@ -47,13 +47,13 @@ pub fn view(named: Option<&str>, layout: &Value) -> View {
 }
 
 /// How long a drawing stands; fractions and nonsense are brought to whole milliseconds in range.
-pub fn duration_ms(given: Option<f64>) -> Option<u32> {
+pub(crate) fn duration_ms(given: Option<f64>) -> Option<u32> {
     // Casts from floats saturate; what is no number has no duration.
     given.filter(|ms| ms.is_finite() && *ms >= 0.0).map(|ms| ms as u32)
 }
 
 /// A drawing in a line, for who writes the app.
-pub fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
+pub(crate) fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
     let text = |field: &str| layout.get(field).and_then(Value::as_str);
     let fields = ["title", "text", "topText", "bottomText", "leftText", "rightText"];
     let words: Vec<String> = fields.iter().filter_map(|field| text(field)).map(|words| format!("{words:?}")).collect();
@@ -64,7 +64,7 @@ pub fn told(view: View, duration_ms: Option<u32>, layout: &Value) -> String {
 }
 
 /// Reads a layout.
-pub fn read(layout: &Value) -> Drawn {
+pub(crate) fn read(layout: &Value) -> Drawn {
     let text = |field: &str| -> String {
         let text = layout.get(field).and_then(Value::as_str).unwrap_or_default();
         text.chars().filter(|c| !c.is_control() || *c == '\n').take(TEXT_CHARS_MAX).collect()

@@ -81,22 +81,22 @@ impl Glasses {
 }
 
 /// What an app is told where no glasses are connected.
-pub fn none() -> Value {
+pub(crate) fn none() -> Value {
     Glasses { model: "None".to_owned(), ..Glasses::default() }.capabilities()
 }
 
 /// Which of the required hardware none of these glasses has.
-pub fn missing<'a>(required: &'a [String], glasses: &[&Glasses]) -> Option<&'a str> {
+pub(crate) fn missing<'a>(required: &'a [String], glasses: &[&Glasses]) -> Option<&'a str> {
     required.iter().find(|needed| !glasses.iter().any(|one| one.has(needed))).map(String::as_str)
 }
 
 /// Whether a message is news of the glasses, which came with 2.1.29 of the SDK.
-pub fn is_news(message: &Value) -> bool {
+pub(crate) fn is_news(message: &Value) -> bool {
     matches!(message["type"].as_str(), Some("device_state_update" | "capabilities_update"))
 }
 
 /// All that is known, or what has changed.
-pub fn state_update(fields: Value, full: bool, time: String) -> Value {
+pub(crate) fn state_update(fields: Value, full: bool, time: String) -> Value {
     json!({"type": "device_state_update", "state": fields, "fullSnapshot": full, "timestamp": time})
 }
 

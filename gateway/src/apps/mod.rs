@@ -7,28 +7,28 @@
 
 mod admission;
 mod app_settings;
-pub mod bitmap;
-pub mod drawing;
+pub(crate) mod bitmap;
+pub(crate) mod drawing;
 pub mod feed;
-pub mod glasses;
+pub(crate) mod glasses;
 pub mod host;
-pub mod installed;
+pub(crate) mod installed;
 mod photo;
 mod port;
 mod refusals;
 mod relay;
 mod requests;
-pub mod scene;
+pub(crate) mod scene;
 mod sessions;
-pub mod settings;
-pub mod socket;
-pub mod sound;
+pub(crate) mod settings;
+pub(crate) mod socket;
+pub(crate) mod sound;
 mod speech;
-pub mod storage;
-pub mod streams;
+pub(crate) mod storage;
+pub(crate) mod streams;
 mod tasks;
 mod webhook;
-pub mod wire;
+pub(crate) mod wire;
 
 /// Where apps connect. 2.x and 3.x of the SDK find our REST paths by taking this off the end.
 pub const APP_SOCKET_PATH: &str = "/app-ws";

@@ -33,7 +33,7 @@ const ADDRESS_BYTES_MAX: usize = 1_500_000;
 
 /// A photo as the glasses sent it.
 #[derive(Clone, Debug)]
-pub struct Photo {
+pub(super) struct Photo {
     /// Media type.
     pub mime: String,
     /// The file.
@@ -84,7 +84,7 @@ impl Photos {
 
 /// What an app asks for.
 #[derive(Debug)]
-pub struct Wish {
+pub(super) struct Wish {
     /// The app's number of it.
     pub request: String,
     /// Whether the wearer wants it in the gallery.
@@ -99,7 +99,7 @@ pub struct Wish {
 ///
 /// # Errors
 /// It leads elsewhere.
-pub fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
+pub(super) fn destination(app: &App, wish: &Wish) -> Result<Url, String> {
     let usual = format!("{}/photo-upload", app.public_url.trim_end_matches('/'));
     let usual = Url::parse(&usual).map_err(|error| format!("the app's address is no URL: {error}"))?;
     let Some(wanted) = wish.url.as_deref().filter(|url| !url.is_empty()) else {

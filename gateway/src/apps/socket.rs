@@ -18,7 +18,7 @@ use tokio_tungstenite::tungstenite::{
 use tokio_util::sync::CancellationToken;
 use tools::apps::{log::Latest, manifest::App};
 
-pub use super::admission::Headers;
+pub(crate) use super::admission::Headers;
 use super::{
     admission::{self, Refusal},
     app_settings,
@@ -107,7 +107,7 @@ enum End {
 }
 
 /// Serves an upgraded connection to its end.
-pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
+pub(crate) async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
     let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
     let Ok(newcomer) = host.newcomers.try_acquire() else {

@@ -32,7 +32,7 @@ pub(super) const INTERRUPTED: &str = "it was interrupted, or the glasses are gon
 
 /// What an app wants to be heard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub(super) struct Wanted {
     /// Words in a URL of ours, or the address of a file.
     pub url: String,
     /// Factor from 0 to 1, for files.
@@ -69,7 +69,7 @@ pub(super) struct Begun {
 
 /// What apps say at the moment.
 #[derive(Default)]
-pub struct Speeches {
+pub(super) struct Speeches {
     next: AtomicU64,
     open: Mutex<BTreeMap<u64, Speech>>,
 }
@@ -91,7 +91,7 @@ impl Speeches {
     }
 
     /// Takes back all that an app says or wants to say.
-    pub fn withdraw(&self, roster: &Roster, user: &str, package: &str) {
+    pub(super) fn withdraw(&self, roster: &Roster, user: &str, package: &str) {
         self.withdraw_where(roster, |speech| speech.user == user && speech.package == package);
     }
 
@@ -120,7 +120,7 @@ fn tell_withdrawn(roster: &Roster, device: &str, id: u64) {
 }
 
 /// The words that an audio URL stands for; `None`: it is a file of sound. 3.x of the SDK sends the path alone.
-pub fn words_of(url: &str) -> Option<String> {
+pub(super) fn words_of(url: &str) -> Option<String> {
     let ours = Url::parse("https://gateway/").ok()?;
     let url = ours.join(url).ok()?;
     if !url.path().ends_with(SPEAK_PATH) {

@@ -9,13 +9,13 @@ use super::{
 };
 
 /// Streams in one subscription list: an app registers a handler for each.
-pub const SUBSCRIPTIONS_MAX: usize = 64;
+pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 /// Bytes of a stream's name with its options.
-pub const NAME_BYTES_MAX: usize = 256;
+pub(crate) const NAME_BYTES_MAX: usize = 256;
 
 /// A stream that the box has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stream {
+pub(crate) enum Stream {
     /// What is said, in the app's name for the language.
     Transcription {
         /// As it stands in the name, or `en-US`.
@@ -41,7 +41,7 @@ pub enum Stream {
 
 /// What this box has to give.
 #[derive(Clone, Copy, Debug)]
-pub struct Offer<'a> {
+pub(crate) struct Offer<'a> {
     /// What the recogniser understands, as a base tag such as `en`.
     pub language: &'a str,
     /// Whether anybody has said where the box stands.
@@ -50,7 +50,7 @@ pub struct Offer<'a> {
 
 /// What becomes of one subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judged {
+pub(crate) enum Judged {
     /// It is served.
     Served(Stream),
     /// A permission is missing.
@@ -62,12 +62,12 @@ pub enum Judged {
 }
 
 /// What an app is told that asks for a place.
-pub const NO_PLACE: &str = "this gateway was not told where it stands (`apps.location` in its settings)";
+pub(crate) const NO_PLACE: &str = "this gateway was not told where it stands (`apps.location` in its settings)";
 
 const MICROPHONE: &str = "MICROPHONE";
 
 /// Judges one name.
-pub fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Judged {
+pub(crate) fn judge(name: &str, permissions: &[String], offer: Offer<'_>) -> Judged {
     let bare = name.split_once('?').map_or(name, |(bare, _options)| bare);
     let (kind, detail) = bare.split_once(':').map_or((bare, None), |(kind, detail)| (kind, Some(detail)));
     let allowed = |needed: &str| permissions.iter().any(|has| has == needed || has == "ALL");
@@ -125,7 +125,7 @@ fn transcription(wanted: &str, language: &str) -> Judged {
 }
 
 /// A place, as apps read it.
-pub fn place(location: Location) -> Map<String, Value> {
+pub(crate) fn place(location: Location) -> Map<String, Value> {
     let mut data = Map::new();
     data.insert("type".to_owned(), "location_update".into());
     data.insert("lat".to_owned(), location.latitude.into());
@@ -138,7 +138,7 @@ pub fn place(location: Location) -> Map<String, Value> {
 
 /// A connection's subscriptions.
 #[derive(Default)]
-pub struct Subscriptions {
+pub(crate) struct Subscriptions {
     served: Vec<(String, Stream)>,
     /// What is refused of the list as it stands, and why.
     refused: Vec<(String, String)>,
@@ -148,7 +148,7 @@ pub struct Subscriptions {
 
 /// What a new list has changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changed {
+pub(crate) struct Changed {
     /// Refused for want of a permission, not told before.
     pub denied: Vec<Denied>,
     /// Refused since the box has no such thing, not told before: name and reason.
@@ -157,7 +157,7 @@ pub struct Changed {
 
 impl Subscriptions {
     /// Takes a list in place of the old one.
-    pub fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
+    pub(crate) fn replace(&mut self, names: Vec<String>, permissions: &[String], offer: Offer<'_>) -> Changed {
         self.served.clear();
         self.refused.clear();
         let mut changed = Changed::default();
@@ -194,7 +194,7 @@ impl Subscriptions {
     }
 
     /// What became of the list, for people.
-    pub fn told(&self) -> String {
+    pub(crate) fn told(&self) -> String {
         let served: Vec<&str> = self.served.iter().map(|(name, _)| name.as_str()).collect();
         let served = if served.is_empty() { "none".to_owned() } else { served.join(", ") };
         let refused: Vec<String> = self.refused.iter().map(|(name, why)| format!("{name} ({why})")).collect();
@@ -203,17 +203,17 @@ impl Subscriptions {
     }
 
     /// Whether anything is served.
-    pub fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         !self.served.is_empty()
     }
 
     /// Names of streams that tell where the wearer is.
-    pub fn places(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = &str> {
         self.served.iter().filter(|(_, stream)| *stream == Stream::Location).map(|(name, _)| name.as_str())
     }
 
     /// Whether sound and words are.
-    pub fn wants(&self) -> Wants {
+    pub(crate) fn wants(&self) -> Wants {
         Wants {
             audio: self.served.iter().any(|(_, stream)| *stream == Stream::Audio),
             words: self.served.iter().any(|(_, stream)| matches!(stream, Stream::Transcription { .. })),
@@ -221,7 +221,7 @@ impl Subscriptions {
     }
 
     /// What of an event goes out: name of the stream and its data, for each subscription that fits.
-    pub fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
+    pub(crate) fn of<'a>(&'a self, event: &Event) -> Vec<(&'a str, Map<String, Value>)> {
         self.served.iter().filter_map(|(name, stream)| Some((name.as_str(), data(stream, event)?))).collect()
     }
 }

@@ -24,7 +24,7 @@ const ELSEWHERE: &str = "its server leads elsewhere, which is refused";
 ///
 /// # Errors
 /// Why the start came to nothing, in words. That no answer came in time says nothing: the socket tells.
-pub async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String> {
+pub(super) async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String> {
     let send = || post(http, app, body, ANSWER_MS_MAX);
     let again = ConstantBuilder::new().with_delay(Duration::from_millis(RETRY_MS)).with_max_times(1);
     let answer = send.retry(again).when(|error| error.is_connect() && !error.is_timeout()).await;
@@ -40,7 +40,7 @@ pub async fn start(http: &Client, app: &App, body: &Value) -> Result<(), String>
 
 /// What came of telling an app to stop.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Told {
+pub(super) struct Told {
     /// Its own stop has run, or runs.
     pub heard: bool,
     /// What went wrong, for who writes it.
@@ -48,7 +48,7 @@ pub struct Told {
 }
 
 /// Tells the app to stop.
-pub async fn stop(http: &Client, app: &App, body: &Value) -> Told {
+pub(super) async fn stop(http: &Client, app: &App, body: &Value) -> Told {
     let told = |heard, code, why: String| Told { heard, wrong: Some((code, why)) };
     match post(http, app, body, STOP_ANSWER_MS_MAX).await {
         Ok(answer) if answer.status().is_success() => Told { heard: true, wrong: None },

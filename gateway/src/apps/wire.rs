@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use super::APP_SOCKET_PATH;
 
 /// Longest text frame from an app: a bitmap of 1 MB in base64 with its frame round it.
-pub const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub(crate) const FRAME_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// A message from an app. What is not listed, or comes with fields of tomorrow, is [`FromApp::Other`].
 #[allow(missing_docs, reason = "the fields are those of the wire")]
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum FromApp {
+pub(crate) enum FromApp {
     /// The first frame.
     TpaConnectionInit {
         #[serde(default)]
@@ -154,7 +154,7 @@ pub enum FromApp {
 /// One item of a subscription list.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum Subscription {
+pub(crate) enum Subscription {
     /// Its name alone.
     Name(String),
     /// A name with a rate.
@@ -166,7 +166,7 @@ pub enum Subscription {
 
 impl Subscription {
     /// The name, byte for byte.
-    pub fn into_name(self) -> String {
+    pub(crate) fn into_name(self) -> String {
         match self {
             Self::Name(name) | Self::Rated { stream: name } => name,
         }
@@ -174,12 +174,12 @@ impl Subscription {
 }
 
 /// Wall time as apps write it.
-pub fn time(wall_ms: i64) -> String {
+pub(crate) fn time(wall_ms: i64) -> String {
     jiff::Timestamp::from_millisecond(wall_ms).map_or_else(|_| String::new(), |at| format!("{at:.3}"))
 }
 
 /// The webhook's body. Both URL keys: 2.x and 3.x read the first, 1.x knows only the second.
-pub fn session_request(session: &str, user: &str, url: &str, wall_ms: i64) -> Value {
+pub(crate) fn session_request(session: &str, user: &str, url: &str, wall_ms: i64) -> Value {
     let old =
         url.strip_suffix(APP_SOCKET_PATH).map_or_else(|| url.to_owned(), |base| format!("{base}{}", super::PATH_OLD));
     json!({
@@ -193,7 +193,7 @@ pub fn session_request(session: &str, user: &str, url: &str, wall_ms: i64) -> Va
 }
 
 /// The webhook's body when an app is to stop.
-pub fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64) -> Value {
+pub(crate) fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64) -> Value {
     json!({
         "type": "stop_request",
         "sessionId": session,
@@ -204,7 +204,13 @@ pub fn stop_request(session: &str, user: &str, reason: &str, wall_ms: i64) -> Va
 }
 
 /// The answer to the first frame. `system` are the settings of the house.
-pub fn connection_ack(session: &str, settings: &[Value], system: &Value, capabilities: &Value, wall_ms: i64) -> Value {
+pub(crate) fn connection_ack(
+    session: &str,
+    settings: &[Value],
+    system: &Value,
+    capabilities: &Value,
+    wall_ms: i64,
+) -> Value {
     json!({
         "type": "tpa_connection_ack",
         "sessionId": session,
@@ -217,19 +223,19 @@ pub fn connection_ack(session: &str, settings: &[Value], system: &Value, capabil
 }
 
 /// What could not be done, and why. The socket stays open behind it.
-pub fn error(code: &str, message: &str, wall_ms: i64) -> Value {
+pub(crate) fn error(code: &str, message: &str, wall_ms: i64) -> Value {
     json!({"type": "tpa_connection_error", "code": code, "message": message, "timestamp": time(wall_ms)})
 }
 
 /// A socket of 3.x that was dialled again for nothing: it does not try once more.
-pub fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
+pub(crate) fn reconnect_rejected(message: &str, wall_ms: i64) -> Value {
     json!({"type": "reconnect_rejected", "code": "NOT_RUNNING", "message": message, "timestamp": time(wall_ms)})
 }
 
 /// A stream that the app's permissions do not cover.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Denied {
+pub(crate) struct Denied {
     /// The stream.
     pub stream: String,
     /// What the app's manifest would have to ask for.
@@ -239,7 +245,7 @@ pub struct Denied {
 }
 
 /// Streams that the app's permissions do not cover.
-pub fn permission_error(details: &[Denied], wall_ms: i64) -> Value {
+pub(crate) fn permission_error(details: &[Denied], wall_ms: i64) -> Value {
     json!({
         "type": "permission_error",
         "message": "some subscriptions need permissions that the app's manifest does not ask for",
@@ -249,7 +255,7 @@ pub fn permission_error(details: &[Denied], wall_ms: i64) -> Value {
 }
 
 /// Something of a stream, under the very name that the app subscribed to.
-pub fn data_stream(session: &str, stream: &str, data: Map<String, Value>, wall_ms: i64) -> Value {
+pub(crate) fn data_stream(session: &str, stream: &str, data: Map<String, Value>, wall_ms: i64) -> Value {
     let mut data = data;
     data.insert("timestamp".to_owned(), time(wall_ms).into());
     json!({
@@ -263,7 +269,13 @@ pub fn data_stream(session: &str, stream: &str, data: Map<String, Value>, wall_m
 
 /// The two messages of changed settings. The first one makes 2.x forget the house's settings, so
 /// that the second always follows.
-pub fn settings_update(package: &str, session: &str, settings: &[Value], system: &Value, wall_ms: i64) -> [Value; 2] {
+pub(crate) fn settings_update(
+    package: &str,
+    session: &str,
+    settings: &[Value],
+    system: &Value,
+    wall_ms: i64,
+) -> [Value; 2] {
     [
         json!({
             "type": "settings_update",
@@ -282,7 +294,7 @@ pub fn settings_update(package: &str, session: &str, settings: &[Value], system:
 }
 
 /// What came of an `audio_play_request`: the seconds that a file took, or why it was not heard.
-pub fn audio_play_response(request: &str, outcome: Result<Option<f64>, &str>) -> Value {
+pub(crate) fn audio_play_response(request: &str, outcome: Result<Option<f64>, &str>) -> Value {
     let mut answer = json!({"type": "audio_play_response", "requestId": request, "success": outcome.is_ok()});
     let told = match outcome {
         Ok(seconds) => seconds.map(|seconds| ("duration", seconds.into())),
@@ -295,7 +307,7 @@ pub fn audio_play_response(request: &str, outcome: Result<Option<f64>, &str>) ->
 }
 
 /// What came of a photo, for 3.x, which is told so: the picture stands in its own address.
-pub fn photo_response(request: &str, outcome: Result<&str, &str>, kept: bool, wall_ms: i64) -> Value {
+pub(crate) fn photo_response(request: &str, outcome: Result<&str, &str>, kept: bool, wall_ms: i64) -> Value {
     let mut answer = json!({
         "type": "photo_response",
         "requestId": request,

@@ -1,7 +1,7 @@
 //! The control socket: how every other command touches the running gateway. One JSON object a
 //! line each way; a client asks once and reads one answer.
 
-pub mod admin;
+pub(crate) mod admin;
 mod app_log;
 pub mod apps;
 pub mod ask;
@@ -10,9 +10,9 @@ pub mod client;
 mod commands;
 mod mcp;
 pub mod memory;
-pub mod server;
+pub(crate) mod server;
 mod sides;
-pub mod status;
+pub(crate) mod status;
 mod tools;
 
 use std::{

@@ -25,7 +25,7 @@ const REQUEST_MS_MAX: u64 = 5_000;
 ///
 /// # Errors
 /// A gateway already runs on this folder, or the socket cannot be made.
-pub fn bind(data_dir: &Path) -> Result<UnixListener> {
+pub(crate) fn bind(data_dir: &Path) -> Result<UnixListener> {
     let path = socket_path(data_dir);
     match std::os::unix::net::UnixStream::connect(&path) {
         Ok(_) => bail!(
@@ -44,7 +44,7 @@ pub fn bind(data_dir: &Path) -> Result<UnixListener> {
 }
 
 /// Answers until `stop`, then removes the socket.
-pub async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: CancellationToken) {
+pub(crate) async fn serve(listener: UnixListener, admin: Arc<Admin>, stop: CancellationToken) {
     let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
     loop {
         let stream = tokio::select! {

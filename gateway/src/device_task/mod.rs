@@ -7,13 +7,13 @@ mod formats;
 mod meter;
 mod open;
 mod photos;
-pub mod prepare;
-pub mod requests;
+pub(crate) mod prepare;
+pub(crate) mod requests;
 mod room;
 mod running;
-pub mod services;
+pub(crate) mod services;
 mod session;
-pub mod settings;
+pub(crate) mod settings;
 mod tap;
 mod up;
 mod window;
@@ -33,7 +33,7 @@ use services::Services;
 use session::Session;
 
 /// Admits a connection and runs its session to the end.
-pub async fn serve(services: &Arc<Services>, mut link: Link) {
+pub(crate) async fn serve(services: &Arc<Services>, mut link: Link) {
     // Whoever stops the gateway waits for this.
     let _open = services.admission.open.token();
     let admitted = match services.admission.joining.try_acquire() {
@@ -68,7 +68,7 @@ pub async fn serve(services: &Arc<Services>, mut link: Link) {
 }
 
 /// Runs an admitted device's session to its end.
-pub async fn run(services: Arc<Services>, link: &mut Link, admitted: Admitted, number: u32) {
+pub(crate) async fn run(services: Arc<Services>, link: &mut Link, admitted: Admitted, number: u32) {
     let id = admitted.id.clone();
     match Session::open(services, link, admitted, number).await {
         Ok(session) => {

@@ -197,7 +197,11 @@ impl Preparer {
 }
 
 /// Whether all of these models have what they need of the tools.
-pub fn are_ready<'a>(models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>, tools: &Tools, language: &str) -> bool {
+pub(crate) fn are_ready<'a>(
+    models: impl IntoIterator<Item = &'a Arc<dyn ChatModel>>,
+    tools: &Tools,
+    language: &str,
+) -> bool {
     models.into_iter().all(|model| model.is_ready(tools, language))
 }
 

@@ -27,7 +27,7 @@ const EVENTS_MAX: usize = 64;
 const TOOL_MS_DEFAULT: u64 = 30_000;
 
 /// What runs for one device.
-pub struct Requests {
+pub(crate) struct Requests {
     user: String,
     device: String,
     session: String,
@@ -53,7 +53,7 @@ struct Last {
 
 /// What a request was made with.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// The catalogue's revision.
     pub revision: u64,
     /// Tools that there were to choose from.
@@ -65,7 +65,7 @@ pub struct Asked {
 impl Requests {
     /// Nothing runs yet.
     #[allow(clippy::too_many_arguments, reason = "all that a conversation works with")]
-    pub fn new(
+    pub(crate) fn new(
         user: String,
         device: String,
         session: String,
@@ -94,7 +94,7 @@ impl Requests {
     }
 
     /// Asks the model of this rank, with the tools of this moment.
-    pub fn ask_model(
+    pub(crate) fn ask_model(
         &mut self,
         turn: Turn,
         rank: u8,
@@ -158,7 +158,7 @@ impl Requests {
     }
 
     /// The wearer is saying something to the assistant: the model may open a connection meanwhile.
-    pub fn expect_request(&self) {
+    pub(crate) fn expect_request(&self) {
         if let Some(model) = self.models.first().cloned() {
             spawn("ahead", async move {
                 if model.open_ahead().await {
@@ -180,13 +180,13 @@ impl Requests {
     }
 
     /// What a tool is called where the wearer reads of it.
-    pub fn title(&self, tool: &str) -> String {
+    pub(crate) fn title(&self, tool: &str) -> String {
         let offered = self.executor.registry().snapshot(&self.user, &self.device);
         offered.find(tool).map_or_else(|| tools::wording::words(tool), |tool| tool.headline())
     }
 
     /// Whether the last request would be offered other tools now. Asked again as a message, where nobody can say yet.
-    pub fn tools_have_changed(&self) -> bool {
+    pub(crate) fn tools_have_changed(&self) -> bool {
         let (_, now) = self.executor.offered(&self.user, &self.device, ClientClass::Internal);
         let Some(last) = &self.last else {
             return false;
@@ -206,7 +206,7 @@ impl Requests {
 
     /// How well a text is understood as a command to a tool, by the first of the models that knows commands; `pending`:
     /// what it may be the answer to, or go on with. `None`: the tools are too new to say, and it comes as a message.
-    pub fn match_command(
+    pub(crate) fn match_command(
         &self,
         (utterance, revision): (u32, u16),
         text: &str,
@@ -229,14 +229,14 @@ impl Requests {
     }
 
     /// Whatever the model still says in this turn is not wanted.
-    pub fn cancel_model(&mut self, turn: Turn) {
+    pub(crate) fn cancel_model(&mut self, turn: Turn) {
         if self.last.as_ref().is_some_and(|last| last.turn == turn) {
             self.forget();
         }
     }
 
     /// Nothing of what the turn's model was told is kept.
-    pub fn turn_done(&mut self, turn: Turn) {
+    pub(crate) fn turn_done(&mut self, turn: Turn) {
         if self.last.as_ref().is_some_and(|last| last.turn.id == turn.id) {
             self.forget();
         }
@@ -249,13 +249,13 @@ impl Requests {
     }
 
     /// Whether a tool takes long by its own word, and asks nothing before it runs.
-    pub fn is_slow(&self, name: &str) -> bool {
+    pub(crate) fn is_slow(&self, name: &str) -> bool {
         let tool = self.executor.registry().snapshot(&self.user, &self.device).find(name).cloned();
         tool.is_some_and(|tool| tool.spec.flags.slow && !tool.spec.flags.requires_approval)
     }
 
     /// Runs a tool to its one result.
-    pub fn run_tool(&mut self, turn: Turn, call: ToolCall) {
+    pub(crate) fn run_tool(&mut self, turn: Turn, call: ToolCall) {
         let cancel = CancellationToken::new();
         self.called.retain(|_, cancel| !cancel.is_cancelled());
         self.called.insert(call.id.clone(), cancel.clone());
@@ -296,14 +296,14 @@ impl Requests {
     }
 
     /// The turn was interrupted: stops the call where that is safe.
-    pub fn cancel_tool(&mut self, call_id: &str) {
+    pub(crate) fn cancel_tool(&mut self, call_id: &str) {
         if let Some(cancel) = self.called.get(call_id) {
             cancel.cancel();
         }
     }
 
     /// A call came to its result.
-    pub fn tool_done(&mut self, call_id: &str) {
+    pub(crate) fn tool_done(&mut self, call_id: &str) {
         self.called.remove(call_id);
     }
 }

@@ -14,7 +14,7 @@ mod origin;
 mod peer;
 mod reply;
 mod router;
-pub mod settings;
+pub(crate) mod settings;
 mod try_page;
 mod upgrade;
 
@@ -30,7 +30,7 @@ use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::settings::Listen;
-pub use self::try_page::About;
+pub(crate) use self::try_page::About;
 use crate::{
     device_task::services::Services,
     health::Health,
@@ -43,7 +43,7 @@ use crate::{
 const HANDSHAKE_MS_MAX: u64 = 5_000;
 
 /// What is behind the ports.
-pub struct Doors {
+pub(crate) struct Doors {
     /// Sessions of glasses, and what they share with the other doors: configuration, admission, mini-apps.
     pub services: Arc<Services>,
     /// MCP in both directions.
@@ -57,7 +57,7 @@ pub struct Doors {
 }
 
 /// Bound sockets, ready to serve.
-pub struct Bound {
+pub(crate) struct Bound {
     tcp: TcpListener,
     quic: Option<quinn::Endpoint>,
     tls: Tls,
@@ -69,7 +69,7 @@ impl Bound {
     ///
     /// # Errors
     /// A port is in use or the address is not this machine's.
-    pub async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
+    pub(crate) async fn bind(listen: &Listen, tls: Tls) -> Result<Self> {
         let tcp = TcpListener::bind(listen.web).await;
         let tcp = tcp.map_err(|error| anyhow!(cannot_listen(listen.web, "TCP", "listen.web", &error)))?;
         let quic = listen.quic.map(|address| quic_endpoint(address, &tls)).transpose()?;
@@ -80,17 +80,17 @@ impl Bound {
     ///
     /// # Errors
     /// The socket is gone.
-    pub fn web_address(&self) -> Result<SocketAddr> {
+    pub(crate) fn web_address(&self) -> Result<SocketAddr> {
         Ok(self.tcp.local_addr()?)
     }
 
     /// The UDP address really bound.
-    pub fn quic_address(&self) -> Option<SocketAddr> {
+    pub(crate) fn quic_address(&self) -> Option<SocketAddr> {
         self.quic.as_ref().and_then(|endpoint| endpoint.local_addr().ok())
     }
 
     /// Accepts until `stop`.
-    pub async fn serve(self, doors: Doors, stop: CancellationToken) {
+    pub(crate) async fn serve(self, doors: Doors, stop: CancellationToken) {
         let places = Arc::new(Places::new(doors.services.settings.limits.connections_max));
         if let Some(endpoint) = self.quic.clone() {
             let services = doors.services.clone();
@@ -114,7 +114,7 @@ fn quic_endpoint(address: SocketAddr, tls: &Tls) -> Result<quinn::Endpoint> {
 }
 
 /// Why nothing can listen there, and what to do.
-pub fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
+pub(crate) fn cannot_listen(address: SocketAddr, kind: &str, key: &str, error: &io::Error) -> String {
     let why = match error.kind() {
         ErrorKind::AddrInUse => {
             format!("another program listens there already, perhaps another gateway; change `{key}`")

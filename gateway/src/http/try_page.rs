@@ -103,12 +103,12 @@ static HEADERS: [(HeaderName, &str); 8] = [
 
 /// What the page tells of the gateway before it connects.
 #[derive(Clone)]
-pub struct About(Arc<str>);
+pub(crate) struct About(Arc<str>);
 
 impl About {
     /// `{"phrases": [...], "always": false, "model": null}`: the wake phrases, whether none is needed, and who answers what
     /// the box itself does not: `{"name": "...", "host": "...", "here": false}`.
-    pub fn new(conversation: &Config, models: &[Model]) -> Self {
+    pub(crate) fn new(conversation: &Config, models: &[Model]) -> Self {
         let model = models.iter().find_map(|model| match model {
             Model::Provider(config) => Some(config),
             Model::Offline => None,

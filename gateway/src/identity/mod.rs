@@ -1,7 +1,7 @@
 //! Who a device is: keys, the handshake, pairing.
 
-pub mod handshake;
-pub mod keys;
+pub(crate) mod handshake;
+pub(crate) mod keys;
 pub mod pairing;
 
 pub use handshake::{Admitted, admit, retry_ms, turn_away};

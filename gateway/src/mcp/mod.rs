@@ -2,7 +2,7 @@
 //! over HTTP with keys, and over the control socket.
 
 mod keys;
-pub mod settings;
+pub(crate) mod settings;
 
 use std::{fmt, fs, path::Path, sync::Arc};
 

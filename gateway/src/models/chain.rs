@@ -8,7 +8,7 @@ use chat_models::ChatModel;
 use super::{ToolSelection, chat_model, settings::Model};
 
 /// The models by their rank: where one fails, the core asks for the next.
-pub type ModelChain = Arc<[Arc<dyn ChatModel>]>;
+pub(crate) type ModelChain = Arc<[Arc<dyn ChatModel>]>;
 
 /// Sets them up as the configuration says.
 ///

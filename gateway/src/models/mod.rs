@@ -1,9 +1,9 @@
 //! Which chat model answers.
 
-pub mod chain;
-pub mod settings;
+pub(crate) mod chain;
+pub(crate) mod settings;
 pub mod spending;
-pub mod tool_selection;
+pub(crate) mod tool_selection;
 
 use std::sync::Arc;
 

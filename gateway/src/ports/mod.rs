@@ -3,6 +3,6 @@
 pub mod context;
 pub mod intents;
 pub mod memory;
-pub mod preferences;
+pub(crate) mod preferences;
 pub mod records;
 pub mod stores;

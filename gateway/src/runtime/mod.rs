@@ -1,6 +1,6 @@
 //! Tasks and threads: the only place that spawns.
 
-pub mod compute;
+pub(crate) mod compute;
 pub mod drive;
 
 use std::{future::Future, io};

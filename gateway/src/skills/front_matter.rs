@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 /// Characters of a description: it is in every request.
-pub const DESCRIPTION_CHARS_MAX: usize = 500;
+pub(crate) const DESCRIPTION_CHARS_MAX: usize = 500;
 /// Characters of a name.
-pub const NAME_CHARS_MAX: usize = tools::memory::SKILL_NAME_CHARS_MAX;
+pub(crate) const NAME_CHARS_MAX: usize = tools::memory::SKILL_NAME_CHARS_MAX;
 /// Requirements of one kind.
 const REQUIREMENTS_MAX: usize = 32;
 /// Keys that others write and that mean nothing here; what is indented below them is skipped.
@@ -28,7 +28,7 @@ pub struct Head {
 
 /// What is wrong, in which line, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The line.
     pub line: usize,
     /// What is wrong and what to do.
@@ -53,7 +53,7 @@ enum Within {
 ///
 /// # Errors
 /// There is none, it does not end, or something in it is not understood.
-pub fn parse(text: &str) -> Result<Head, Problem> {
+pub(crate) fn parse(text: &str) -> Result<Head, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = (1..).zip(text.lines().map(str::trim_end));
     if lines.next().map(|(_, first)| first) != Some("---") {

@@ -2,9 +2,9 @@
 //! read by a tool; nothing of them is ever run. What a skill says is text for a model, with all that this means:
 //! docs/skills.md.
 
-pub mod front_matter;
+pub(crate) mod front_matter;
 mod scan;
-pub mod settings;
+pub(crate) mod settings;
 
 use std::{
     collections::BTreeSet,

@@ -37,7 +37,7 @@ pub struct PauseJudge {
 
 /// What an ear needs besides its device; the same for all.
 #[derive(Clone)]
-pub struct EarDependencies {
+pub(crate) struct EarDependencies {
     /// Voice activity.
     pub silero: Arc<silero::Model>,
     /// Recognition.
@@ -65,7 +65,7 @@ impl Pauses {
 }
 
 /// One device's ear.
-pub struct Ear {
+pub(crate) struct Ear {
     listener: Listener,
     judge: Option<PauseJudge>,
     decodes: Decodes,
@@ -92,7 +92,7 @@ impl Ear {
     ///
     /// # Errors
     /// Codec or rate cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
         ordered: bool,
@@ -119,7 +119,13 @@ impl Ear {
     ///
     /// # Errors
     /// The packet does not decode; it counts as lost.
-    pub fn push(&mut self, sequence: u32, capture_us: u64, packet: &[u8], now_us: u64) -> Result<(), listener::Error> {
+    pub(crate) fn push(
+        &mut self,
+        sequence: u32,
+        capture_us: u64,
+        packet: &[u8],
+        now_us: u64,
+    ) -> Result<(), listener::Error> {
         self.note_time(capture_us, now_us);
         self.transit_us = now_us.saturating_sub(self.to_gateway_us(capture_us));
         let heard = self.listener.push_packet(sequence, capture_us, packet, now_us, &mut self.facts);
@@ -128,7 +134,7 @@ impl Ear {
     }
 
     /// The device stopped its microphone behind this packet.
-    pub fn end_stream(&mut self, last_sequence: u32, now_us: u64) {
+    pub(crate) fn end_stream(&mut self, last_sequence: u32, now_us: u64) {
         self.listener.end_stream(last_sequence, now_us, &mut self.facts);
     }
 
@@ -144,34 +150,34 @@ impl Ear {
     }
 
     /// A capture time on the gateway's clock. The shortest journey counts as none.
-    pub fn to_gateway_us(&self, capture_us: u64) -> u64 {
+    pub(crate) fn to_gateway_us(&self, capture_us: u64) -> u64 {
         let offset = self.offset.map_or(0, |offset| offset.us);
         capture_us.saturating_add_signed(offset)
     }
 
     /// How long the last packet travelled beyond the fastest one, in microseconds.
-    pub fn transit_us(&self) -> u64 {
+    pub(crate) fn transit_us(&self) -> u64 {
         self.transit_us
     }
 
     /// Time spent on packets since this was last asked, in microseconds: decoding and voice activity.
-    pub fn take_busy_us(&mut self) -> u64 {
+    pub(crate) fn take_busy_us(&mut self) -> u64 {
         std::mem::take(&mut self.busy_us)
     }
 
     /// Lets time pass.
-    pub fn tick(&mut self, now_us: u64) {
+    pub(crate) fn tick(&mut self, now_us: u64) {
         self.decodes.tick(now_us);
         self.listener.tick(now_us, &mut self.facts);
     }
 
     /// When `tick` is due.
-    pub fn next_wake_us(&self) -> Option<u64> {
+    pub(crate) fn next_wake_us(&self) -> Option<u64> {
         self.listener.next_wake_us().into_iter().chain(self.decodes.next_wake_us()).min()
     }
 
     /// The next fact, in the core's words.
-    pub fn next_fact(&mut self) -> Option<VoiceFact> {
+    pub(crate) fn next_fact(&mut self) -> Option<VoiceFact> {
         let fact = (!self.facts.is_empty()).then(|| self.facts.remove(0))?;
         match fact {
             Fact::Paused { utterance, .. } => self.judge_pause(utterance),
@@ -211,7 +217,7 @@ impl Ear {
     }
 
     /// A pause was judged: the facts about its silence carry the score from now on.
-    pub fn note_score(&mut self, scored: &Scored) {
+    pub(crate) fn note_score(&mut self, scored: &Scored) {
         if self.pauses.is_present(scored.pause) {
             self.listener.note_score(scored.utterance, scored.score);
             self.end_score = Some(scored.score);
@@ -219,33 +225,33 @@ impl Ear {
     }
 
     /// The score of the last pause that was judged in time, since the utterance began.
-    pub fn end_score(&self) -> Option<f32> {
+    pub(crate) fn end_score(&self) -> Option<f32> {
         self.end_score
     }
 
     /// Lets sound be listened along with, or not any more.
-    pub fn set_tapped(&mut self, tapped: bool) {
+    pub(crate) fn set_tapped(&mut self, tapped: bool) {
         self.listener.set_tapped(tapped);
     }
 
     /// What was heard since the last call, mono at 16 kHz.
-    pub fn take_tapped(&mut self) -> Vec<i16> {
+    pub(crate) fn take_tapped(&mut self) -> Vec<i16> {
         self.listener.take_tapped()
     }
 
     /// Switches the microphone.
-    pub fn set_muted(&mut self, muted: bool) {
+    pub(crate) fn set_muted(&mut self, muted: bool) {
         self.listener.set_muted(muted);
         self.decodes.forget();
     }
 
     /// What a second pass is biased towards.
-    pub fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
+    pub(crate) fn set_vocabulary(&mut self, vocabulary: Arc<[String]>) {
         self.decodes.set_vocabulary(vocabulary);
     }
 
     /// The next voice opens a new utterance.
-    pub fn close_utterance(&mut self, utterance: u32, now_us: u64) {
+    pub(crate) fn close_utterance(&mut self, utterance: u32, now_us: u64) {
         if let Some(pcm) = self.listener.utterance_pcm(utterance) {
             self.decodes.keep(utterance, pcm, now_us);
         }
@@ -253,17 +259,17 @@ impl Ear {
     }
 
     /// Sends the utterance as far as it goes to recognition; `false` when that is not possible.
-    pub fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
+    pub(crate) fn transcribe(&mut self, utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant) -> bool {
         self.decodes.ask((utterance, revision), kind, meant, self.listener.utterance_pcm(utterance))
     }
 
     /// Cancels decodes of the utterance older than `revision`.
-    pub fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
+    pub(crate) fn cancel_transcribe(&mut self, utterance: u32, revision: u16) {
         self.decodes.cancel(utterance, revision);
     }
 
     /// Counts for the metrics.
-    pub fn stats(&self) -> listener::Stats {
+    pub(crate) fn stats(&self) -> listener::Stats {
         self.listener.stats()
     }
 }

@@ -1,5 +1,5 @@
 //! A device's ear and mouth: sound to voice facts and words, clauses to packets.
 
-pub mod ear;
-pub mod mouth;
-pub mod settings;
+pub(crate) mod ear;
+pub(crate) mod mouth;
+pub(crate) mod settings;

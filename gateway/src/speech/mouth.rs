@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// One device's mouth.
-pub struct Mouth {
+pub(crate) struct Mouth {
     speaker: Speaker,
     voice: Arc<Voice>,
     compute: Compute,
@@ -85,7 +85,7 @@ impl Mouth {
     ///
     /// # Errors
     /// Codec or rate cannot be used.
-    pub fn new(
+    pub(crate) fn new(
         codec: Codec,
         rate_hz: u32,
         voice: Arc<Voice>,
@@ -97,7 +97,15 @@ impl Mouth {
     }
 
     /// Begins to make a clause; `true` when it is the first of a new speech.
-    pub fn speak(&mut self, speech: u32, turn: u32, clause: u16, text: String, last: bool, mailbox: &Mailbox) -> bool {
+    pub(crate) fn speak(
+        &mut self,
+        speech: u32,
+        turn: u32,
+        clause: u16,
+        text: String,
+        last: bool,
+        mailbox: &Mailbox,
+    ) -> bool {
         let new = self.begin(speech, turn);
         let begin = self.speech.as_mut().and_then(|under| under.queue.push((clause, text, last)));
         self.make(begin, mailbox);
@@ -105,7 +113,7 @@ impl Mouth {
     }
 
     /// A speech ends with the clauses that it has; the end has a number as well.
-    pub fn end(&mut self, speech: u32, clause: u16, mailbox: &Mailbox) {
+    pub(crate) fn end(&mut self, speech: u32, clause: u16, mailbox: &Mailbox) {
         let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) else {
             return;
         };
@@ -114,7 +122,14 @@ impl Mouth {
     }
 
     /// Plays a piece of a recorded sound as a clause; whether it is the first of a new speech, and what is to be told.
-    pub fn play(&mut self, speech: u32, clause: u16, pcm: &[i16], rate_hz: u32, last: bool) -> (bool, Option<Input>) {
+    pub(crate) fn play(
+        &mut self,
+        speech: u32,
+        clause: u16,
+        pcm: &[i16],
+        rate_hz: u32,
+        last: bool,
+    ) -> (bool, Option<Input>) {
         let new = self.begin(speech, 0);
         if let Some(under) = &mut self.speech {
             under.clauses.push(Clause { number: clause, duration_us: samples_to_us(pcm.len() as u64, rate_hz) });
@@ -174,7 +189,7 @@ impl Mouth {
     }
 
     /// Takes a synthesised clause and has the next one made; a failed or stale one is told or dropped.
-    pub fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
+    pub(crate) fn take(&mut self, clause: Synthesised, mailbox: &Mailbox) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == clause.speech)?;
         let next = under.queue.next();
         self.make(next, mailbox);
@@ -196,12 +211,12 @@ impl Mouth {
     }
 
     /// The next packet that is due.
-    pub fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
+    pub(crate) fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
         self.speaker.poll_packet(now_us)
     }
 
     /// Whether this packet is the first of its clause; tells the core then.
-    pub fn first_of_clause(&mut self, packet: &Packet) -> Option<Input> {
+    pub(crate) fn first_of_clause(&mut self, packet: &Packet) -> Option<Input> {
         let under = self.speech.as_mut().filter(|under| under.id == packet.speech)?;
         if under.announced.is_some_and(|number| number >= packet.clause) {
             return None;
@@ -212,12 +227,12 @@ impl Mouth {
     }
 
     /// When `poll_packet` is due.
-    pub fn next_wake_us(&self) -> Option<u64> {
+    pub(crate) fn next_wake_us(&self) -> Option<u64> {
         self.speaker.next_wake_us()
     }
 
     /// Stops at once. The device fades what it still plays, so nothing more is sent.
-    pub fn hush(&mut self, speech: u32, now_us: u64) {
+    pub(crate) fn hush(&mut self, speech: u32, now_us: u64) {
         if let Some(under) = self.speech.as_mut().filter(|under| under.id == speech) {
             under.hushed.store(true, Ordering::Relaxed);
             under.queue.waiting.clear();
@@ -227,7 +242,7 @@ impl Mouth {
     }
 
     /// The device says how much it played, and whether it has stopped playing for good.
-    pub fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
+    pub(crate) fn played(&mut self, speech: u32, report: Report, stopped: bool) -> Option<Input> {
         let played = self.speaker.played(speech, report, clock::mono_us())?;
         let under = self.speech.as_mut().filter(|under| under.id == speech)?;
         under.done = under.done.saturating_add(u16::try_from(played.completed.len()).unwrap_or(u16::MAX));

@@ -4,10 +4,10 @@
 mod conversations;
 mod copy;
 mod disk;
-pub mod names;
+pub(crate) mod names;
 mod records;
 mod rows;
-pub mod settings;
+pub(crate) mod settings;
 mod writer;
 
 use std::path::Path;

@@ -3,15 +3,15 @@
 use super::DeviceRecord;
 
 /// Longest name of a user or device, in bytes: both are keys of the store.
-pub const NAME_BYTES_MAX: usize = 64;
+pub(crate) const NAME_BYTES_MAX: usize = 64;
 
 /// Whether another device than this one has the name. A revoked one keeps none from others.
-pub fn is_taken(devices: &[(String, DeviceRecord)], id: &str, name: &str) -> bool {
+pub(crate) fn is_taken(devices: &[(String, DeviceRecord)], id: &str, name: &str) -> bool {
     devices.iter().any(|(other, device)| other != id && !device.revoked && device.name == name)
 }
 
 /// The name for this device, with a number behind it where others have it already.
-pub fn free(devices: &[(String, DeviceRecord)], id: &str, wanted: &str) -> String {
+pub(crate) fn free(devices: &[(String, DeviceRecord)], id: &str, wanted: &str) -> String {
     let mut name = wanted.to_owned();
     let mut number = 1;
     while is_taken(devices, id, &name) {

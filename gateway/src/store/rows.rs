@@ -10,9 +10,9 @@ use super::{
 };
 
 /// Longest key of a row: LMDB's keys have at most 511 bytes, and the owner's name comes first.
-pub const KEY_BYTES_MAX: usize = 440;
+pub(super) const KEY_BYTES_MAX: usize = 440;
 /// Longest value of a row: a page of a result or a setting, not a file.
-pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub(super) const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Key of the last number that was given, behind all numbers of one owner.
 const COUNTER: &[u8] = b"\xff";

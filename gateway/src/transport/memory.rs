@@ -12,7 +12,7 @@ const UP_QUEUE_FRAMES: usize = 16;
 const FAILURES_MAX: usize = 64;
 
 /// The device's ends of a link.
-pub struct Ends {
+pub(crate) struct Ends {
     /// What it sends. The link closes when this is dropped.
     pub up: mpsc::Sender<Bytes>,
     /// What it is sent.
@@ -22,7 +22,7 @@ pub struct Ends {
 }
 
 /// A link, and the device's ends of it.
-pub fn link() -> (Link, Ends) {
+pub(crate) fn link() -> (Link, Ends) {
     let (up, frames) = mpsc::channel(UP_QUEUE_FRAMES);
     let (queue, down) = mpsc::channel(DOWN_QUEUE_FRAMES);
     let (failed, failures) = mpsc::channel(FAILURES_MAX);

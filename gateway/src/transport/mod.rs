@@ -2,11 +2,11 @@
 //! wire, the rest of the house sees one binary envelope per [`Bytes`].
 
 mod kind;
-pub mod memory;
-pub mod places;
+pub(crate) mod memory;
+pub(crate) mod places;
 pub mod quic;
 pub mod tls;
-pub mod websocket;
+pub(crate) mod websocket;
 
 use std::net::SocketAddr;
 

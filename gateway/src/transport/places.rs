@@ -11,10 +11,10 @@ use crate::telemetry::Sparse;
 const LOCAL: usize = 16;
 
 /// A connection's place.
-pub type Place = Arc<OwnedSemaphorePermit>;
+pub(crate) type Place = Arc<OwnedSemaphorePermit>;
 
 /// All places, and lines of the log about those who get none.
-pub struct Places {
+pub(crate) struct Places {
     open: Arc<Semaphore>,
     local: Arc<Semaphore>,
     crowded: Sparse,
@@ -23,7 +23,7 @@ pub struct Places {
 
 impl Places {
     /// `connections_max`: for everybody.
-    pub fn new(connections_max: usize) -> Self {
+    pub(crate) fn new(connections_max: usize) -> Self {
         Self {
             open: Arc::new(Semaphore::new(connections_max)),
             local: Arc::new(Semaphore::new(LOCAL)),
@@ -33,7 +33,7 @@ impl Places {
     }
 
     /// A place for this peer, where there is one.
-    pub fn take(&self, peer: &SocketAddr) -> Option<Place> {
+    pub(crate) fn take(&self, peer: &SocketAddr) -> Option<Place> {
         let place = self.open.clone().try_acquire_owned().ok();
         let place = place.or_else(|| self.local.clone().try_acquire_owned().ok().filter(|_| peer.ip().is_loopback()));
         if place.is_none()
@@ -45,7 +45,7 @@ impl Places {
     }
 
     /// Tells that a connection without encryption was refused.
-    pub fn refused_plain(&self, peer: &SocketAddr) {
+    pub(crate) fn refused_plain(&self, peer: &SocketAddr) {
         if let Some(left_out) = self.plain.line() {
             tracing::info!(
                 %peer,

@@ -35,11 +35,11 @@ const KIND_AT: std::ops::Range<usize> = 2..4;
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
 /// A WebSocket over what HTTP was upgraded to.
-pub type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Which form the messages have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(crate) enum Form {
     /// Sub-protocol `lorgnette.v1`.
     Binary,
     /// Sub-protocol `lorgnette.v1+json`.
@@ -61,7 +61,7 @@ pub struct Receiver {
 }
 
 /// The server's end of an upgraded connection, for messages of at most `message_bytes_max` in both directions.
-pub async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Socket {
+pub(crate) async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Socket {
     let config = WebSocketConfig::default()
         // The default of 128 KiB per connection is more than a whole session needs.
         .read_buffer_size(8 * 1024)
@@ -73,7 +73,7 @@ pub async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Sock
 }
 
 /// Takes over an upgraded connection of glasses.
-pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
+pub(crate) async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
     let message_bytes_max = match form {
         Form::Binary => limits::FRAME_BYTES_MAX,
         Form::Json => limits::JSON_BYTES_MAX,
@@ -136,7 +136,7 @@ impl Receiver {
 /// Ends the way to a peer and takes in for a while what it still sends: closing over unread bytes would reset the
 /// connection, and a reset takes along what the peer has not read yet, the reason first of all. It works below the
 /// WebSocket, whose reader reads no more after a broken message.
-pub async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
+pub(crate) async fn drain(connection: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
     let drained = async {
         let mut unread = [0; DRAIN_BYTES];
         connection.shutdown().await?;

@@ -25,7 +25,7 @@ const INSTRUCTIONS: &str = "You keep the memory of an assistant in a pair of sma
 
 /// What came of it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Summed {
+pub(super) struct Summed {
     /// The summary; absent when the model failed or took too long.
     pub text: Option<String>,
     /// What it took: as the model told it; estimated where it was given up in the middle.
@@ -33,7 +33,7 @@ pub struct Summed {
 }
 
 /// Has the model sum up.
-pub async fn summarise(model: Arc<dyn ChatModel>, language: String, messages: Vec<Message>) -> Summed {
+pub(super) async fn summarise(model: Arc<dyn ChatModel>, language: String, messages: Vec<Message>) -> Summed {
     within(Duration::from_millis(WAIT_MS_MAX), model, language, messages).await
 }
 

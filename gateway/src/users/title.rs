@@ -6,7 +6,7 @@ use gateway_core::vocab::{Message, Role};
 const TITLE_CHARS_MAX: usize = 80;
 
 /// What a conversation that begins with these messages is called.
-pub fn title(messages: &[Message]) -> String {
+pub(super) fn title(messages: &[Message]) -> String {
     let first = messages.iter().find(|message| message.role == Role::User).map(Message::plain_text);
     let words = tools::arguments::clean(&first.unwrap_or_default());
     if words.chars().count() <= TITLE_CHARS_MAX {

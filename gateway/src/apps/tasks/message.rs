@@ -14,10 +14,10 @@ use tools::apps::manifest::App;
 use crate::apps::glasses::Glasses;
 
 /// Messages that may wait for one app's socket beside its streams.
-pub const WAITING_MAX: usize = 64;
+pub(crate) const WAITING_MAX: usize = 64;
 
 /// A message to the task of a user's apps.
-pub enum AppsMessage {
+pub(crate) enum AppsMessage {
     /// Something that the life cycles decide alone.
     Input(AppInput),
     /// These ran when the gateway stopped; answered when they are taken up.
@@ -51,7 +51,7 @@ pub enum AppsMessage {
 
 /// What a socket's task is told.
 #[derive(Debug)]
-pub enum ToApp {
+pub(crate) enum ToApp {
     /// Send this.
     Json(Value),
     /// Say that the app is stopped, and close.

@@ -4,7 +4,7 @@
 //! Others send it messages, and read what it last published of itself.
 
 mod display;
-pub mod message;
+pub(super) mod message;
 mod outputs;
 mod sessions;
 mod snapshot;
@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{message::AppsMessage, task::Task};
-pub use self::{snapshot::Snapshot, task::name_of};
+pub(super) use self::{snapshot::Snapshot, task::name_of};
 use super::{installed::Installed, speech::Speeches};
 use crate::{
     roster::Roster,
@@ -32,7 +32,7 @@ use crate::{
 const MESSAGES_MAX: usize = 256;
 
 /// What the apps of all users have in common.
-pub struct Common {
+pub(super) struct Common {
     /// Keeps which apps run, and what their sessions are called.
     pub store: Store,
     /// The glasses.
@@ -62,7 +62,7 @@ enum Given {
 }
 
 /// All users' tasks, started when first needed; each ends when nothing of its user has been left for a while.
-pub struct Tasks {
+pub(super) struct Tasks {
     common: Common,
     /// Where apps are told to connect; known once the port is bound.
     url: OnceLock<String>,
@@ -72,18 +72,18 @@ pub struct Tasks {
 
 impl Tasks {
     /// No task runs yet.
-    pub fn new(common: Common) -> Arc<Self> {
+    pub(super) fn new(common: Common) -> Arc<Self> {
         let (url, places, running) = (OnceLock::new(), Mutex::default(), TaskTracker::new());
         Arc::new(Self { common, url, places, running })
     }
 
     /// Where apps are told to connect.
-    pub fn set_url(&self, url: String) {
+    pub(super) fn set_url(&self, url: String) {
         drop(self.url.set(url));
     }
 
     /// Returns when the gateway has stopped and all tasks have ended.
-    pub async fn stopped(&self) {
+    pub(super) async fn stopped(&self) {
         self.common.stop.cancelled().await;
         self.running.close();
         self.running.wait().await;
@@ -95,14 +95,14 @@ impl Tasks {
 
     /// Gives the task of a user's apps a message, and waits for room in its mailbox; the task is started where there is
     /// none. `false`: the gateway is stopping.
-    pub async fn send(self: &Arc<Self>, user: &str, message: AppsMessage) -> bool {
+    pub(super) async fn send(self: &Arc<Self>, user: &str, message: AppsMessage) -> bool {
         self.start(user);
         self.tell(user, message).await
     }
 
     /// The same where there is a task: where there is none, there is nobody whom the message would concern. `false`: there
     /// is none.
-    pub async fn tell(&self, user: &str, message: AppsMessage) -> bool {
+    pub(super) async fn tell(&self, user: &str, message: AppsMessage) -> bool {
         match self.give(user, message) {
             Given::Taken => true,
             // Whoever waits holds the mailbox, so that the task does not end.
@@ -112,7 +112,7 @@ impl Tasks {
     }
 
     /// The same at once. `false`: nobody was told, since there is no task or no room.
-    pub fn try_tell(&self, user: &str, message: AppsMessage) -> bool {
+    pub(super) fn try_tell(&self, user: &str, message: AppsMessage) -> bool {
         let given = self.give(user, message);
         if matches!(given, Given::NoRoom(..)) {
             tracing::warn!(user, "too many messages wait for a user's apps; one was dropped");
@@ -164,22 +164,22 @@ impl Tasks {
     }
 
     /// What is known of a user's apps; empty where they have no task.
-    pub fn snapshot(&self, user: &str) -> Arc<Snapshot> {
+    pub(super) fn snapshot(&self, user: &str) -> Arc<Snapshot> {
         self.places().get(user).map_or_else(Arc::default, |place| place.snapshot.clone())
     }
 
     /// Whether a user has a task.
-    pub fn knows(&self, user: &str) -> bool {
+    pub(super) fn knows(&self, user: &str) -> bool {
         self.places().contains_key(user)
     }
 
     /// What is known of all users' apps.
-    pub fn snapshots(&self) -> Vec<(String, Arc<Snapshot>)> {
+    pub(super) fn snapshots(&self) -> Vec<(String, Arc<Snapshot>)> {
         self.places().iter().map(|(user, place)| (user.clone(), place.snapshot.clone())).collect()
     }
 
     /// Whose session this is, and which app's.
-    pub fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
+    pub(super) fn by_session(&self, session: &str) -> Option<(String, AppCard)> {
         let places = self.places();
         let mut found = places.iter().filter_map(|(user, place)| Some((user, place.snapshot.by_session(session)?)));
         found.next().map(|(user, card)| (user.clone(), card.clone()))

@@ -11,7 +11,7 @@ use crate::apps::glasses::Glasses;
 
 /// A user's apps and glasses at one moment. Whoever was answered by the task sees at least what he was answered.
 #[derive(Debug, Default)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// By device.
     pub(in crate::apps) glasses: BTreeMap<String, Glasses>,
     apps: Vec<(AppCard, AppState)>,

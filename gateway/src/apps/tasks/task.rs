@@ -303,6 +303,6 @@ impl Shell for Task {
 }
 
 /// What people call an app.
-pub fn name_of(app: &App) -> String {
+pub(crate) fn name_of(app: &App) -> String {
     if app.name.is_empty() { app.package.clone() } else { app.name.clone() }
 }

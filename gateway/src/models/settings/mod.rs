@@ -7,11 +7,11 @@ mod raw;
 mod router;
 mod routing;
 
-pub use model::{Headers, KeySource, Model, ProviderConfig};
-pub use oauth::OAuth;
+pub(crate) use model::{KeySource, Model, ProviderConfig};
+pub(crate) use oauth::OAuth;
 pub(crate) use raw::RawModel;
 pub(crate) use router::RawRouter;
-pub use router::{RouterBy, SelectionSettings};
+pub(crate) use router::{RouterBy, SelectionSettings};
 pub(crate) use routing::{RawBudgets, RawRouting};
 
 /// Which models answer, and how tools are chosen for them.
