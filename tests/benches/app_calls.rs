@@ -3,7 +3,7 @@
 //! `cargo xtask bench app_calls [--calls N]`
 //!
 //! The app is one of the Rust kit in this process; the three ways of calling it take turns, so that what disturbs one
-//! disturbs all. The gateway is a real one with its books in the folder for temporary files: the commit of an intent
+//! disturbs all. The gateway is a real one with its store in the folder for temporary files: the commit of an intent
 //! takes what that folder's disk takes.
 
 mod common;

@@ -282,7 +282,7 @@ async fn executor() -> Result<()> {
 
     let next = AtomicU32::new(1);
     let plain = Executor::new(registry.clone(), ports());
-    row("executor, no books", measure(&plain, "bench.change", CALLS, &next).await);
+    row("executor, no records", measure(&plain, "bench.change", CALLS, &next).await);
     let records = CallRecords { journal: Some(Arc::new(Forgetful)), ..CallRecords::default() };
     let fake = Executor::with_records(registry.clone(), ports(), records);
     row("executor, a journal that costs nothing", measure(&fake, "bench.change", CALLS, &next).await);
@@ -300,7 +300,7 @@ async fn executor() -> Result<()> {
     let whole = Executor::with_records(registry, ports(), records);
     row("executor, limits and switches, only reading", measure(&whole, "bench.read", CALLS, &next).await);
     row("executor, all records, the intent on disk first", measure(&whole, "bench.kept", COMMITS, &next).await);
-    row("built-in calculator, all books", measure_built_in(&whole).await);
+    row("built-in calculator, all records", measure_built_in(&whole).await);
     let (mut spans, began) = (Vec::new(), Instant::now());
     let calls = (0..COMMITS).map(|number| {
         let whole = whole.clone();

@@ -19,7 +19,7 @@ pub enum Output {
     /// Decode the utterance as far as it goes. A partial may be dropped; the others must end in
     /// `Input::Transcript` or `Input::TranscriptFailed` with the same `revision`. `meant`: whether it is for the assistant.
     Transcribe { utterance: u32, revision: u16, kind: TranscriptKind, meant: Meant },
-    /// What was said in an utterance is not known and never will be: for the books. The wearer was told where that is
+    /// What was said in an utterance is not known and never will be: for the statistics. The wearer was told where that is
     /// due. `addressed`: it was certainly meant for the assistant.
     UtteranceLost { addressed: bool },
     /// Say in `Input::CommandMatched` how well this text, without its wake phrase, is understood as a command.
