@@ -1,10 +1,10 @@
-//! What one 20 ms frame costs the listener, by what it hears, and one packet the speaker.
+//! Cost of one 20 ms frame in the listener, by kind of sound, and of one packet in the speaker.
 //!
 //! `cargo bench -p audio --no-default-features --features opus,vad --bench listener --profile dev`
 //! (the development profile already optimises this crate and its dependencies fully).
 //!
-//! With `-- instructions [SCENE]` it has valgrind's callgrind count the instructions of one packet instead, on all
-//! threads: a number that a busy machine does not change. Needs `valgrind` (`apt-get install valgrind`).
+//! With `-- instructions [SCENE]` it counts the instructions of one packet instead, on all threads, with valgrind's
+//! callgrind: a number that other load on the machine does not change. Needs `valgrind` (`apt-get install valgrind`).
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 #[path = "../tests/listener_clips/mod.rs"]
@@ -39,7 +39,7 @@ fn scene(name: &str, length_s: f64) -> Vec<i16> {
         }
         _ => {
             while pcm.len() < length {
-                // A command of 2.8 s in 14 s: a fifth of the time.
+                // A command of 2.8 s in 14 s: a fifth of the time is speech.
                 pcm.extend(clip(SPEECH[4]));
                 pcm.extend(white(seconds(11.2), 3.0, 9));
             }
@@ -49,7 +49,7 @@ fn scene(name: &str, length_s: f64) -> Vec<i16> {
     pcm
 }
 
-/// Nanoseconds that this process's threads ran for so far: what a busy machine does not distort.
+/// CPU time of this process's threads so far, in nanoseconds: not distorted by other load on the machine.
 fn cpu_ns() -> u64 {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return 0;
@@ -61,7 +61,7 @@ fn cpu_ns() -> u64 {
     tasks.flatten().filter_map(ran).sum()
 }
 
-/// Prints the processor time per item since `began`.
+/// Prints the CPU time per item since `began`.
 fn cpu_line(began: u64, items: usize) {
     let each = (cpu_ns() - began) as f64 / items.max(1) as f64 / 1_000.0;
     println!("{:44} processor time {each:.1} us each", "");
@@ -95,8 +95,8 @@ fn line(what: &str, mut times: Vec<u64>) {
     println!("{what:44} mean {mean:7.1}  median {:7.1}  p99 {:7.1}  most {:7.1} us", at(500), at(990), at(1_000));
 }
 
-/// How long after the fact the listener says so, in the device's time: from the voice's first and
-/// last sample by energy to the end of the packet that brought the news.
+/// Detection delay on the device's clock: from the voice's first and last sample by energy to the end of the packet
+/// after which the listener reported it.
 fn notice() {
     let (mut onsets, mut pauses) = (Vec::new(), Vec::new());
     for at in SPEECH {
@@ -186,12 +186,12 @@ fn end_of_turn() {
 
 const FORMS: [(Codec, u32); 3] = [(Codec::Pcm16, 16_000), (Codec::Pcm16, 48_000), (Codec::Opus, 16_000)];
 
-/// Packets heard in the two runs that are compared; the first second finds the detectors cold. More of speech takes
+/// Packets in the two runs that are compared. The detectors warm up in the first second. More packets of speech take
 /// callgrind minutes.
 const FEW: usize = 50;
 const MANY: usize = 150;
 
-/// Hears the first packets of a scene, after everything else was made ready for as many as are ever heard.
+/// Processes the first packets of a scene. Everything else is set up first, for as many packets as any run processes.
 fn count(scene_at: usize, form: usize, length: usize) {
     let (codec, rate_hz) = FORMS[form];
     let packets = packets(&scene(SCENES[scene_at], MANY as f64 / 50.0), codec, rate_hz);
@@ -199,7 +199,7 @@ fn count(scene_at: usize, form: usize, length: usize) {
     black_box(hear(&mut ear, &packets[..length.min(packets.len())]));
 }
 
-/// Instructions per packet: two runs that differ by how many packets are heard, and by nothing else.
+/// Instructions per packet, from two runs that differ only in the number of packets.
 fn instructions(wanted: Option<&str>) {
     let program = std::env::current_exe().expect("this program has a path");
     let counted = |scene: usize, form: usize, length: usize| -> f64 {
@@ -214,7 +214,7 @@ fn instructions(wanted: Option<&str>) {
         total.unwrap_or_else(|| panic!("callgrind says what it counted: {said}"))
     };
     println!("instructions per packet of 20 ms, packets {FEW} to {MANY}");
-    // A fifth of the time is longer than what is counted here.
+    // The last scene, with speech for a fifth of the time, is longer than what is counted here.
     for (at, name) in SCENES.iter().enumerate().take(3).filter(|(_, name)| wanted.is_none_or(|it| it == **name)) {
         for (form, (codec, rate_hz)) in FORMS.iter().enumerate() {
             let each = (counted(at, form, MANY) - counted(at, form, FEW)) / (MANY - FEW) as f64;

@@ -1,9 +1,9 @@
 //! Speaks a text into a WAV file, or measures the voice.
 //!
-//! `speak TEXT OUT.wav` writes the file; `speak --bench` prints the median time of a one-word reply, a short
-//! first clause and a sentence of eleven words; `speak --list TEXTS.txt FOLDER` writes one file a line.
-//! `speak --ids TEXTS.txt` prints the phoneme ids of each line, for comparisons with other front ends.
-//! The voice is looked for in `$LORGNETTE_MODELS/hibari`, else `~/.local/share/lorgnette/models/hibari`.
+//! `speak TEXT OUT.wav` writes the file; `speak --bench` prints the median time of a one-word reply, a short first
+//! clause and a sentence of eleven words; `speak --list TEXTS.txt FOLDER` writes one file per line. `speak --ids
+//! TEXTS.txt` prints the phoneme ids of each line, for comparison with other front ends. The voice is loaded from
+//! `$LORGNETTE_MODELS/hibari`, else `~/.local/share/lorgnette/models/hibari`.
 #![allow(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 
 use std::error::Error;
@@ -83,7 +83,7 @@ fn bench(voice: &Voice) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// CPU time of all threads in µs: on a busy machine it tells more than the clock does. Linux only, 0 elsewhere.
+/// CPU time of all threads in µs, which is steadier than wall time on a busy machine. Linux only, 0 elsewhere.
 fn cpu_us() -> Result<u64, Box<dyn Error>> {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return Ok(0);

@@ -1,9 +1,9 @@
-//! Prints what is said in 16-bit mono WAV files at 16 kHz, with times and what the filter saw.
+//! Transcribes 16-bit mono WAV files at 16 kHz; prints the text with times and the filter's values.
 //!
 //! `transcribe [--full] [--wake PHRASE]... [--repeat N] [--list FILE.tsv] FILE.wav...`
 //!
-//! A list has a file and what is said in it per line, separated by a tab; then the word error rate
-//! and the median times by length are printed at the end.
+//! A list has one file and its reference text per line, separated by a tab. With it, the word error rate and the median
+//! times by length are printed at the end.
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
-//! How likely it is that the speaker is done: Smart Turn v3.2 through rten.
+//! Probability that the speaker has finished: Smart Turn v3.2 through rten.
 //!
-//! Shapes: in `input_features` [1, 80, 800], the log-mel spectrogram of the last 8 s at 16 kHz with
-//! silence put before shorter sound; out one probability. A call takes tens of milliseconds: it
-//! belongs on a compute thread, once per pause, never into the listener.
+//! Shapes: input `input_features` [1, 80, 800], the log-mel spectrogram of the last 8 s at 16 kHz, shorter sound padded
+//! with silence in front; output one probability. A call takes tens of milliseconds: run it on a compute thread, once
+//! per pause, never in the listener.
 //!
-//! Source of the features: Whisper's front end (Radford et al. 2022), with the sound brought to
-//! zero mean and unit variance first, as the model's own package does.
+//! Source of the features: Whisper's front end (Radford et al. 2022), applied to sound normalised to zero mean and unit
+//! variance, as in the model's own package.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use rustfft::{Fft, FftPlanner};
 /// File name of the model in the models folder.
 pub const FILE_NAME: &str = "smart-turn-v3.2-cpu.onnx";
 
-/// Samples that the model hears: 8 s at 16 kHz.
+/// Samples of the model's input: 8 s at 16 kHz.
 pub const SAMPLES: usize = 128_000;
 
 /// Samples in one analysis frame: 25 ms.
@@ -30,13 +30,13 @@ const FRAMES: usize = SAMPLES / HOP_SAMPLES;
 const MELS: usize = 80;
 const BINS: usize = FFT_SAMPLES / 2 + 1;
 
-/// Least power of a mel band; the logarithm of nothing is not a number.
+/// Floor for the power of a mel band, so that its logarithm is finite.
 const POWER_MIN: f64 = 1e-10;
 
-/// Powers of ten below the loudest band at which the spectrogram is cut off.
+/// Range of the spectrogram in powers of ten: values further below the loudest band are raised to that limit.
 const RANGE: f64 = 8.0;
 
-/// Why a score could not be had.
+/// Why a score could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is missing, unreadable, or not this model.
@@ -50,7 +50,7 @@ pub enum Error {
     /// The model failed.
     #[error("the end-of-turn model failed: {reason}")]
     Run {
-        /// What the runtime said.
+        /// The runtime's error message.
         reason: String,
     },
 }
@@ -65,7 +65,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Loads the model from `path` and tries it once.
+    /// Loads the model from `path` and runs it once as a check.
     ///
     /// # Errors
     /// [`Error::Load`].
@@ -76,7 +76,7 @@ impl Model {
         let (&[input], &[output]) = (model.input_ids(), model.output_ids()) else {
             return Err(failed("it has not one input and one output".to_owned()));
         };
-        // One thread: the pause is short, and the other cores recognise speech meanwhile.
+        // One thread: the pause is short, and the other cores run speech recognition meanwhile.
         let pool = Arc::new(ThreadPool::with_num_threads(1));
         let options = RunOptions::default().with_thread_pool(Some(pool));
         let model = Self { model, input, output, options, features: Features::new() };
@@ -84,8 +84,8 @@ impl Model {
         Ok(Arc::new(model))
     }
 
-    /// Probability (0 to 1) that whoever spoke `pcm` (mono, 16 kHz) is done. Only the last 8 s
-    /// count. Sound without any voice scores high: ask only at a pause.
+    /// Probability (0 to 1) that the speaker of `pcm` (mono, 16 kHz) has finished. Only the last 8 s are used. Sound
+    /// without any voice scores high: call it only at a pause.
     ///
     /// # Errors
     /// [`Error::Run`].
@@ -106,7 +106,7 @@ impl Model {
     }
 }
 
-/// One mel band: its first bin and the weights from there on.
+/// One mel band: its first bin and its weights.
 struct Band {
     first: usize,
     weights: Vec<f64>,
@@ -129,7 +129,7 @@ impl Features {
         }
     }
 
-    /// [80, 800], band after band.
+    /// Log-mel spectrogram [80, 800], band after band.
     fn log_mel(&self, pcm: &[i16]) -> Vec<f32> {
         let sound = normalised(pcm);
         let mut logs = vec![0.0; MELS * FRAMES];
@@ -158,7 +158,7 @@ impl Features {
     }
 }
 
-/// The last 8 s, silence before shorter sound, at zero mean and unit variance.
+/// The last 8 s, shorter sound padded with silence in front, at zero mean and unit variance.
 fn normalised(pcm: &[i16]) -> Vec<f32> {
     let kept = &pcm[pcm.len().saturating_sub(SAMPLES)..];
     let mut sound = vec![0.0f32; SAMPLES - kept.len()];
@@ -171,7 +171,7 @@ fn normalised(pcm: &[i16]) -> Vec<f32> {
     sound
 }
 
-/// Index of the sample at `at` when both ends are mirrored.
+/// Index of the sample at `at`, with both ends mirrored.
 fn mirrored(at: isize) -> usize {
     let last = SAMPLES as isize - 1;
     let at = if at < 0 { -at } else { at };
@@ -207,8 +207,7 @@ fn slaney_bands() -> Vec<Band> {
 mod tests {
     use super::{FRAMES, Features, MELS};
 
-    /// Band, frame, and the value that the model's own front end (NumPy, double precision) gives
-    /// for the sound below.
+    /// Band, frame, and the value of the model's own front end (NumPy, double precision) for the sound below.
     const REFERENCE: [(usize, usize, f32); 8] = [
         (0, 0, 0.23084),
         (0, 799, 0.85102),

@@ -1,6 +1,6 @@
-//! The one unit of sound inside the gateway.
+//! The unit of sound inside the gateway.
 
-/// Sample rate of everything the gateway listens to, in hertz.
+/// Sample rate of all microphone sound inside the gateway, in hertz.
 pub const RATE_HZ: u32 = 16_000;
 
 /// Samples in one 20 ms frame at [`RATE_HZ`].
@@ -9,7 +9,7 @@ pub const FRAME_SAMPLES: usize = 320;
 /// Duration of one frame in microseconds.
 pub const FRAME_US: u64 = 20_000;
 
-/// Microseconds that `samples` last at `rate_hz`, rounded down.
+/// Duration of `samples` at `rate_hz` in microseconds, rounded down.
 pub fn samples_to_us(samples: u64, rate_hz: u32) -> u64 {
     samples.saturating_mul(1_000_000) / u64::from(rate_hz.max(1))
 }

@@ -1,25 +1,24 @@
-//! Jitter buffer: order, gaps, late packets.
+//! Jitter buffer: reorders packets and handles gaps and late packets.
 //!
-//! A packet in order is never held back. Only a gap makes the buffer wait, and only as long as
-//! packets of this stream have lately been seen to overtake one another. The estimate of
-//! interarrival jitter is that of RFC 3550, section 6.4.1.
+//! A packet in order is never held back. Only a gap makes the buffer wait, and only as long as packets of this stream
+//! have recently been reordered. The estimate of interarrival jitter is that of RFC 3550, section 6.4.1.
 
 use std::collections::BTreeMap;
 
 use crate::frame::FRAME_US;
 
-/// Most packets held behind a gap: 0.64 s of 20 ms packets. More would only feed the recogniser
-/// sound that is too old to answer.
+/// Most packets held behind a gap: 0.64 s of 20 ms packets. More would only give the recogniser sound that is too old
+/// to answer.
 pub const HELD_MAX: usize = 32;
 
 /// Depth in jitter estimates (mean deviations): covers all but rare packets.
 const DEPTH_PER_JITTER: u64 = 3;
 
-/// Share of the overtaking estimate that is kept for each packet that arrives in order: it halves
-/// in about 5 s of 20 ms packets.
+/// Decay of the reordering estimate per packet that arrives in order, as a shift: it halves in about 5 s of 20 ms
+/// packets.
 const FORGET_SHIFT: u32 = 8;
 
-/// How long a gap may keep the buffer waiting.
+/// Limits of the wait for a missing packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// Shortest wait for a missing packet, in microseconds.
@@ -29,10 +28,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// For a transport that keeps order (WebSocket, a QUIC stream): a gap there was made by the
-    /// sender and will never fill, so nothing is waited for.
+    /// For a transport that keeps order (WebSocket, a QUIC stream): a gap was made by the sender and will never fill,
+    /// so the buffer does not wait.
     pub const ORDERED: Self = Self { depth_us_min: 0, depth_us_max: 0 };
-    /// For datagrams: one frame at least, and never more than a listener would notice.
+    /// For datagrams: at least one frame, and at most a delay that a listener does not notice.
     pub const DATAGRAM: Self = Self { depth_us_min: 20_000, depth_us_max: 120_000 };
 }
 
@@ -42,16 +41,16 @@ impl Default for Config {
     }
 }
 
-/// What became of a packet that was pushed.
+/// Outcome of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pushed {
     /// It will be delivered.
     Accepted,
-    /// Its place was given up already.
+    /// It was already given up as lost.
     TooLate,
     /// The same sequence number is held or was delivered.
     Duplicate,
-    /// [`HELD_MAX`] packets are held; the caller does not drain the buffer.
+    /// [`HELD_MAX`] packets are held, because the caller does not drain the buffer.
     Full,
 }
 
@@ -62,12 +61,12 @@ pub enum Slot<T> {
     Packet {
         /// Its sequence number.
         seq: u32,
-        /// Its capture time, as the device gave it.
+        /// Its capture time, as sent by the device.
         capture_us: u64,
-        /// What was pushed.
+        /// The pushed payload.
         payload: T,
     },
-    /// Packets that will not come any more.
+    /// Packets given up as lost.
     Lost {
         /// Sequence number of the first one.
         seq: u32,
@@ -78,16 +77,16 @@ pub enum Slot<T> {
     Wait,
 }
 
-/// Counts since the buffer was made.
+/// Counts since the buffer was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets delivered.
     pub delivered: u64,
     /// Sequence numbers given up.
     pub lost: u64,
-    /// Packets that came after they were given up.
+    /// Packets that arrived after they were given up.
     pub late: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub duplicate: u64,
     /// Packets that overtook another one.
     pub overtook: u64,
@@ -104,7 +103,7 @@ struct Held<T> {
 /// Puts packets back in order.
 pub struct JitterBuffer<T> {
     config: Config,
-    /// Sequence number that is due, extended to 64 bits so that wrapping has no special case.
+    /// Next sequence number, extended to 64 bits so that wrapping has no special case.
     next: Option<u64>,
     /// Extended number of the newest packet seen.
     newest: u64,
@@ -113,7 +112,7 @@ pub struct JitterBuffer<T> {
     delivered: u64,
     /// RFC 3550 jitter in sixteenths of a microsecond.
     jitter_16th_us: u64,
-    /// How long packets were lately overtaken for, decaying.
+    /// How long packets were recently overtaken, decaying.
     overtaken_us: u64,
     /// Arrival and capture time of the last packet.
     last: Option<(u64, u64)>,
@@ -162,7 +161,7 @@ impl<T> JitterBuffer<T> {
         Pushed::Accepted
     }
 
-    /// The next slot of the stream at `now_us`. Call until it says [`Slot::Wait`].
+    /// The next slot of the stream at `now_us`. Call until it returns [`Slot::Wait`].
     pub fn pop_ready(&mut self, now_us: u64) -> Slot<T> {
         let (Some(next), Some((&first, _))) = (self.next, self.held.first_key_value()) else {
             return Slot::Wait;
@@ -193,13 +192,13 @@ impl<T> JitterBuffer<T> {
         if Some(first) == self.next { Some(0) } else { self.gap_deadline_us() }
     }
 
-    /// Whether packet `seq` was delivered or given up, or nothing came at all.
+    /// Whether packet `seq` was delivered or given up, or no packet came at all.
     pub fn is_past(&self, seq: u32) -> bool {
-        // Wraps like the numbers of the packets: behind by less than half of them all.
+        // Wrapping comparison: past if it is behind by less than half the number space.
         self.next.is_none_or(|next| (seq.wrapping_sub(next as u32) as i32) < 0)
     }
 
-    /// How long a gap is waited for at present, in microseconds.
+    /// The present wait for a gap, in microseconds.
     pub fn depth_us(&self) -> u64 {
         let jitter = self.jitter_16th_us / 16 * DEPTH_PER_JITTER;
         jitter.max(self.overtaken_us).clamp(self.config.depth_us_min, self.config.depth_us_max)
@@ -210,7 +209,7 @@ impl<T> JitterBuffer<T> {
         self.stats
     }
 
-    /// Drops what is held and takes the next packet as the start of a new sequence.
+    /// Drops the held packets; the next packet starts a new sequence.
     pub fn reset(&mut self) {
         self.next = None;
         self.held.clear();
@@ -223,8 +222,7 @@ impl<T> JitterBuffer<T> {
         if self.held.len() >= HELD_MAX {
             return Some(0);
         }
-        // The packets behind a gap may themselves have come in any order; the first to arrive
-        // started the wait.
+        // The packets behind a gap may be reordered themselves; the first to arrive started the wait.
         let arrived_us = self.held.values().map(|held| held.arrived_us).min()?;
         Some(arrived_us.saturating_add(self.depth_us()))
     }
@@ -237,10 +235,10 @@ impl<T> JitterBuffer<T> {
         self.delivered = shifted | u64::from(delivered);
     }
 
-    /// The 64-bit number nearest to the newest one that ends in `seq`.
+    /// The 64-bit number nearest to the newest one whose low bits are `seq`.
     fn extend(&mut self, seq: u32) -> u64 {
         if self.next.is_none() {
-            // Far from zero, so that an older packet never goes below it.
+            // Far from zero, so that the number of an older packet never becomes negative.
             self.newest = (1 << 33) | u64::from(seq);
             return self.newest;
         }
@@ -253,7 +251,7 @@ impl<T> JitterBuffer<T> {
         if let Some((last_now_us, last_capture_us)) = self.last.replace((now_us, capture_us)) {
             let transit =
                 (i128::from(now_us) - i128::from(last_now_us)) - (i128::from(capture_us) - i128::from(last_capture_us));
-            // A device that lies about its clock must not blow the estimate up for ever.
+            // Limits the effect of a device with a wrong clock on the estimate.
             let deviation = transit.unsigned_abs().min(u128::from(self.config.depth_us_max)) as u64;
             self.jitter_16th_us = self.jitter_16th_us - self.jitter_16th_us / 16 + deviation;
         }
@@ -266,12 +264,12 @@ impl<T> JitterBuffer<T> {
         }
     }
 
-    /// How long the packet `extended` was overtaken: since the first held packet behind it came.
+    /// How long the packet `extended` was overtaken: since the first held packet after it arrived.
     fn overtaken_for_us(&self, extended: u64, now_us: u64) -> u64 {
         let since = self.held.range(extended..).map(|(_, held)| held.arrived_us).min();
         let waited = match since {
             Some(arrived_us) => now_us.saturating_sub(arrived_us),
-            // It came after being given up: what was waited was too short, by how much is unknown.
+            // It arrived after it was given up: the wait was too short, by an unknown time.
             None => self.depth_us().max(FRAME_US) * 3 / 2,
         };
         waited.min(self.config.depth_us_max)

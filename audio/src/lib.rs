@@ -1,5 +1,5 @@
-//! Signal and speech, synchronous: from a microphone packet to voice facts and text, from text to
-//! paced packets for the ear. No sockets, no runtime, no clock: time is an argument.
+//! Signal processing and speech, synchronous: from microphone packets to voice facts and text, from text to paced
+//! packets for the device's speaker. No sockets, no runtime, no clock: time is an argument.
 
 pub mod codec;
 #[cfg(feature = "vad")]

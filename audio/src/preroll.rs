@@ -1,4 +1,4 @@
-//! Ring of the most recent sound.
+//! Ring buffer of the most recent sound.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ pub struct Preroll {
 }
 
 impl Preroll {
-    /// An empty ring for `capacity` samples at position 0.
+    /// An empty ring of `capacity` samples at position 0.
     pub fn new(capacity: usize) -> Self {
         Self { samples: VecDeque::with_capacity(capacity), capacity, end: 0 }
     }
 
-    /// Appends `pcm`; the oldest samples make room.
+    /// Appends `pcm`, overwriting the oldest samples.
     pub fn push(&mut self, pcm: &[i16]) {
         self.end += pcm.len() as u64;
         let kept = &pcm[pcm.len().saturating_sub(self.capacity)..];
@@ -35,17 +35,17 @@ impl Preroll {
         self.end
     }
 
-    /// Appends to `out` what is kept from position `from` on; returns the position of the first
-    /// sample appended, which is later than `from` where that has gone.
+    /// Appends the samples from position `from` on to `out`. Returns the position of the first sample appended, which
+    /// is later than `from` if that was overwritten.
     pub fn copy_from(&self, from: u64, out: &mut Vec<i16>) -> u64 {
         let from = from.clamp(self.start(), self.end);
         out.extend(self.samples.range((from - self.start()) as usize..));
         from
     }
 
-    /// Forgets every sample, overwriting them, and keeps the position.
+    /// Overwrites and drops every sample; keeps the position.
     pub fn erase(&mut self) {
-        // The allocation outlives `clear`, and a muted microphone promises that nothing is kept.
+        // `clear` keeps the allocation, and after muting no sound may remain in memory.
         self.samples.iter_mut().for_each(|sample| *sample = 0);
         self.samples.clear();
     }

@@ -1,8 +1,7 @@
 //! Sample-rate conversion.
 //!
-//! A polyphase windowed-sinc filter for the rational ratios between the rates of this product. It
-//! takes chunks of any length and keeps nothing back but its filter's half length, which a block
-//! resampler cannot: at 16 kHz its delay is 1.5 ms.
+//! A polyphase windowed-sinc filter for the rational ratios between the supported rates. It takes chunks of any length
+//! and holds back only half its filter length, which a block resampler cannot: at 16 kHz its delay is 1.5 ms.
 //!
 //! Source of the method: Crochiere and Rabiner, *Multirate Digital Signal Processing* (1983),
 //! chapter 4; window and its parameter: Kaiser (1974).
@@ -17,14 +16,13 @@ const KAISER_BETA: f64 = 6.8;
 /// the transition then ends just above it, at -70 dB.
 const CUTOFF: f64 = 0.46;
 
-/// Rates that are accepted, in hertz. The filter table grows with the reduced ratio, so the bound
-/// keeps it small.
+/// Accepted rates in hertz. The filter table grows with the reduced ratio, so the bound keeps it small.
 pub const RATE_HZ_RANGE: std::ops::RangeInclusive<u32> = 8_000..=48_000;
 
 /// Largest reduced ratio term: 44.1 kHz to 48 kHz is 147 to 160.
 const PHASES_MAX: u32 = 640;
 
-/// The two rates cannot be converted.
+/// The rates cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot convert {from_hz} Hz to {to_hz} Hz; rates of 8000 to 48000 Hz in a simple ratio can be")]
 pub struct Error {
@@ -39,7 +37,7 @@ pub struct Resampler {
     up: usize,
     /// Downsampling factor of the reduced ratio.
     down: usize,
-    /// Taps of each phase, phase after phase, in the order of the samples they meet.
+    /// Taps of each phase, phase after phase, in the order of the samples they are multiplied with.
     taps: Vec<f32>,
     taps_per_phase: usize,
     history: Vec<f32>,
@@ -50,7 +48,7 @@ impl Resampler {
     /// A converter from `from_hz` to `to_hz`.
     ///
     /// # Errors
-    /// Rates outside [`RATE_HZ_RANGE`] or in no simple ratio.
+    /// Rates outside [`RATE_HZ_RANGE`] or without a simple ratio.
     pub fn new(from_hz: u32, to_hz: u32) -> Result<Self, Error> {
         let error = Error { from_hz, to_hz };
         if !RATE_HZ_RANGE.contains(&from_hz) || !RATE_HZ_RANGE.contains(&to_hz) {
@@ -68,27 +66,26 @@ impl Resampler {
         Ok(resampler)
     }
 
-    /// Forgets the stream so far.
+    /// Resets to the start of a stream.
     pub fn reset(&mut self) {
         self.phase = 0;
         self.history.clear();
         self.history.resize(self.taps_per_phase.saturating_sub(1), 0.0);
     }
 
-    /// How far the output lags behind the input, in microseconds.
+    /// Delay of the output behind the input, in microseconds.
     pub fn delay_us(&self) -> u64 {
         // A linear-phase filter delays by half its length.
         let half = (self.taps_per_phase * self.up).saturating_sub(1) as u64;
         half * 1_000_000 / (2 * self.up as u64 * u64::from(self.from_hz))
     }
 
-    /// Input samples after which the filter has let go of the last one: push that many zeros to
-    /// flush a finite sound.
+    /// Input samples after which the last sample has left the filter: push that many zeros to flush a finite sound.
     pub fn tail_samples(&self) -> usize {
         self.taps_per_phase.saturating_sub(1)
     }
 
-    /// Converts `input` and appends what is ready to `out`.
+    /// Converts `input` and appends the available output to `out`.
     pub fn push(&mut self, input: &[i16], out: &mut Vec<i16>) {
         if self.taps_per_phase == 0 {
             out.extend_from_slice(input);
@@ -99,7 +96,7 @@ impl Resampler {
         while let Some(window) = self.history.get(start..start + self.taps_per_phase) {
             let first = self.phase * self.taps_per_phase;
             let taps = &self.taps[first..first + self.taps_per_phase];
-            // A float too large for the type is clamped by the cast.
+            // The cast saturates.
             out.push(dot(window, taps).round() as i16);
             self.phase += self.down;
             start += self.phase / self.up;
@@ -107,7 +104,7 @@ impl Resampler {
         }
         let used = start.min(self.history.len());
         self.history.drain(..used);
-        // With a large step the next window may begin past the end of what has come.
+        // With a large step the next window may begin past the end of the input so far.
         debug_assert_eq!(used, start, "a window is longer than any step");
     }
 }
@@ -126,9 +123,9 @@ fn dot(left: &[f32], right: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// Filter table of `up` phases and its length per phase.
+/// Filter table of `up` phases, and the length of each phase.
 fn design(up: usize, down: usize) -> (Vec<f32>, usize) {
-    // Downwards the filter must be as long in time at the lower rate, so longer in input samples.
+    // When downsampling the filter spans the same time at the lower rate, hence more input samples.
     let per_phase = if down > up { (TAPS * down).div_ceil(up) } else { TAPS };
     let length = per_phase * up;
     let cutoff = CUTOFF / up.max(down) as f64;
@@ -147,10 +144,10 @@ fn design(up: usize, down: usize) -> (Vec<f32>, usize) {
         .collect();
     let mut taps = Vec::with_capacity(length);
     for phase in 0..up {
-        // Newest input meets the prototype's first tap, so each phase is stored backwards.
+        // The newest input is multiplied with the prototype's first tap, so each phase is stored backwards.
         let of_phase: Vec<f64> = (0..per_phase).rev().map(|k| prototype[k * up + phase]).collect();
-        // Each phase passes a constant unchanged: without this, the phases' slightly different
-        // gains would be heard as a tone at the ratio's frequency.
+        // Each phase has unit gain for a constant; otherwise the slightly different gains of the phases would be
+        // audible as a tone at the ratio's frequency.
         let gain: f64 = of_phase.iter().sum();
         taps.extend(of_phase.iter().map(|tap| (tap / gain) as f32));
     }

@@ -1,23 +1,24 @@
-//! How the system shares the processors among threads: what somebody waits for goes before recognition.
+//! Thread scheduling: latency-critical threads run before recognition.
 #![allow(unsafe_code, reason = "no safe call of the standard library or of rustix sets a thread's slice")]
 
 use std::io;
 
-/// How a thread is scheduled.
+/// Scheduling class of a thread.
 ///
-/// A thread that wakes up and asks for a shorter slice than the running one takes the processor at once; otherwise it would
-/// wait for the end of the running slice, some milliseconds, on each hop of a turn. Slices of ordinary threads: EEVDF, Linux
-/// 6.12; before it, only the niceness counts. `sched_setattr(2)`.
+/// A thread that wakes up and requests a shorter slice than the running one gets the processor at once; otherwise it
+/// would wait for the end of the running slice, some milliseconds, on each hop of a turn. Slices of ordinary threads
+/// need EEVDF, Linux 6.12; before it only the niceness has an effect. See `sched_setattr(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduling {
-    /// Short work that somebody waits for: network, detection. What such a thread starts is scheduled as usual.
+    /// Short, latency-critical work: network, detection. Threads started by such a thread are scheduled as usual.
     Responsive,
-    /// Long work behind everything else.
+    /// Long work with lower priority than everything else.
     Background,
 }
 
 impl Scheduling {
-    /// Schedules the calling thread so. What the system does not grant is left as it was: a slower turn, not an error.
+    /// Applies this class to the calling thread. Settings that the system refuses stay as they were: the cost is
+    /// latency, not an error.
     pub fn apply(self) {
         #[cfg(target_os = "linux")]
         if let Err(error) = self.set() {
@@ -30,7 +31,7 @@ impl Scheduling {
         let own = niceness();
         let (flags, niceness, slice_ns) = match self {
             Self::Responsive => (libc::SCHED_FLAG_RESET_ON_FORK, own, RESPONSIVE_SLICE_NS),
-            // Nobody may lower the niceness of a gateway that was started with a greater one.
+            // An unprivileged process cannot lower the niceness it was started with.
             Self::Background => (0, own.max(BACKGROUND_NICENESS), BACKGROUND_SLICE_NS),
         };
         let attributes = libc::sched_attr {
@@ -49,20 +50,20 @@ impl Scheduling {
     }
 }
 
-/// Steps of niceness of background threads: the share of a processor that is left where others want it too.
+/// Niceness of background threads: their share of a processor under contention.
 #[cfg(target_os = "linux")]
 const BACKGROUND_NICENESS: i32 = 10;
-/// Nanoseconds that a background thread asks for at a time: the most that Linux gives.
+/// Slice of a background thread in nanoseconds: the longest that Linux grants.
 #[cfg(target_os = "linux")]
 const BACKGROUND_SLICE_NS: u64 = 100_000_000;
-/// The same of a responsive thread: the least that Linux gives.
+/// Slice of a responsive thread in nanoseconds: the shortest that Linux grants.
 #[cfg(target_os = "linux")]
 const RESPONSIVE_SLICE_NS: u64 = 100_000;
 
 /// The calling thread's niceness, -20 to 19.
 #[cfg(target_os = "linux")]
 fn niceness() -> i32 {
-    // SAFETY: the call takes no pointer. It fails for no thread that exists, and 0, the calling one, does.
+    // SAFETY: the call takes no pointer. It fails only for a thread that does not exist; 0, the calling one, does.
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
@@ -70,7 +71,7 @@ fn niceness() -> i32 {
 mod tests {
     use super::*;
 
-    /// Runs it on a thread of its own: what a thread is given stays with it.
+    /// Runs `work` on a new thread, because scheduling stays with the thread.
     fn on_a_thread<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         std::thread::Builder::new().spawn(work).unwrap().join().unwrap()
     }
@@ -80,7 +81,7 @@ mod tests {
         let (first, second) = on_a_thread(|| {
             Scheduling::Background.set().unwrap();
             let first = niceness();
-            // SAFETY: no pointer; a thread may always be made nicer.
+            // SAFETY: no pointer is passed; a thread may always raise its niceness.
             assert_eq!(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) }, 0);
             Scheduling::Background.set().unwrap();
             (first, niceness())

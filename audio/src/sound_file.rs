@@ -1,7 +1,7 @@
-//! Files of sound that somebody else made: MP3 and WAV, from bytes to mono samples at one rate.
+//! Decodes foreign sound files: MP3 and WAV, from bytes to mono samples at one rate.
 //!
-//! The bytes may be hostile: whatever they are, the answer is samples or an [`Error`], within a length that the caller
-//! names. Memory is that of the samples that come out; the work is bounded by the bytes that go in.
+//! The bytes may be malicious: for any input the result is samples or an [`Error`], within a length that the caller
+//! sets. Memory use is that of the output samples; the work is bounded by the input bytes.
 
 use std::io::Cursor;
 
@@ -10,24 +10,24 @@ use nanomp3_core::{Channels, Decoder, MAX_SAMPLES_PER_FRAME};
 
 use crate::resample::{self, Resampler};
 
-/// Bytes of an MP3 that the decoder is shown at once: it believes a frame when it sees those behind it, and the largest
-/// frame has 2.3 kB.
+/// Bytes of an MP3 given to the decoder at once: it accepts a frame only together with the frames that follow, and the
+/// largest frame has 2.3 kB.
 const WINDOW_BYTES: usize = 64 * 1024;
-/// Kept of a window in which nothing was found: a frame may begin at its end.
+/// Bytes kept of a window in which nothing was found: a frame may begin at its end.
 const OVERLAP_BYTES: usize = 16 * 1024;
-/// Bytes of an MP3 in which no frame is found before it is given up. Tags in front are skipped by their length; what is
-/// left is a tag behind, or damage. A search costs far more than decoding.
+/// Bytes of an MP3 without a frame before decoding stops. Tags at the start are skipped by their length; what is left
+/// is a tag at the end, or damage. A search costs far more than decoding.
 const JUNK_BYTES_MAX: usize = 512 * 1024;
-/// Samples that are converted at a time.
+/// Samples converted at a time.
 const CHUNK_SAMPLES: usize = 4_096;
 
-/// Why there are no samples.
+/// Why a file could not be decoded.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// Neither of the two formats.
     #[error("this is neither an MP3 nor a WAV file")]
     Unknown,
-    /// The format, but not a sound.
+    /// The format is known, but the content is not valid sound.
     #[error("the {format} file is damaged: {why}")]
     Damaged {
         /// Which format.
@@ -50,8 +50,7 @@ fn damaged(format: &'static str, why: impl Into<String>) -> Error {
     Error::Damaged { format, why: why.into() }
 }
 
-/// Decodes a file to mono samples at `rate_hz`. Channels are averaged. A file that breaks off is decoded as far as it
-/// goes.
+/// Decodes a file to mono samples at `rate_hz`. Channels are averaged. A truncated file is decoded as far as it goes.
 ///
 /// # Errors
 /// See [`Error`].
@@ -60,7 +59,7 @@ pub fn decode(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, 
         return wav(bytes, rate_hz, seconds_max);
     }
     let sound = without_tags(bytes);
-    // Eleven bits set begin a frame; what has been tagged as MP3 may have padding before its first one.
+    // A frame begins with eleven set bits; a file tagged as MP3 may have padding before its first frame.
     let begins = matches!(sound, [0xff, second, ..] if second & 0xe0 == 0xe0);
     if begins || sound.len() < bytes.len() {
         return mp3(sound, rate_hz, seconds_max);
@@ -68,7 +67,7 @@ pub fn decode(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, 
     Err(Error::Unknown)
 }
 
-/// Makes a sound quieter: `volume` is a factor from 0 to 1, and what is no such number counts as 1.
+/// Attenuates a sound: `volume` is a factor from 0 to 1; any other value counts as 1.
 pub fn attenuate(pcm: &mut [i16], volume: f32) {
     if !(0.0..1.0).contains(&volume) {
         return;
@@ -78,7 +77,7 @@ pub fn attenuate(pcm: &mut [i16], volume: f32) {
     }
 }
 
-/// What lies behind the ID3v2 tags at a file's beginning: they hold pictures, in which a search would find frames.
+/// The bytes after the ID3v2 tags at a file's beginning: tags hold pictures, in which a search would find frames.
 fn without_tags(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
     while let [b'I', b'D', b'3', _, _, flags, a, b, c, d, ..] = rest {
@@ -116,7 +115,8 @@ fn mp3(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> 
             Some(sink) => sink,
             none => none.insert(Sink::new(info.sample_rate, rate_hz, seconds_max)?),
         };
-        // A frame of another rate is no part of this sound: junk that looks like one, or a second file behind it.
+        // A frame of another rate does not belong to this sound: it is junk that looks like a frame, or a second file
+        // appended.
         if info.sample_rate == sink.from_hz {
             let channels = if info.channels == Channels::Stereo { 2 } else { 1 };
             let samples = frame.get(..info.samples_produced * channels).unwrap_or_default();
@@ -149,7 +149,7 @@ fn wav(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> 
             };
             match sample {
                 Some(Ok(sample)) => chunk.push(sample),
-                // It breaks off: what there is counts.
+                // The file is truncated: the samples so far are kept.
                 Some(Err(error)) => ended = Some(error.to_string()),
                 None => ended = Some("it holds no samples".to_owned()),
             }
@@ -165,7 +165,7 @@ fn wav(bytes: &[u8], rate_hz: u32, seconds_max: u32) -> Result<Vec<i16>, Error> 
     Ok(sink.finish())
 }
 
-/// Casts from floats clamp what is too large, and take what is no number for silence.
+/// Casts from floats saturate and turn NaN into silence.
 fn of_float(sample: f32) -> i16 {
     (sample * 32_767.0).round() as i16
 }
@@ -175,14 +175,14 @@ fn of_int(sample: i32, shift: i32) -> i16 {
     scaled.clamp(i16::MIN.into(), i16::MAX.into()) as i16
 }
 
-/// Takes interleaved samples, and makes mono of another rate of them.
+/// Takes interleaved samples, mixes them to mono and converts the rate.
 struct Sink {
     from_hz: u32,
     to_hz: u32,
     resampler: Resampler,
     out: Vec<i16>,
     mono: Vec<i16>,
-    /// Samples of each channel that came.
+    /// Samples per channel so far.
     frames: u64,
     seconds_max: u32,
 }

@@ -1,8 +1,8 @@
-//! Sounds of known tones, and bytes that are none.
+//! Decodes known tones, and bytes that are not sound.
 //!
-//! The MP3 files are our own tones, 440 Hz for 0.6 s and 1000 Hz at half the level behind it, coded by LAME (PyPI
-//! `lameenc`): one with two channels, the right one at half the level, behind a tag whose picture looks like frames; one
-//! with a variable rate of bits.
+//! The MP3 files are tones made for this test, 440 Hz for 0.6 s followed by 1000 Hz at half the level, encoded by LAME
+//! (PyPI `lameenc`): one with two channels, the right one at half the level, after a tag whose picture looks like
+//! frames; one with a variable bit rate.
 
 use hound::{SampleFormat, WavSpec, WavWriter};
 use proptest::prelude::*;
@@ -24,7 +24,7 @@ fn amplitude(pcm: &[i16], hz: f64, rate_hz: u32) -> f64 {
     2.0 * re.hypot(im) / pcm.len() as f64
 }
 
-/// Both tones where and as loud as they have to be: LAME takes a twentieth off before it codes.
+/// Checks place and loudness of both tones; LAME attenuates by a twentieth before it encodes.
 fn assert_tones(pcm: &[i16], rate_hz: u32, level: f64) {
     let second = rate_hz as usize;
     let (first, last) = (&pcm[second / 5..second / 2], &pcm[second * 4 / 5..second * 11 / 10]);
@@ -41,7 +41,7 @@ fn assert_tones(pcm: &[i16], rate_hz: u32, level: f64) {
 fn tones_of_an_mp3_keep_pitch_place_and_level() {
     for rate_hz in [8_000, 16_000, 24_000, 48_000] {
         let pcm = decode(STEREO, rate_hz, 10).unwrap();
-        // An encoder adds silence before and behind.
+        // An encoder adds silence before and after.
         let ms = pcm.len() * 1_000 / rate_hz as usize;
         assert!((1_200..1_350).contains(&ms), "{ms} ms");
         assert_tones(&pcm, rate_hz, 0.5 * 32_767.0 * 0.75);
@@ -93,7 +93,7 @@ fn a_file_that_breaks_off_is_played_as_far_as_it_goes() {
     assert_eq!(decode(&whole[..44 + 3_200], RATE_HZ, 10).unwrap().len(), 1_600);
     let half = decode(&STEREO[..STEREO.len() * 2 / 3], RATE_HZ, 10).unwrap();
     assert!((4_000..12_000).contains(&half.len()), "{}", half.len());
-    // Behind a hole in the middle it goes on.
+    // Decoding goes on after a gap in the middle.
     let mut hole = STEREO.to_vec();
     hole[7_000..7_600].fill(0);
     assert!(decode(&hole, RATE_HZ, 10).unwrap().len() > 14_000);
@@ -126,10 +126,10 @@ fn what_is_too_long_is_not_decoded_to_its_end() {
 
 #[test]
 fn no_search_goes_on_for_ever() {
-    // Headers without frames: the decoder searches from each.
+    // Headers without frames: the decoder searches again from each.
     let mut bytes = [0xff, 0xfb, 0x00, 0x64].repeat(1024 * 1024);
     assert!(matches!(decode(&bytes, RATE_HZ, 10), Err(Error::Damaged { .. })));
-    // What was found before is kept.
+    // Sound found before is kept.
     bytes.splice(0..0, MONO.iter().copied());
     assert!(decode(&bytes, RATE_HZ, 10).unwrap().len() > 16_000);
 }
@@ -149,7 +149,7 @@ fn quieter_is_quieter_and_nonsense_changes_nothing() {
     }
 }
 
-/// Whatever comes out is no longer than what was allowed.
+/// The output is never longer than allowed.
 fn survives(bytes: &[u8]) {
     if let Ok(pcm) = decode(bytes, RATE_HZ, 2) {
         assert!(pcm.len() <= 2 * RATE_HZ as usize + 1);

@@ -4,21 +4,21 @@ use std::path::Path;
 
 use crate::resample::{self, Resampler};
 
-/// Longest file that is read, in samples of one channel at 48 kHz: an hour.
+/// Longest file accepted, in samples of one channel at 48 kHz: an hour.
 const SAMPLES_MAX: u32 = 48_000 * 3_600;
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Not a WAV file, or damaged, or not there.
+    /// The file is missing, damaged or no WAV file.
     #[error("{path}: cannot be read or written as a WAV file: {source}")]
     File {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The cause.
         source: hound::Error,
     },
-    /// A sample format that is not read.
+    /// An unsupported sample format.
     #[error("{path}: {bits}-bit {format} samples; save it as 16-bit PCM")]
     Format {
         /// The file.
@@ -28,18 +28,18 @@ pub enum Error {
         /// Integer or floating point.
         format: &'static str,
     },
-    /// Longer than an hour.
+    /// The file is longer than an hour.
     #[error("{path}: longer than an hour; cut it")]
     TooLong {
         /// The file.
         path: String,
     },
-    /// A rate that cannot be converted.
+    /// The rate cannot be converted.
     #[error("{path}: {source}")]
     Rate {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The cause.
         source: resample::Error,
     },
 }
@@ -74,10 +74,10 @@ pub fn read(path: &Path, rate_hz: u32) -> Result<Vec<i16>, Error> {
     convert(&mono, spec.sample_rate, rate_hz).map_err(|source| Error::Rate { path: name(), source })
 }
 
-/// Converts a whole sound, without the filter's delay.
+/// Converts a whole sound and removes the filter's delay.
 ///
 /// # Errors
-/// Rates in no simple ratio.
+/// Rates without a simple ratio.
 pub fn convert(pcm: &[i16], from_hz: u32, to_hz: u32) -> Result<Vec<i16>, resample::Error> {
     if from_hz == to_hz {
         return Ok(pcm.to_vec());
@@ -86,7 +86,7 @@ pub fn convert(pcm: &[i16], from_hz: u32, to_hz: u32) -> Result<Vec<i16>, resamp
     let mut out = Vec::new();
     resampler.push(pcm, &mut out);
     resampler.push(&vec![0; resampler.tail_samples()], &mut out);
-    // To the nearest sample: the filter's delay is no whole number of them.
+    // Rounded to the nearest sample: the filter's delay is not a whole number of samples.
     let delay = ((resampler.delay_us() * u64::from(to_hz) + 500_000) / 1_000_000) as usize;
     let length = (pcm.len() as u64 * u64::from(to_hz) / u64::from(from_hz)) as usize;
     Ok(out.into_iter().skip(delay).take(length).collect())

@@ -57,7 +57,7 @@ fn wake_phrases() -> Arc<[String]> {
     ["hey mentra", "ok mentra", "mentra"].map(String::from).into()
 }
 
-/// A generator of noise that is the same everywhere (SplitMix64).
+/// A noise generator with the same output on every machine (SplitMix64).
 fn noise(seed: u64, samples: usize, amplitude: f32) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
@@ -83,7 +83,7 @@ fn commands_are_understood() {
         let samples = raw(&format!("{POCKETSPHINX}/{file}"));
         let plain = Options::default();
         let prompted = Options { wake_phrases: wake_phrases(), ..Options::default() };
-        // A vocabulary makes no command of what is none.
+        // A vocabulary does not turn other speech into a command.
         let leaning = Options { vocabulary: vocabulary(), ..prompted.clone() };
         for options in [plain, prompted, leaning] {
             let heard = decoder.transcribe(samples.as_slice(), &options).unwrap();
@@ -99,7 +99,7 @@ fn commands_are_understood() {
 fn second_model_are_used_where_there_are_any() {
     let samples = goforward();
     let second_pass = Options { second_model: true, ..Options::default() };
-    // The same model stands for the second: which of the two decodes is seen by the state that one keeps.
+    // The same model is used as the second; the state that each keeps shows which of the two decoded.
     for weights in [None, Some(engine())] {
         let mut pair = Pair::new(engine(), weights).unwrap();
         for options in [Options::default(), second_pass.clone(), second_pass.clone()] {
@@ -126,7 +126,7 @@ fn read_speech_has_few_errors_with_and_without_tiers() {
             let heard = decoder.transcribe(samples.as_slice(), &Options { context, ..Options::default() }).unwrap();
             total += wer(text.trim_start_matches("<s>"), &heard.text);
         }
-        // Measured 10 to 13 %: "ill disposed" is hard, and the reference has a slip of its own.
+        // Measured 10 to 13 %: "ill disposed" is hard, and the reference itself has an error.
         assert!(total.words > 60 && total.rate() < 0.2, "{context:?}: {total:?}");
     }
 }
@@ -155,7 +155,7 @@ fn odd_lengths_and_values_are_handled() {
         let heard = decoder.transcribe(noise(4, samples, 0.5).as_slice(), &options).unwrap();
         assert_eq!((heard.heard, heard.text.as_str()), (Heard::TooShort, ""), "{samples}");
     }
-    // From 100 ms on whisper.cpp runs.
+    // whisper.cpp accepts 100 ms and more.
     for samples in [1_600, 1_601, 3_200] {
         decoder.transcribe(noise(5, samples, 0.5).as_slice(), &options).unwrap();
     }
@@ -191,7 +191,7 @@ fn a_second_look_is_as_if_there_were_no_phrases() {
     assert_ne!(plain.mean_log_probability, prompted.mean_log_probability);
 }
 
-/// A text that is the prompt's own is decoded again behind another prompt, and stays where it was said.
+/// A text that echoes the prompt is decoded again with another prompt, and kept if it was really said.
 #[test]
 #[cfg(feature = "tts")]
 fn what_stands_in_the_prompt_may_be_said_all_the_same() {

@@ -1,4 +1,4 @@
-//! The queue in front of recognition, with decoders that do what a test tells them.
+//! The recognition queue, with decoders that the tests control.
 #![allow(clippy::disallowed_methods, reason = "a test's own threads and channels end with it")]
 #![cfg(feature = "asr")]
 
@@ -9,7 +9,7 @@ use audio::asr::{
     Busy, Error, Heard, Job, Options, Priority, Report, Scheduler, SchedulerConfig, Shed, Transcribe, Transcription,
 };
 
-/// Waits for a word per job: "go" answers, "panic" panics, and an abort ends it.
+/// Waits for one instruction per job: "go" returns, "panic" panics, and an abort ends it.
 struct Fake {
     started: mpsc::Sender<usize>,
     go: Arc<Mutex<mpsc::Receiver<&'static str>>>,
@@ -61,7 +61,7 @@ impl World {
         Self { scheduler: Some(scheduler), go, started, replies, reply, made }
     }
 
-    /// A job that is known by its number of samples.
+    /// A job identified by its number of samples.
     fn job(&self, id: usize, priority: Priority) -> Job {
         let reply = self.reply.clone();
         let reply = move |report: Report| reply.send((id, report.result.map(|heard| heard.text))).unwrap();
@@ -162,7 +162,7 @@ fn a_full_queue_leaves_out_what_matters_least_and_counts_it() {
     world.submit(6, Unsure).unwrap();
     world.submit(7, Overheard).unwrap();
     assert_eq!(scheduler.shed(), Shed { partial: 1, second_pass: 1, ..Shed::default() });
-    // It is full. Each displaces what matters least, and of equal ones the latest.
+    // The queue is full. Each job displaces the one of lowest priority, and among equals the latest.
     for (id, priority, out) in [
         (8, Overheard, Some(3)),
         (9, Overheard, None),
@@ -208,7 +208,7 @@ fn jobs_are_cancelled_waiting_and_running() {
     world.go.send("go").unwrap();
     let (id, result) = world.replies.recv().unwrap();
     assert!(id == 1 && matches!(result, Err(Error::Cancelled)), "{id}: {result:?}");
-    // Of no effect on what has ended, nor on what comes after.
+    // No effect on jobs that have ended, nor on later jobs.
     scheduler.cancel(&running);
     scheduler.cancel(&waiting);
     world.run(3, Priority::Final);
@@ -222,7 +222,7 @@ fn a_panic_costs_one_job_and_its_decoder() {
     world.run(1, Priority::Final);
     world.go.send("panic").unwrap();
     assert!(matches!(world.replies.recv().unwrap(), (1, Err(Error::Panicked))));
-    // A receiver that panics harms nobody either.
+    // A panicking reply does not harm the other jobs.
     let mut job = world.job(2, Priority::Final);
     job.reply = Box::new(|_| panic!("as told"));
     world.scheduler.as_ref().unwrap().submit(job).unwrap();
@@ -239,7 +239,7 @@ fn going_away_answers_everybody() {
     world.run(1, Priority::Final);
     world.submit(2, Priority::Final).unwrap();
     world.submit(3, Priority::Speculative).unwrap();
-    // The running one looks at its flag only when told; the word lies ready for it.
+    // The running job checks its flag only when instructed; the instruction is queued for it.
     let scheduler = world.scheduler.take().unwrap();
     let closing = std::thread::spawn(move || drop(scheduler));
     let (first, second) = (world.replies.recv().unwrap(), world.replies.recv().unwrap());

@@ -1,4 +1,4 @@
-//! Codecs and resampler: round trips, hostile packets, tones.
+//! Codecs and resampler: round trips, malicious packets, tones.
 #![cfg(all(feature = "vad", feature = "opus"))]
 
 mod listener_clips;
@@ -56,7 +56,7 @@ fn opus_round_trip_keeps_a_tone_at_every_rate_and_duration() {
             let frames = (600_000 / us) as usize;
             let pcm = tone(500.0, rate_hz, samples * frames, 8_000.0);
             let mut encoder = Encoder::new(Codec::Opus, rate_hz, 24_000).unwrap();
-            // Whatever the encoder was fed, the decoder gives the rate that it was made for.
+            // Whatever the encoder's input rate, the decoder's output has the rate it was created for.
             let mut decoder = Decoder::new(Codec::Opus, 16_000).unwrap();
             let mut out = Vec::new();
             for frame in pcm.chunks_exact(samples) {
@@ -98,8 +98,7 @@ fn a_lost_packet_is_stood_in_for_and_fades() {
     }
 }
 
-/// Every fifth packet of real speech is lost: the copy in the next one is nearer to what was
-/// said than a guess.
+/// Every fifth packet of real speech is lost: the copy in the next packet is closer to the original than concealment.
 #[test]
 fn a_lost_opus_packet_comes_back_from_the_next_one() {
     let pcm = listener_clips::clip(listener_clips::SPEECH[6]);
@@ -151,7 +150,7 @@ fn what_is_refused_says_why() {
     assert_eq!(pcm.decode(&[0; 641], &mut out), Err(Error::HalfSample { bytes: 641 }));
     let short = pcm.decode(&[0; 642], &mut out);
     assert_eq!(short, Err(Error::Duration { samples: 321, rate_hz: 16_000 }));
-    // Opus, configuration 0 to 31: those of 2.5 and 5 ms, and several frames of 120 ms in all.
+    // Opus, configurations 0 to 31: those of 2.5 and 5 ms, and several frames of 120 ms in total.
     let mut opus = Decoder::new(Codec::Opus, 16_000).unwrap();
     for (toc, samples) in [(16u8 << 3, 40), (17 << 3, 80), ((3 << 3) | 1, 1_920)] {
         let refused = opus.decode(&[toc, 0, 0, 0, 0], &mut out);
@@ -224,8 +223,7 @@ proptest! {
     }
 }
 
-/// Tones in the band that both rates carry keep their level and gain no more than a little noise;
-/// tones above it vanish.
+/// Tones below both Nyquist frequencies keep their level and gain only a little noise; tones above vanish.
 #[test]
 fn resampled_tones_are_true() {
     let mut worst = (0.0f64, 0.0f64, 0.0f64);
@@ -260,14 +258,14 @@ fn resampled_tones_are_true() {
     assert!(db(worst.2) < -55.0, "alias at {} dB", db(worst.2));
 }
 
-/// The delay that the resampler tells is the one that an impulse shows.
+/// The delay reported by the resampler is the one measured with an impulse.
 #[test]
 fn the_told_delay_is_the_measured_one() {
     for from_hz in RATES_HZ {
         for to_hz in RATES_HZ {
             let mut resampler = Resampler::new(from_hz, to_hz).unwrap();
             let at = from_hz as usize / 10;
-            // Wide, so that it is also seen at a lower rate.
+            // Wide enough to be visible at a lower rate.
             let mut pcm = vec![0; from_hz as usize / 5];
             let width = from_hz as usize / 1_000;
             pcm[at - width..=at + width].fill(10_000);

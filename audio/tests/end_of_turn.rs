@@ -6,8 +6,8 @@ mod listener_clips;
 use audio::end_of_turn::{Error, FILE_NAME, Model};
 use listener_clips::*;
 
-/// Clip, share of it that is heard in percent, and the score that the model's own Python package
-/// (pipecat-ai 1.14.0, onnxruntime 1.20 or newer) gives for it.
+/// Clip, percentage of it that is played, and the score of the model's own Python package (pipecat-ai 1.14.0,
+/// onnxruntime 1.20 or newer).
 const REFERENCE: [(&str, usize, f32); 15] = [
     ("cards/001.wav", 100, 0.9880),
     ("cards/001.wav", 50, 0.7202),
@@ -26,7 +26,7 @@ const REFERENCE: [(&str, usize, f32); 15] = [
     ("librivox/sense_and_sensibility_01_austen_64kb-0930.wav", 50, 0.0164),
 ];
 
-/// Two of those one after the other are longer than the 8 s that count.
+/// Two of those in a row exceed the 8 s that are used.
 const REFERENCE_LONG: f32 = 0.3840;
 
 fn load() -> std::sync::Arc<Model> {
@@ -38,9 +38,9 @@ fn sphinx(path: &str) -> Vec<i16> {
     clip(("pocketsphinx-testdata", &path))
 }
 
-/// The model computes in 8 bits, and runtimes round differently on the way: onnxruntime's own
-/// scores move by up to 0.22 on these clips when its graph optimiser is switched off, and ours by up to
-/// 0.18 on a processor with AVX2 alone.
+/// The model computes in 8 bits, and runtimes round intermediate values differently. onnxruntime's own scores change by
+/// up to 0.22 on these clips when its graph optimiser is switched off, and ours by up to 0.18 on a processor with AVX2
+/// alone.
 const ROUNDING: f32 = 0.25;
 
 #[test]
@@ -50,7 +50,7 @@ fn scores_are_those_of_the_reference() {
     for (path, percent, expected) in REFERENCE {
         let pcm = sphinx(path);
         let score = model.score(&pcm[..pcm.len() * percent / 100]).unwrap();
-        // Rounding may carry a score that lies nearer to the threshold across it.
+        // Rounding may move a score that is close to the threshold across it.
         if (expected - 0.5).abs() > ROUNDING {
             assert_eq!(score > 0.5, expected > 0.5, "{path} {percent} %: {score}, not {expected}");
         }
@@ -80,7 +80,7 @@ fn a_bad_model_file_is_an_error_that_says_what_to_do() {
     let missing = Model::load(std::path::Path::new("/nowhere/model.onnx")).err().expect("no file");
     assert!(matches!(missing, Error::Load { .. }));
     assert!(missing.to_string().contains("lorgnette models fetch"));
-    // A model of another kind loads, and is refused.
+    // A model of another kind loads, and is rejected.
     let other = Model::load(&model_path(audio::vad::silero::FILE_NAME)).err().expect("not it");
     assert!(matches!(other, Error::Load { .. }), "{other}");
 }

@@ -1,4 +1,4 @@
-//! The jitter buffer on made links: order, loss, duplication, wrapping, and how long it waits.
+//! The jitter buffer on simulated links: order, loss, duplication, wrapping, and waiting times.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const FRAME_US: u64 = 20_000;
 
-/// Everything that is ready, as (sequence number, how many lost; 0 for a packet).
+/// Everything that is ready, as (sequence number, number lost; 0 for a packet).
 fn drain(buffer: &mut JitterBuffer<u32>, now_us: u64) -> Vec<(u32, u32)> {
     let mut out = Vec::new();
     loop {
@@ -109,9 +109,8 @@ fn a_leap_is_one_slot_and_a_full_buffer_does_not_wait() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A link that delays, loses and doubles packets, starting anywhere in the sequence space:
-    /// each number comes out exactly once, as packet or as lost, in order, and every packet that
-    /// was refused was late or double.
+    /// A link that delays, loses and duplicates packets, starting anywhere in the sequence space: each number comes out
+    /// exactly once, as packet or as lost, in order, and every refused packet was late or a duplicate.
     #[test]
     fn each_number_comes_out_once_and_in_order(
         start in prop_oneof![Just(0u32), Just(u32::MAX - 20), any::<u32>()],
@@ -144,7 +143,7 @@ proptest! {
             }
             out.extend(drain(&mut buffer, now_us));
         }
-        // Left to itself, it gives every gap up in time.
+        // Without further packets it gives up every gap in time.
         while let Some(wake_us) = buffer.next_wake_us() {
             prop_assert!(wake_us <= now_us + 120_000);
             now_us = now_us.max(wake_us);
@@ -164,7 +163,7 @@ proptest! {
         prop_assert_eq!(stats.late + stats.duplicate, refused);
     }
 
-    /// Whatever is pushed: no panic, no more than the bound held, never the same number twice.
+    /// For any pushes: no panic, no more packets held than the bound, never the same number twice.
     #[test]
     fn anything_may_be_pushed(pushes in prop::collection::vec((any::<u32>(), any::<u64>(), any::<u64>(), any::<bool>()), 0..300)) {
         let mut buffer = JitterBuffer::new(Config::DATAGRAM);

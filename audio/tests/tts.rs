@@ -1,5 +1,5 @@
-//! The voice against the reference: phoneme ids of whole sentences, spectra turned into samples, and every input
-//! that must not hurt it. Needs the voice's files.
+//! The voice against the reference: phoneme ids of whole sentences, spectra turned into samples, and invalid inputs.
+//! Needs the voice's files.
 #![allow(clippy::disallowed_methods, reason = "a test's own thread ends with it")]
 #![cfg(feature = "tts")]
 
@@ -25,7 +25,8 @@ fn ids(chunk: &str) -> Vec<i32> {
     chunk.split_whitespace().map(|id| id.parse().expect("the golden file holds integers")).collect()
 }
 
-/// Sentences of the list that the package takes for other words, or spells: here they are said like the second one.
+/// Sentences of the list in which the package mistakes or spells out a word: here they are read like the second
+/// sentence.
 const SAID_OTHERWISE: [(&str, &str); 8] = [
     ("Add 250 g of flour and 2 tsp of salt.", "Add 250 grams of flour and 2 teaspoons of salt."),
     ("The room is 20 m² in size.", "The room is 20 square meters in size."),
@@ -37,7 +38,7 @@ const SAID_OTHERWISE: [(&str, &str); 8] = [
     ("It is approx. 20 min. away.", "It is approximately 20 minutes away."),
 ];
 
-/// Every sentence of the list gives the very ids that the package gives, but for those above.
+/// Every sentence of the list gives exactly the package's ids, except those above.
 #[test]
 fn phonemes_are_those_of_the_reference() {
     let mut equal = 0;
@@ -62,7 +63,7 @@ fn phonemes_are_those_of_the_reference() {
 }
 
 /// The levels of 25 ms pieces agree with those of the package's own samples for the same sentence, where there is
-/// sound. Noise differs, and the pieces of the two begin up to half a piece apart: hence 3 dB in the mean.
+/// sound. Noise differs, and the pieces of the two are offset by up to half a piece: hence 3 dB in the mean.
 #[test]
 fn levels_are_those_of_the_reference() {
     for line in include_str!("data/tts_levels.tsv").lines() {

@@ -1,4 +1,4 @@
-//! The voice detectors by themselves: what they tell apart, and what they do with a bad model file.
+//! The voice detectors alone: what they distinguish, and how they reject a bad model file.
 #![cfg(all(feature = "vad", feature = "opus"))]
 
 mod listener_clips;
@@ -25,7 +25,7 @@ fn silero_tells_speech_from_silence_and_noise() {
     for at in SPEECH {
         let clip = clip(at);
         let (first, last) = voiced_span(&clip);
-        // Two of three windows: the pauses between words count against it.
+        // Two of three windows, because the pauses between words count as misses.
         let share = share_above(0.5, &probabilities(&clip[first..last]));
         assert!(share > 0.6, "{at:?}: {share}");
     }
@@ -126,7 +126,7 @@ fn the_warm_up_never_answers_silence() {
     assert!(windows[..2].iter().all(|window| window.probability.is_none_or(|p| p >= 0.5)));
     assert!(windows[3..].iter().all(|window| window.probability.is_some()));
     assert_eq!(first.end - first.start, WINDOW_SAMPLES as u64);
-    // It looks back, so that the very frame that opened the gate is not the first one heard.
+    // It looks back, so the first frame processed is older than the one that opened the gate.
     let (opening, _) = voiced_span(&clip(SPEECH[3]));
     assert!(first.start < (seconds(2.0) + opening) as u64 + 3_200);
 }

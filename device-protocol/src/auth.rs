@@ -1,16 +1,17 @@
-//! The exact bytes that both sides sign and hash. Signing (Ed25519, RFC 8032) and hashing (SHA-256) are the caller's.
+//! The exact bytes that both sides sign and hash. Signing (Ed25519, RFC 8032) and hashing (SHA-256) are left to the
+//! caller.
 //!
-//! Order of the handshake: the device commits to a nonce (Hello), the gateway signs over that commitment and its own nonce
-//! (Challenge), the device reveals its nonce and signs over everything (Proof). Since neither nonce can be chosen after
-//! the other is seen, six digits of a hash over all of it are enough for a person to compare: somebody in the middle has
-//! one chance in a million for each try (short authentication strings with a commitment, as in RFC 6189 section 4.4).
-//! The channel binding is the TLS exporter (RFC 8446 section 7.5), so that a proof relayed over another TLS connection
+//! Order of the handshake: the device commits to a nonce (Hello), the gateway signs over that commitment and its own
+//! nonce (Challenge), the device reveals its nonce and signs over everything (Proof). Since neither nonce can be chosen
+//! after the other is known, comparing six digits of a hash over everything is enough: a man in the middle succeeds
+//! with one in a million for each try (short authentication strings with a commitment, as in RFC 6189 section 4.4). The
+//! channel binding is the TLS exporter (RFC 8446 section 7.5), so that a proof relayed over another TLS connection
 //! fails.
 
-/// Label of the TLS exporter; the context is present and empty, 32 bytes are taken.
+/// Label of the TLS exporter; the context is present and empty, the output has 32 bytes.
 pub const EXPORTER_LABEL: &[u8] = b"EXPORTER-lorgnette-auth-1";
 
-/// Channel binding where there is no TLS (plain `ws://`).
+/// Channel binding without TLS (plain `ws://`).
 pub const NO_BINDING: [u8; 32] = [0; 32];
 
 const GATEWAY_LABEL: &[u8; 24] = b"lorgnette-auth-1 gateway";
@@ -21,10 +22,10 @@ const PAIRING_LABEL: &[u8; 19] = b"lorgnette-pairing-1";
 pub const GATEWAY_PROOF_BYTES: usize = GATEWAY_LABEL.len() + 5 * 32;
 /// Bytes that the device signs.
 pub const DEVICE_PROOF_BYTES: usize = DEVICE_LABEL.len() + 6 * 32;
-/// Bytes that are hashed for the pairing code.
+/// Bytes hashed for the pairing code.
 pub const PAIRING_BYTES: usize = PAIRING_LABEL.len() + 5 * 32;
 
-/// What both sides know once the Challenge is sent.
+/// Values known to both sides once the Challenge is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// Ed25519 public key of the device, from Hello.
@@ -40,7 +41,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// The message under the signature in Challenge.
+    /// The message signed in Challenge.
     pub fn gateway_proof(&self) -> [u8; GATEWAY_PROOF_BYTES] {
         join(&[
             GATEWAY_LABEL,
@@ -52,8 +53,7 @@ impl Handshake {
         ])
     }
 
-    /// The message under the signature in Proof. The gateway first checks that SHA-256 of `device_nonce` is the
-    /// commitment.
+    /// The message signed in Proof. The gateway first checks that SHA-256 of `device_nonce` equals the commitment.
     pub fn device_proof(&self, device_nonce: &[u8; 32]) -> [u8; DEVICE_PROOF_BYTES] {
         join(&[
             DEVICE_LABEL,
@@ -66,7 +66,7 @@ impl Handshake {
         ])
     }
 
-    /// What is hashed with SHA-256 for [`pairing_code`].
+    /// The bytes hashed with SHA-256 for [`pairing_code`].
     pub fn pairing_transcript(&self, device_nonce: &[u8; 32]) -> [u8; PAIRING_BYTES] {
         join(&[PAIRING_LABEL, &self.device_key, &self.gateway_key, &self.gateway_nonce, device_nonce, &self.binding])
     }
@@ -85,7 +85,7 @@ pub fn pairing_code(digest: &[u8; 32]) -> [u8; 6] {
     digits
 }
 
-/// The parts one after the other; their lengths are constants that fill `N` exactly.
+/// Concatenates the parts, whose constant lengths add up to `N`.
 fn join<const N: usize>(parts: &[&[u8]]) -> [u8; N] {
     let mut bytes = [0; N];
     let sources = parts.iter().flat_map(|part| part.iter());

@@ -1,8 +1,8 @@
-//! The bytes of single values: the only module that knows bincode.
+//! Encoding of single values: the only module that depends on bincode.
 //!
 //! Bincode 2.0.1, standard configuration (little endian, varint): below 251 one byte; 251 and a `u16`; 252 and a `u32`;
-//! 253 and a `u64`. `u8` and booleans are one byte, signed integers are zigzag coded first, arrays are bare bytes,
-//! text and byte strings carry their length. Another codec could be put in by changing this file alone.
+//! 253 and a `u64`. `u8` and booleans are one byte, signed integers are zigzag coded first, arrays are bare bytes, text
+//! and byte strings carry their length. Another codec can be used by changing this file alone.
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::enc::write::Writer as Sink;
@@ -19,11 +19,11 @@ const CONFIG: Config = bincode::config::standard().with_limit::<FRAME_BYTES_MAX>
 pub trait Wire<'a>: Sized {
     /// Appends the wire form.
     fn put(&self, writer: &mut Writer<'_>) -> Result<(), Error>;
-    /// Reads one value and moves on.
+    /// Reads one value and advances.
     fn get(reader: &mut Reader<'a>) -> Result<Self, Error>;
 }
 
-/// A bounded cursor over the body of one frame; it knows where it is, for exact errors.
+/// A bounded cursor over the body of one frame; it tracks the offset and the field for exact errors.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -34,17 +34,17 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader over `bytes`, which start at byte `base` of the frame.
+    /// A reader over `bytes`, which begin at offset `base` of the frame.
     pub(crate) fn new(bytes: &'a [u8], base: usize) -> Self {
         Self { bytes, at: 0, base, field: "body" }
     }
 
-    /// Names the field read next, for errors.
+    /// Sets the name of the next field, for errors.
     pub(crate) fn enter(&mut self, field: &'static str) {
         self.field = field;
     }
 
-    /// True where nothing is left: an appended field then takes its default.
+    /// True at the end of the body: an appended field then takes its default.
     pub(crate) fn is_empty(&self) -> bool {
         self.rest().is_empty()
     }
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         match error {
             DecodeError::UnexpectedEnd { .. } => Error::Truncated { field, offset },
             DecodeError::Utf8 { .. } => Error::NotText { field, offset },
-            // A length beyond any frame: the rest of the body is certainly shorter.
+            // The length exceeds any frame, so the rest of the body is certainly shorter.
             DecodeError::LimitExceeded | DecodeError::OutsideUsizeRange(_) => Error::Truncated { field, offset },
             _ => Error::Malformed { field, offset },
         }
@@ -99,14 +99,14 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A reader over the next length-prefixed block; moves behind it.
+    /// A reader over the next length-prefixed block; advances past it.
     pub(crate) fn block(&mut self) -> Result<Reader<'a>, Error> {
         let block: &'a [u8] = self.read()?;
         let base = self.offset() - block.len();
         Ok(Reader { bytes: block, at: 0, base, field: self.field })
     }
 
-    /// A nested record: its byte length, then its fields; bytes behind the known fields are ignored.
+    /// A nested record: its byte length, then its fields; bytes after the known fields are ignored.
     pub(crate) fn record<T: Wire<'a>>(&mut self) -> Result<T, Error> {
         T::get(&mut self.block()?)
     }
@@ -116,7 +116,7 @@ impl<'a> Reader<'a> {
         if self.read::<bool>()? { self.record().map(Some) } else { Ok(None) }
     }
 
-    /// The bytes of a list's items, each of which decodes, and how many there are.
+    /// The bytes of a list's items, each checked to decode, and their number.
     pub(crate) fn items<T: Wire<'a>>(&mut self, max: usize) -> Result<(&'a [u8], usize), Error> {
         let offset = self.offset();
         let block = self.block()?;
@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes into a borrowed buffer, or only counts.
+/// Writes into a borrowed buffer, or only counts bytes.
 pub struct Writer<'b> {
     buffer: &'b mut [u8],
     at: usize,
@@ -149,7 +149,7 @@ impl Sink for Writer<'_> {
         {
             place.copy_from_slice(bytes);
         }
-        // Past the end only the count goes on, so that the error can say how much is needed.
+        // Past the end only the count advances, so that the error can state the needed size.
         self.at = end;
         Ok(())
     }
@@ -160,12 +160,12 @@ impl<'b> Writer<'b> {
         Self { buffer, at: 0, counting: false, field: "body" }
     }
 
-    /// A writer that keeps nothing: for the lengths of nested records.
+    /// A writer that only counts: for the lengths of nested records.
     pub(crate) fn counter() -> Writer<'static> {
         Writer { buffer: &mut [], at: 0, counting: true, field: "body" }
     }
 
-    /// Bytes written, also those that found no room.
+    /// Bytes written, including those that did not fit.
     pub(crate) fn written(&self) -> usize {
         self.at
     }
@@ -211,7 +211,7 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// So many items of a list, in front of them the length of all in bytes.
+    /// A list: the byte length of all items, then the items.
     pub(crate) fn items<'a, T: Wire<'a>>(
         &mut self,
         (items, count): (impl Iterator<Item = T> + Clone, usize),

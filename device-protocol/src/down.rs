@@ -12,7 +12,7 @@ use crate::values::{Choice, Codec, DisplayAction, Layout, ListeningState, Sound,
 direction! {
     /// Every message from the gateway to the device.
     pub enum Down<'a>, owned DownOwned, down true {
-        /// The gateway proves who it is.
+        /// The gateway proves its identity.
         0x8001 "challenge" Challenge(Challenge, Challenge),
         /// Pairing is open.
         0x8002 "pairing_code" PairingCode(PairingCode, PairingCode),
@@ -22,15 +22,15 @@ direction! {
         0x8004 "reject" Reject(Reject<'a>, RejectOwned),
         /// Sign of life.
         0x8005 "heartbeat" Heartbeat(Heartbeat, Heartbeat),
-        /// What arrived.
+        /// Acknowledges received frames.
         0x8006 "ack" Ack(Ack, Ack),
         /// End of the session.
         0x8007 "goodbye" Goodbye(Goodbye<'a>, GoodbyeOwned),
-        /// Where the conversation stands.
+        /// State of the conversation.
         0x9001 "listening" Listening(Listening, Listening),
-        /// What was understood.
+        /// Recognised text.
         0x9002 "transcript" Transcript(Transcript<'a>, TranscriptOwned),
-        /// What to show.
+        /// Content for the display.
         0x9003 "display" Display(Display<'a>, DisplayOwned),
         /// A speech begins.
         0x9004 "speech_start" SpeechStart(SpeechStart<'a>, SpeechStartOwned),
@@ -38,7 +38,7 @@ direction! {
         0x9005 "speech_end" SpeechEnd(SpeechEnd, SpeechEnd),
         /// Stop speaking now.
         0x9006 "hush" Hush(Hush, Hush),
-        /// A tool at work.
+        /// Progress of a tool.
         0x9007 "tool_activity" ToolActivity(ToolActivity<'a>, ToolActivityOwned),
         /// A question to the wearer.
         0x9008 "approval_request" ApprovalRequest(ApprovalRequest<'a>, ApprovalRequestOwned),
@@ -50,17 +50,17 @@ direction! {
         0x900b "tool_cancel" ToolCancel(ToolCancel, ToolCancel),
         /// Make a short sound.
         0x900c "chime" Chime(Chime, Chime),
-        /// For the device's log.
+        /// A diagnostic for the device's log.
         0x900d "warning" Warning(Warning<'a>, WarningOwned),
-        /// The words of a clause.
+        /// The text of a clause.
         0x900e "clause" Clause(Clause<'a>, ClauseOwned),
-        /// Sound of a speech.
+        /// A packet of speech.
         0xa001 "speech_chunk" SpeechChunk(SpeechChunk<'a>, SpeechChunkOwned),
     }
 }
 
 message! {
-    /// Where the conversation stands.
+    /// State of the conversation.
     pub struct Listening {
         /// The state.
         state: ListeningState,
@@ -68,8 +68,8 @@ message! {
 }
 
 message! {
-    /// What was understood so far; a higher revision of the same utterance replaces a lower one. The final one has the turn
-    /// that it begins, if it begins one.
+    /// Text recognised so far; a higher revision of the same utterance replaces a lower one. The final one carries the
+    /// turn that it begins, if it begins one.
     pub struct Transcript<'a>, owned TranscriptOwned {
         /// Number of the utterance in this session.
         utterance: u32,
@@ -77,7 +77,7 @@ message! {
         revision: u32,
         /// True: the last revision.
         is_final: bool,
-        /// True where the gateway takes it as said to it.
+        /// True if the gateway considers it addressed to it.
         addressed: bool,
         /// UTF-8.
         text: text[TEXT_BYTES_MAX],
@@ -85,31 +85,32 @@ message! {
 }
 
 message! {
-    /// What to show. A view shows the content of highest priority; equal ones: the latest.
+    /// Content for the display. A view shows the content of highest priority, and among equals the latest.
     pub struct Display<'a>, owned DisplayOwned {
         /// What to do.
         action: DisplayAction,
-        /// In which view.
+        /// The view.
         view: View,
         /// 0 to 255, more is more urgent.
         priority: u8,
         /// Milliseconds to show it; 0: until it is replaced or cleared.
         duration_ms: u32,
-        /// Counts up within the view: lower than shown is stale and ignored.
+        /// Increases within the view; a revision lower than the shown one is stale and ignored.
         revision: u32,
-        /// What is shown.
+        /// The content.
         content: record[Content<'a>, ContentOwned],
-        /// The picture, where the layout is `bitmap`. Appended; default: nothing.
+        /// The picture for the layout `bitmap`. Appended; default: none.
         bitmap: option[Bitmap<'a>, BitmapOwned] = None,
-        /// Milliseconds from arrival until what a card tells of is due: the device shows the time left in place of `second`; 0: it does not count. Appended; default: 0.
+        /// Milliseconds from arrival until the event on a card is due: the device shows the time left in place of
+        /// `second`; 0: no countdown. Appended; default: 0.
         countdown_ms: u32 = 0,
     }
 }
 
 message! {
-    /// A picture of one bit a pixel.
+    /// A picture with one bit per pixel.
     pub struct Bitmap<'a>, owned BitmapOwned {
-        /// Pixels in a row.
+        /// Pixels per row.
         width_px: u16,
         /// Rows.
         height_px: u16,
@@ -124,7 +125,7 @@ impl Bitmap<'_> {
         usize::from(width_px).div_ceil(8)
     }
 
-    /// Whether a pixel is lit; `None` outside, and where the bytes do not reach.
+    /// Whether a pixel is lit; `None` outside the picture, and past the end of the bytes.
     pub fn pixel(&self, x: u16, y: u16) -> Option<bool> {
         if x >= self.width_px || y >= self.height_px {
             return None;
@@ -149,7 +150,7 @@ message! {
 }
 
 impl<'a> Content<'a> {
-    /// Nothing: what goes with [`DisplayAction::Clear`].
+    /// No content: sent with [`DisplayAction::Clear`].
     pub const EMPTY: Self = Self::text_wall("");
 
     const fn new(layout: Layout, first: &'a str, second: &'a str) -> Self {
@@ -166,22 +167,22 @@ impl<'a> Content<'a> {
         Self::new(Layout::ReferenceCard, title, text)
     }
 
-    /// Two texts of the same rank.
+    /// Two texts of equal rank.
     pub const fn double_text(top: &'a str, bottom: &'a str) -> Self {
         Self::new(Layout::DoubleText, top, bottom)
     }
 
-    /// Left and right.
+    /// Texts left and right.
     pub const fn dashboard(left: &'a str, right: &'a str) -> Self {
         Self::new(Layout::Dashboard, left, right)
     }
 
-    /// What goes with a picture: what is in it, for who cannot draw it.
+    /// For a picture: a description for devices that cannot draw it.
     pub const fn bitmap(text: &'a str) -> Self {
         Self::new(Layout::Bitmap, text, "")
     }
 
-    /// A label and a bar of `permille` thousandths.
+    /// A label and a progress bar of `permille` thousandths.
     pub const fn progress(label: &'a str, permille: u16) -> Self {
         Self { layout: Layout::Progress, first: label, second: "", permille }
     }
@@ -196,25 +197,26 @@ message! {
         codec: Codec,
         /// Sample rate of all its chunks in hertz.
         rate_hz: u32,
-        /// What is said, as far as known; empty: not known.
+        /// The text, as far as known; empty: unknown.
         text: text[TEXT_BYTES_MAX],
     }
 }
 
 message! {
-    /// The words of a clause of a speech, for a transcript or captions. It comes with the `speech_start` of the first clause, and before the sound of every other one.
+    /// The text of a clause of a speech, for a transcript or captions. It is sent with the `speech_start` for the first
+    /// clause, and before the sound of every other one.
     pub struct Clause<'a>, owned ClauseOwned {
         /// Number of the speech, unique in the session.
         speech: u32,
         /// Its clause, from 0.
         clause: u16,
-        /// What is said in it.
+        /// Its text.
         text: text[TEXT_BYTES_MAX],
     }
 }
 
 message! {
-    /// One packet of a speech; the stamp has its planned playout time.
+    /// One packet of a speech; the stamp holds its planned playout time.
     pub struct SpeechChunk<'a>, owned SpeechChunkOwned {
         /// Number of the speech, unique in the session.
         speech: u32,
@@ -234,7 +236,7 @@ message! {
     pub struct SpeechEnd {
         /// Number of the speech, unique in the session.
         speech: u32,
-        /// Sequence of its last chunk, which may still be under way on QUIC; 0: there was none.
+        /// Sequence of its last chunk, which may still be in transit on QUIC; 0: there was none.
         last_audio_sequence: u32,
         /// Length of the whole speech in microseconds.
         duration_us: u64,
@@ -252,13 +254,13 @@ message! {
 }
 
 message! {
-    /// A tool at work, for a hint on the display.
+    /// Progress of a tool, for a hint on the display.
     pub struct ToolActivity<'a>, owned ToolActivityOwned {
-        /// Number of the call in this session; a ToolCall of the same call has the same.
+        /// Number of the call in this session; the same as in its ToolCall.
         call: u32,
-        /// What the wearer reads.
+        /// Text for the wearer.
         label: text[LABEL_BYTES_MAX],
-        /// Where it stands.
+        /// The state.
         state: ToolState,
     }
 }
@@ -266,23 +268,23 @@ message! {
 message! {
     /// A question that the wearer answers with yes or no, by button, touch or voice.
     pub struct ApprovalRequest<'a>, owned ApprovalRequestOwned {
-        /// Number of the approval in this session.
+        /// Title, one line.
         approval: u32,
         /// One line.
         title: text[LABEL_BYTES_MAX],
-        /// What would be done.
+        /// The action to approve.
         message: text[DISPLAY_TEXT_BYTES_MAX],
-        /// Milliseconds until it counts as no.
+        /// Milliseconds until it expires, which counts as no.
         expires_ms: u32,
     }
 }
 
 message! {
-    /// The question is settled, by this device, by voice, by another device or by time: take it off the display.
+    /// The question is settled, by this device, by voice, by another device or by timeout: remove it from the display.
     pub struct ApprovalSettled {
-        /// Number of the question, as in [`Approval`].
+        /// Number of the question, as in [`ApprovalRequest`].
         approval: u32,
-        /// What was chosen.
+        /// The choice.
         choice: Choice,
     }
 }
@@ -296,13 +298,13 @@ message! {
         name: text[NAME_BYTES_MAX],
         /// JSON object that fits the schema.
         arguments: text[ARGUMENTS_BYTES_MAX],
-        /// Milliseconds from arrival after which nobody waits any more.
+        /// Milliseconds from arrival after which the gateway no longer waits.
         deadline_ms: u32,
     }
 }
 
 message! {
-    /// Stop a device tool if that is safe; its ToolResult is sent all the same.
+    /// Stop a device tool if that is safe; its ToolResult is sent in any case.
     pub struct ToolCancel {
         /// Number of the call, as in [`ToolCall`].
         call: u32,
@@ -310,13 +312,14 @@ message! {
 }
 
 message! {
-    /// For the device's log, and for who writes its firmware: something was not taken as it was sent. The session goes on.
+    /// A diagnostic for the device's log and its firmware developer: something was not accepted as sent. The session
+    /// goes on.
     pub struct Warning<'a>, owned WarningOwned {
         /// Kind of warning.
         code: WarningCode,
-        /// Name of the tool that it is about; empty: none.
+        /// Name of the tool concerned; empty: none.
         name: text[NAME_BYTES_MAX],
-        /// Why, in words.
+        /// Reason in words.
         message: text[LABEL_BYTES_MAX],
     }
 }

@@ -1,4 +1,4 @@
-//! The eight bytes round every body: version, flags, kind, length.
+//! The eight-byte header before every body: version, flags, kind, length.
 
 use crate::Error;
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES};
@@ -6,19 +6,19 @@ use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES};
 /// The version of the envelope and of every body in it.
 pub const VERSION: u8 = 1;
 
-/// Bit of a kind that is set from the gateway to the device.
+/// Bit of a kind that is set in messages from the gateway to the device.
 pub const DOWN_BIT: u16 = 0x8000;
 
-/// What a kind belongs to: its bits 12 to 14, so that the class of an unknown kind is known too.
+/// The class of a kind: its bits 12 to 14, so that the class of an unknown kind is known too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Handshake and liveness: sequence 0, never replayed.
     Link,
-    /// Everything that is said about the session: sequence from 1, replayed after a lost link.
+    /// Messages of the session: sequence from 1, replayed after a lost link.
     Control,
-    /// Sound: sequence from 1, apart from that of control.
+    /// Sound: sequence from 1, separate from that of control.
     Audio,
-    /// A class of a later version: skipped and not counted.
+    /// A class of a later version: skipped, not counted.
     Reserved,
 }
 
@@ -34,12 +34,12 @@ impl Class {
     }
 }
 
-/// The envelope of one body. Little endian: version `u8`, flags `u8`, kind `u16`, length `u32`.
+/// The header of one body. Little endian: version `u8`, flags `u8`, kind `u16`, length `u32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Bits for later versions: sent as 0, ignored when received.
     pub flags: u8,
-    /// Which message the body is.
+    /// Kind of the message in the body.
     pub kind: u16,
     /// Bytes of the body.
     pub length: u32,
@@ -56,7 +56,7 @@ impl Header {
         Class::of_kind(self.kind)
     }
 
-    /// True from the gateway to the device.
+    /// True in messages from the gateway to the device.
     pub const fn is_down(&self) -> bool {
         self.kind & DOWN_BIT != 0
     }
@@ -68,16 +68,16 @@ impl Header {
     }
 }
 
-/// Looks at the start of a stream: `None` while fewer than eight bytes are there.
+/// Parses the header at the start of a stream: `None` while fewer than eight bytes are available.
 ///
-/// A stream reader waits until [`Header::frame_bytes`] bytes are there and hands exactly these to `decode_up` or
+/// A stream reader waits until [`Header::frame_bytes`] bytes are available and passes exactly these to `decode_up` or
 /// `decode_down`.
 ///
 /// # Errors
-/// [`Error::UnknownVersion`] and [`Error::FrameTooLong`]: the stream cannot go on, since the end of this envelope is not
-/// known or not bearable.
+/// [`Error::UnknownVersion`] and [`Error::FrameTooLong`]: the stream cannot go on, since the end of this envelope is
+/// unknown or beyond the maximum.
 pub fn peek(bytes: &[u8]) -> Result<Option<Header>, Error> {
-    // The version is judged from the first byte on: a peer of another protocol gets its answer at once.
+    // The version is checked from the first byte on, so that a peer with another protocol is answered at once.
     if let Some(&found) = bytes.first()
         && found != VERSION
     {
@@ -93,7 +93,7 @@ pub fn peek(bytes: &[u8]) -> Result<Option<Header>, Error> {
     Ok(Some(Header { flags, kind: u16::from_le_bytes([k0, k1]), length }))
 }
 
-/// The first whole envelope of a stream, or `None` while it is incomplete; the next one starts behind it.
+/// The first whole envelope of a stream, or `None` while it is incomplete; the next one starts after it.
 ///
 /// # Errors
 /// As [`peek`].

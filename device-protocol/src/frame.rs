@@ -5,11 +5,11 @@ use crate::envelope::{DOWN_BIT, Header, peek};
 use crate::limits::{BODY_BYTES_MAX, HEADER_BYTES};
 use crate::{Down, Error, Up};
 
-/// What every body starts with. These three fields never change.
+/// The first fields of every body. These three fields never change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// Counts the frames of one class and direction from 1; 0 in frames of class link. Never wraps: a side that runs out
-    /// says Goodbye and opens a new session.
+    /// Counts the frames of one class and direction from 1; 0 in frames of class link. Never wraps: a side that runs
+    /// out sends Goodbye and opens a new session.
     pub sequence: u32,
     /// Turn of the conversation that the frame belongs to; 0: none.
     pub turn: u32,
@@ -18,7 +18,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a link frame: not counted, of no turn.
+    /// The stamp of a link frame: no sequence, no turn.
     pub const fn link(time_us: u64) -> Self {
         Self { sequence: 0, turn: 0, time_us }
     }
@@ -50,19 +50,20 @@ pub struct Frame<M> {
 }
 
 impl<M> Frame<M> {
-    /// A frame of these two.
+    /// Combines a stamp and a message.
     pub const fn new(stamp: Stamp, message: M) -> Self {
         Self { stamp, message }
     }
 }
 
-/// What one envelope held.
+/// Content of one envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::large_enum_variant)] // borrowed and short-lived: boxing would need an allocator
 pub enum Decoded<M> {
     /// A message that this version knows.
     Frame(Frame<M>),
-    /// A message of a later version: skip it, but count its sequence by [`Class::of_kind`](crate::Class::of_kind).
+    /// A message of a later version: skip it, but count its sequence in the class given by
+    /// [`Class::of_kind`](crate::Class::of_kind).
     Skipped {
         /// Kind of the envelope.
         kind: u16,
@@ -73,7 +74,7 @@ pub enum Decoded<M> {
 
 /// One direction of messages: [`Up`] or [`Down`].
 pub trait Message<'a>: Sized {
-    /// True from the gateway to the device.
+    /// True for messages from the gateway to the device.
     const DOWN: bool;
     /// Kind in the envelope.
     fn kind(&self) -> u16;
@@ -82,7 +83,7 @@ pub trait Message<'a>: Sized {
     #[doc(hidden)]
     fn get_fields(kind: u16, reader: &mut Reader<'a>) -> Result<Option<Self>, Error>;
 
-    /// Which sequence the message counts in.
+    /// The class whose sequence counts the message.
     fn class(&self) -> crate::Class {
         crate::Class::of_kind(self.kind())
     }
@@ -91,8 +92,8 @@ pub trait Message<'a>: Sized {
 /// Writes one envelope into `buffer` and returns its length in bytes.
 ///
 /// # Errors
-/// A field beyond its maximum, a body beyond [`BODY_BYTES_MAX`], or a buffer that is too small (the error says how many
-/// bytes are needed).
+/// A field beyond its maximum, a body beyond [`BODY_BYTES_MAX`], or a buffer that is too small (the error states the
+/// needed size).
 pub fn encode<'a, M: Message<'a>>(frame: &Frame<M>, buffer: &mut [u8]) -> Result<usize, Error> {
     let size = buffer.len();
     let (header, body) = buffer.split_at_mut_checked(HEADER_BYTES).unwrap_or((&mut [], &mut []));
@@ -114,7 +115,7 @@ pub fn encode<'a, M: Message<'a>>(frame: &Frame<M>, buffer: &mut [u8]) -> Result
 /// Decodes exactly one envelope from the device.
 ///
 /// # Errors
-/// Anything wrong with the envelope or the body; see [`Error`].
+/// Any invalid envelope or body; see [`Error`].
 pub fn decode_up(bytes: &[u8]) -> Result<Decoded<Up<'_>>, Error> {
     decode(bytes)
 }
@@ -122,7 +123,7 @@ pub fn decode_up(bytes: &[u8]) -> Result<Decoded<Up<'_>>, Error> {
 /// Decodes exactly one envelope from the gateway.
 ///
 /// # Errors
-/// Anything wrong with the envelope or the body; see [`Error`].
+/// Any invalid envelope or body; see [`Error`].
 pub fn decode_down(bytes: &[u8]) -> Result<Decoded<Down<'_>>, Error> {
     decode(bytes)
 }

@@ -1,7 +1,7 @@
-//! What travels between smart glasses and the gateway.
+//! Messages between smart glasses and the gateway.
 //!
-//! PROTOCOL.md at the top of the repository describes the same byte by byte; the two change together, and the files in
-//! `vectors/` hold both to it. Start with [`Up`] and [`Down`], the two enums of all messages, then [`encode`],
+//! PROTOCOL.md at the top of the repository describes the same messages byte by byte. The two change together, and the
+//! files in `vectors/` test both. Start with [`Up`] and [`Down`], the two enums of all messages, then [`encode`],
 //! [`decode_up`] and [`decode_down`]. Nothing allocates: texts and bytes borrow from the buffer.
 //!
 //! ```

@@ -4,11 +4,11 @@
 pub const HEADER_BYTES: usize = 8;
 
 /// Bytes of one whole envelope, header included. A tool list with its schemas is the largest message; a microcontroller
-/// can still keep one such buffer.
+/// can still hold one such buffer.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of one whole envelope that every device can receive: 20 ms of PCM16 at 48 kHz are 1,920. A device that announces less
-/// is taken to mean this.
+/// Bytes of one whole envelope that every device can receive: 20 ms of PCM16 at 48 kHz are 1,920. A smaller announced
+/// value is raised to this.
 pub const DEVICE_FRAME_BYTES_MIN: usize = 2 * 1024;
 
 /// Bytes of the body of one envelope.
@@ -26,19 +26,20 @@ pub const PACKET_DURATION_US_MAX: u32 = 120_000;
 /// Bytes of a running text (transcript, caption, tool result): about ten minutes of speech in one turn.
 pub const TEXT_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes of one text of a display content: no display of today shows more than a thousand characters.
+/// Bytes of one text of a display content: no current display shows more than a thousand characters.
 pub const DISPLAY_TEXT_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of a picture on the display, one bit a pixel: 640 by 200.
+/// Bytes of a picture on the display, one bit per pixel: 640 by 200.
 pub const BITMAP_BYTES_MAX: usize = 16_000;
 
 /// Bytes of a title or label: one line of a display.
 pub const LABEL_BYTES_MAX: usize = 256;
 
-/// Bytes of a device id, model, firmware version, or the name of a gateway, a user or a tool: more fits no list on a screen.
+/// Bytes of a device id, model, firmware version, or the name of a gateway, a user or a tool: longer names do not fit a
+/// list on a screen.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// Bytes of a language tag: RFC 5646 section 4.4.1 asks for 35.
+/// Bytes of a language tag: RFC 5646 section 4.4.1 recommends 35.
 pub const LANGUAGE_BYTES_MAX: usize = 35;
 
 /// Bytes of a media type such as `image/jpeg`.
@@ -47,7 +48,7 @@ pub const MIME_BYTES_MAX: usize = 64;
 /// Bytes of an error code of a tool.
 pub const CODE_BYTES_MAX: usize = 64;
 
-/// Bytes of a resume token: 32 random bytes are enough, the rest is room for a sealed one.
+/// Bytes of a resume token: 32 random bytes are enough, the rest allows for an encrypted one.
 pub const TOKEN_BYTES_MAX: usize = 64;
 
 /// Tools that one device offers: a model reads all of them on every turn.
@@ -59,10 +60,10 @@ pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 /// Bytes of the JSON schema of a tool's arguments.
 pub const SCHEMA_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of the JSON with the sentences that call a tool.
+/// Bytes of the JSON with the sentence templates that call a tool.
 pub const PHRASES_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of the sentence that is spoken after a tool has run.
+/// Bytes of the sentence spoken after a tool has run.
 pub const REPLY_TEMPLATE_BYTES_MAX: usize = 512;
 
 /// Bytes of the JSON arguments of one tool call.
@@ -71,44 +72,46 @@ pub const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of the JSON data of one tool result.
 pub const DATA_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of one piece of a photo: on a link of 1 Mbit/s it holds up the sound for an eighth of a second.
+/// Bytes of one piece of a photo: on a link of 1 Mbit/s it delays the sound by an eighth of a second.
 pub const PHOTO_CHUNK_BYTES_MAX: usize = 16 * 1024;
 
 /// Bytes of a whole photo: a 12 megapixel JPEG is about 4 MiB.
 pub const PHOTO_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Bytes of one text message of the JSON form: bytes grow by a third in base64, and JSON escapes of text by up to six.
+/// Bytes of one text message of the JSON form: base64 makes bytes a third longer, JSON escapes make text up to six
+/// times longer.
 pub const JSON_BYTES_MAX: usize = 6 * FRAME_BYTES_MAX;
 
-/// Control frames that a sender keeps for a replay until they are acknowledged.
+/// Control frames that a sender keeps for replay until they are acknowledged.
 pub const REPLAY_CONTROL_FRAMES_MAX: usize = 256;
 
 /// Bytes of those control frames. A device may keep less (see PROTOCOL.md, resume).
 pub const REPLAY_CONTROL_BYTES_MAX: usize = 256 * 1024;
 
-/// Microseconds of sound that a sender keeps for a replay: a roaming Wi-Fi station is back within five seconds.
+/// Microseconds of sound that a sender keeps for replay: a roaming Wi-Fi station is back within five seconds.
 pub const REPLAY_AUDIO_US_MAX: u64 = 5_000_000;
 
-/// Milliseconds for which the gateway keeps the session of a lost link: a walk through a lift or a cellar.
+/// Milliseconds for which the gateway keeps the session of a lost link: time to pass through a lift or a cellar.
 pub const RESUME_MS_MAX: u32 = 120_000;
 
 /// Milliseconds between two heartbeats, if the Welcome names no other.
 pub const HEARTBEAT_MS_DEFAULT: u32 = 5_000;
 
-/// Milliseconds between two heartbeats that a device may ask for: three of them and the box knows that it is gone.
+/// Milliseconds between two heartbeats that a device may ask for: after three missed ones the gateway knows that it is
+/// gone.
 pub const HEARTBEAT_MS_MAX: u32 = 60_000;
 
 /// Heartbeats without any frame from the peer after which the link counts as lost.
 pub const HEARTBEATS_MISSED_MAX: u32 = 3;
 
-/// Milliseconds from the opened connection to the Welcome, the pairing excepted.
+/// Milliseconds from the opened connection to the Welcome, excluding pairing.
 pub const HANDSHAKE_MS_MAX: u32 = 10_000;
 
-/// Milliseconds of sound that the gateway sends ahead of what is played: hides a Wi-Fi scan, and is little to throw away
-/// when the wearer interrupts.
+/// Milliseconds of sound that the gateway sends ahead of playback: bridges a Wi-Fi scan, and little is discarded when
+/// the wearer interrupts.
 pub const SPEECH_AHEAD_MS_MAX: u32 = 600;
 
-/// Milliseconds of sound beyond the last Played that the gateway ever has under way: what a device must be able to hold.
+/// Milliseconds of sound that the gateway sends beyond the last Played: what a device must be able to buffer.
 pub const SPEECH_HOLD_MS_MAX: u32 = 1_000;
 
 /// Milliseconds between two Played messages while sound is played.
@@ -117,39 +120,40 @@ pub const PLAYED_EVERY_MS_MAX: u32 = 200;
 /// Milliseconds for which speech chunks wait for their SpeechStart, which may come later on QUIC.
 pub const SPEECH_START_WAIT_MS_MAX: u32 = 1_000;
 
-/// One-way QUIC streams that may be open at once for sound that fits no datagram.
+/// Unidirectional QUIC streams that may be open at once for sound that does not fit a datagram.
 pub const AUDIO_STREAMS_MAX: u32 = 32;
 
 /// Control frames that a peer may send in one second: a button held down repeats thirty times.
 pub const CONTROL_FRAMES_PER_S_MAX: u32 = 200;
 
-/// Audio packets that a peer may send in one second: real time is 100 packets of 10 ms; a replay, four times real time of
-/// 20 ms packets.
+/// Audio packets that a peer may send in one second: real time is 100 packets of 10 ms; a replay, four times real time
+/// of 20 ms packets.
 pub const AUDIO_PACKETS_PER_S_MAX: u32 = 200;
 
-/// Audio sequences that one packet may be ahead of all before it: at 100 packets a second, all that may be lost in the 15 s
-/// after which a link counts as lost, and a third more. A single one beyond is passed over (RFC 3550, appendix A.1).
+/// Audio sequences that one packet may be ahead of all before it: at 100 packets a second, all that may be lost in the
+/// 15 s after which a link counts as lost, plus a third. A single packet further ahead is ignored (RFC 3550, appendix
+/// A.1).
 pub const AUDIO_AHEAD_MAX: u32 = 2_048;
 
 /// Bytes that a peer may send in one second: sound, and a photo of 8 MiB in four seconds.
 pub const BYTES_PER_S_MAX: u32 = 2 * 1024 * 1024;
 
-/// Milliseconds for which a peer may take nothing before it is closed.
+/// Milliseconds for which a peer may accept no data before it is closed.
 pub const STALL_MS_MAX: u32 = 5_000;
 
-/// Milliseconds for which a side waits for sound that was announced as the last but has not come (QUIC).
+/// Milliseconds for which a side waits for sound that was announced as the last but has not arrived (QUIC).
 pub const LAST_SOUND_WAIT_MS_MAX: u32 = 200;
 
-/// Milliseconds until what arrived is acknowledged.
+/// Milliseconds until received frames are acknowledged.
 pub const ACK_EVERY_MS_MAX: u32 = 1_000;
 
-/// Control frames until what arrived is acknowledged: a sixteenth of what is kept for a replay.
+/// Control frames until received frames are acknowledged: a sixteenth of those kept for replay.
 pub const ACK_CONTROL_FRAMES_MAX: u32 = 16;
 
-/// Audio packets until what arrived is acknowledged: one second of 20 ms packets.
+/// Audio packets until received frames are acknowledged: one second of 20 ms packets.
 pub const ACK_AUDIO_PACKETS_MAX: u32 = 50;
 
-// Relations that must hold, checked when the crate is compiled.
+// Invariants between the limits, checked at compile time.
 const _: () = assert!(ARGUMENTS_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(TEXT_BYTES_MAX + DATA_BYTES_MAX + 1024 <= BODY_BYTES_MAX);
 const _: () = assert!(PHOTO_CHUNK_BYTES_MAX + 1024 <= BODY_BYTES_MAX);

@@ -7,31 +7,31 @@ use crate::values::{
 };
 
 message! {
-    /// First frame of a device: who it is and what it can do.
+    /// First frame of a device: its identity and its capabilities.
     pub struct Hello<'a>, owned HelloOwned {
         /// Ed25519 public key of the device.
         device_key: array[32],
         /// SHA-256 of the nonce that Proof reveals: neither side can choose its nonce to fit the other's.
         nonce_commitment: array[32],
-        /// Name that the maker gave this one device, such as a serial number. Not trusted: the key is the identity.
+        /// Name that the maker gave this device, such as a serial number. Not trusted: the key is the identity.
         device_id: text[NAME_BYTES_MAX],
         /// Maker and model.
         model: text[NAME_BYTES_MAX],
         /// Version of the firmware.
         firmware: text[NAME_BYTES_MAX],
-        /// Language that the wearer chose (RFC 5646), such as `en-GB`; empty: not known.
+        /// Language that the wearer chose (RFC 5646), such as `en-GB`; empty: unknown.
         language: text[LANGUAGE_BYTES_MAX],
         /// What the device can do.
         capabilities: record[Capabilities],
-        /// The session to go on with.
+        /// The session to resume.
         resume: option[Resume<'a>, ResumeOwned],
-        /// What ties the proofs to this connection. Appended; default: `exporter`.
+        /// The channel binding of the proofs. Appended; default: `exporter`.
         binding: ChannelBinding = ChannelBinding::Exporter,
     }
 }
 
 message! {
-    /// What a device can do.
+    /// Capabilities of a device.
     pub struct Capabilities {
         /// Codecs that the device can send.
         codecs_up: Codecs,
@@ -39,23 +39,23 @@ message! {
         codecs_down: Codecs,
         /// Sample rate of the microphone in hertz; 0: no microphone.
         audio_up_hz: u32,
-        /// Sample rate that the device plays best, in hertz; 0: no speaker.
+        /// Preferred sample rate for playback in hertz; 0: no speaker.
         audio_down_hz: u32,
         /// The display.
         display: record[Screen],
-        /// Speakers: 0 none, 1 one ear, 2 both. Sound always comes with one channel.
+        /// Speakers: 0 none, 1 one ear, 2 both. Sound is always mono.
         speakers: u8,
         /// Buttons.
         buttons: Buttons,
         /// Sensors.
         sensors: Sensors,
-        /// True where the microphone signal no longer holds what the speaker plays.
+        /// True if the microphone signal does not contain the speaker's sound.
         echo_cancelled: bool,
-        /// Device tools that a ToolList will offer.
+        /// Number of device tools that a ToolList will offer.
         tools: u16,
         /// Bytes of the largest envelope that the device can receive; 0: any. Appended; default: 0.
         frame_bytes_max: u32 = 0,
-        /// Milliseconds between two heartbeats that the device asks for; 0: as the gateway likes. Appended; default: 0.
+        /// Milliseconds between two heartbeats that the device asks for; 0: the gateway chooses. Appended; default: 0.
         heartbeat_ms: u32 = 0,
     }
 }
@@ -63,25 +63,25 @@ message! {
 message! {
     /// The display of a device.
     pub struct Screen {
-        /// What it can show.
+        /// Kind of content that it can show.
         kind: DisplayKind,
-        /// Width in pixels; 0: not known.
+        /// Width in pixels; 0: unknown.
         width_px: u16,
-        /// Height in pixels; 0: not known.
+        /// Height in pixels; 0: unknown.
         height_px: u16,
-        /// Characters in one line; 0: not known, or of different widths.
+        /// Characters per line; 0: unknown, or of different widths.
         columns: u16,
-        /// Lines; 0: not known.
+        /// Lines; 0: unknown.
         rows: u16,
         /// Bits of colour or brightness per pixel.
         colour_bits: u8,
-        /// True where the device shows what is being said while it is said. Appended; default: false.
+        /// True if the device shows what is being said while it is said. Appended; default: false.
         captions: bool = false,
     }
 }
 
 message! {
-    /// Asks for the session of a lost link.
+    /// Requests the session of a lost link.
     pub struct Resume<'a>, owned ResumeOwned {
         /// Token of the last Welcome.
         token: bytes[TOKEN_BYTES_MAX],
@@ -93,7 +93,7 @@ message! {
 }
 
 message! {
-    /// The gateway proves who it is, over the commitment of the device.
+    /// The gateway proves its identity, over the commitment of the device.
     pub struct Challenge {
         /// Nonce of the gateway.
         nonce: array[32],
@@ -105,7 +105,7 @@ message! {
 }
 
 message! {
-    /// The device reveals its nonce and proves who it is.
+    /// The device reveals its nonce and proves its identity.
     pub struct Proof {
         /// The nonce whose SHA-256 was in Hello.
         nonce: array[32],
@@ -116,19 +116,20 @@ message! {
 
 message! {
     /// The device is unknown and pairing is open. The code itself is never sent: both sides compute it
-    /// ([`pairing_transcript`](crate::auth::Handshake::pairing_transcript)), the glasses show theirs, and the operator types it at the gateway.
+    /// ([`pairing_transcript`](crate::auth::Handshake::pairing_transcript)), the glasses show theirs, and the operator
+    /// types it at the gateway.
     pub struct PairingCode {
         /// How the operator confirms.
         method: PairingMethod,
         /// Seconds until pairing closes.
         expires_s: u16,
-        /// Tries that are left at the gateway.
+        /// Tries left at the gateway.
         tries_left: u8,
     }
 }
 
 message! {
-    /// Sound as one side wants it.
+    /// Requested format of sound.
     pub struct AudioFormat {
         /// Codec.
         codec: Codec,
@@ -140,7 +141,7 @@ message! {
 }
 
 message! {
-    /// What the gateway still has of a resumed session.
+    /// Receive state of the gateway for a resumed session.
     pub struct Resumed {
         /// Last control sequence received without a gap: the device replays from the next one.
         control_received: u32,
@@ -158,7 +159,7 @@ message! {
         resume_token: bytes[TOKEN_BYTES_MAX],
         /// Milliseconds for which the session outlives a lost link.
         resume_ms: u32,
-        /// Set where the asked session goes on; else everything starts anew, sequences at 1.
+        /// Set if the requested session is resumed; otherwise a new session starts, with sequences from 1.
         resumed: option[Resumed],
         /// Name of the gateway.
         gateway_name: text[NAME_BYTES_MAX],
@@ -166,35 +167,35 @@ message! {
         user_name: text[NAME_BYTES_MAX],
         /// Milliseconds between two heartbeats of either side.
         heartbeat_ms: u32,
-        /// Microphone sound as the gateway wants it.
+        /// Format of microphone sound that the gateway requests.
         audio_up: record[AudioFormat],
-        /// Speech as the gateway will send it.
+        /// Format of the speech that the gateway will send.
         audio_down: record[AudioFormat],
         /// Wall clock in milliseconds since 1970-01-01 UTC.
         wall_ms: u64,
         /// Zone of the wearer in seconds east of UTC.
         zone_offset_s: i32,
-        /// Where the conversation stands.
+        /// State of the conversation.
         listening: ListeningState,
     }
 }
 
 message! {
-    /// The handshake is refused; the gateway closes behind it.
+    /// The handshake is refused; the gateway closes the connection after it.
     pub struct Reject<'a>, owned RejectOwned {
         /// Reason, for programs.
         code: RejectCode,
-        /// The same for a person who reads a log.
+        /// The reason in words, for a log.
         message: text[LABEL_BYTES_MAX],
-        /// Milliseconds before the next attempt; 0: by the device's own back-off.
+        /// Milliseconds before the next attempt; 0: the device's own back-off.
         retry_after_ms: u32,
     }
 }
 
 message! {
-    /// Sign of life, sent by each side every `heartbeat_ms`. Round trip of the receiver: now - echo_us - held_us.
+    /// Liveness signal, sent by each side every `heartbeat_ms`. Round trip of the receiver: now - echo_us - held_us.
     pub struct Heartbeat {
-        /// Time of the peer's last heartbeat (its stamp); 0: none came yet.
+        /// Time of the peer's last heartbeat (its stamp); 0: none received yet.
         echo_us: u64,
         /// Microseconds between that heartbeat and this one, on the sender's clock.
         held_us: u64,
@@ -202,7 +203,7 @@ message! {
 }
 
 message! {
-    /// What arrived: the peer need not keep it any longer.
+    /// Acknowledges received frames: the peer need not keep them any longer.
     pub struct Ack {
         /// Last control sequence received without a gap.
         control: u32,
@@ -212,13 +213,13 @@ message! {
 }
 
 message! {
-    /// End of the session; the sender closes behind it.
+    /// End of the session; the sender closes the connection after it.
     pub struct Goodbye<'a>, owned GoodbyeOwned {
         /// Reason, for programs.
         reason: GoodbyeReason,
-        /// The same for a person who reads a log.
+        /// The reason in words, for a log.
         message: text[LABEL_BYTES_MAX],
-        /// Milliseconds before the next attempt; 0: by the device's own back-off. Devices send 0.
+        /// Milliseconds before the next attempt; 0: the device's own back-off. Devices send 0.
         retry_after_ms: u32,
     }
 }

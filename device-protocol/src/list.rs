@@ -5,7 +5,7 @@ use core::fmt;
 use crate::Error;
 use crate::codec::{Reader, Wire, Writer};
 
-/// Items of a message. On the wire: byte length of the whole, then each item with its own byte length.
+/// Items of a message. On the wire: byte length of the list, then each item with its own byte length.
 #[derive(Clone, Copy)]
 pub struct List<'a, T> {
     source: Source<'a, T>,
@@ -14,7 +14,7 @@ pub struct List<'a, T> {
 #[derive(Clone, Copy)]
 enum Source<'a, T> {
     Items(&'a [T]),
-    /// Validated when it was read: every item decodes.
+    /// Validated on reading: every item decodes.
     Encoded {
         bytes: &'a [u8],
         count: usize,
@@ -48,12 +48,12 @@ impl<'a, T: Wire<'a> + Copy> List<'a, T> {
         }
     }
 
-    /// True without items.
+    /// True if there are no items.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The items in order; received ones are decoded as they are asked for.
+    /// The items in order; received ones are decoded during iteration.
     pub fn iter(&self) -> Iter<'a, T> {
         match self.source {
             Source::Items(items) => Iter { items: items.iter(), encoded: Reader::new(&[], 0) },
@@ -79,7 +79,7 @@ impl<'a, T: Wire<'a> + Copy> Iterator for Iter<'a, T> {
         if self.encoded.is_empty() {
             return None;
         }
-        // Validated when the list was read, so that `ok` drops no error.
+        // Validated on reading, so `ok` drops no error.
         self.encoded.record().ok()
     }
 }

@@ -12,29 +12,29 @@ use crate::values::{ButtonAction, ButtonId, Choice, Codec, Gesture, LinkKind, Mi
 direction! {
     /// Every message from the device to the gateway.
     pub enum Up<'a>, owned UpOwned, down false {
-        /// Who the device is and what it can do.
+        /// The device's identity and capabilities.
         0x0001 "hello" Hello(Hello<'a>, HelloOwned),
-        /// The device proves who it is.
+        /// The device proves its identity.
         0x0002 "proof" Proof(Proof, Proof),
         /// Sign of life.
         0x0003 "heartbeat" Heartbeat(Heartbeat, Heartbeat),
-        /// What arrived.
+        /// Acknowledges received frames.
         0x0004 "ack" Ack(Ack, Ack),
         /// End of the session.
         0x0005 "goodbye" Goodbye(Goodbye<'a>, GoodbyeOwned),
         /// The microphone stream pauses.
         0x1001 "audio_end" AudioEnd(AudioEnd, AudioEnd),
-        /// How much of a speech was heard.
+        /// Playback progress of a speech.
         0x1002 "played" Played(Played, Played),
         /// A button.
         0x1003 "button" Button(Button, Button),
         /// A touch.
         0x1004 "touch" Touch(Touch, Touch),
-        /// The head.
+        /// The head's position.
         0x1005 "head_position" HeadPosition(HeadPosition, HeadPosition),
-        /// The battery.
+        /// The battery's state.
         0x1006 "battery" Battery(Battery, Battery),
-        /// The radio.
+        /// The radio link's state.
         0x1007 "connection" Connection(Connection, Connection),
         /// The microphone switch.
         0x1008 "mute" Mute(Mute, Mute),
@@ -42,7 +42,7 @@ direction! {
         0x1009 "approval_answer" ApprovalAnswer(ApprovalAnswer, ApprovalAnswer),
         /// The tools of the device.
         0x100a "tool_list" ToolList(ToolList<'a>, ToolListOwned),
-        /// How a device tool ended.
+        /// The result of a device tool.
         0x100b "tool_result" ToolResult(ToolResult<'a>, ToolResultOwned),
         /// A piece of a photo.
         0x100c "photo_chunk" PhotoChunk(PhotoChunk<'a>, PhotoChunkOwned),
@@ -54,7 +54,7 @@ direction! {
 }
 
 message! {
-    /// One packet of microphone sound; the stamp has the capture time of its first sample.
+    /// One packet of microphone sound; the stamp holds the capture time of its first sample.
     pub struct Audio<'a>, owned AudioOwned {
         /// Codec of the payload.
         codec: Codec,
@@ -70,7 +70,7 @@ message! {
 message! {
     /// The microphone stream pauses until the next Audio; the gateway ends the utterance.
     pub struct AudioEnd {
-        /// Sequence of the last Audio, which may still be under way on QUIC; 0: there was none.
+        /// Sequence of the last Audio, which may still be in transit on QUIC; 0: there was none.
         last_audio_sequence: u32,
         /// Why the microphone stopped.
         reason: MicEnd,
@@ -78,15 +78,16 @@ message! {
 }
 
 message! {
-    /// What came out of the speaker; the stamp has the time at which `played_us` was reached.
+    /// Playback progress; the stamp holds the time at which `played_us` was reached.
     pub struct Played {
         /// Number of the speech, unique in the session.
         speech: u32,
-        /// Clause of the sample played last.
+        /// Clause of the last sample played.
         clause: u16,
-        /// Place in the speech up to which it came out, in microseconds: concealed packets count, silence while starved does not.
+        /// Position in the speech up to which it was played, in microseconds: concealed packets count, silence while
+        /// starved does not.
         played_us: u64,
-        /// Where it stands.
+        /// Playback state.
         state: PlayState,
     }
 }
@@ -96,7 +97,7 @@ message! {
     pub struct Button {
         /// The button.
         button: ButtonId,
-        /// What was done with it.
+        /// The action.
         action: ButtonAction,
     }
 }
@@ -110,9 +111,9 @@ message! {
 }
 
 message! {
-    /// How the head is held; sent when the posture changes, at most ten times a second.
+    /// The head's position; sent when the posture changes, at most ten times a second.
     pub struct HeadPosition {
-        /// In words.
+        /// The posture.
         posture: Posture,
         /// Hundredths of a degree, up is positive.
         pitch_cdeg: i16,
@@ -122,7 +123,7 @@ message! {
 }
 
 message! {
-    /// The battery; sent on each change of a percent or of charging.
+    /// The battery's state; sent on each change of a percent or of charging.
     pub struct Battery {
         /// 0 to 100; 255: not known.
         percent: u8,
@@ -134,7 +135,7 @@ message! {
 message! {
     /// The radio; sent on change, at most once a second.
     pub struct Connection {
-        /// What carries the connection.
+        /// Kind of the link.
         link: LinkKind,
         /// Signal strength in dBm; 0: not known.
         rssi_dbm: i16,
@@ -152,7 +153,7 @@ message! {
 message! {
     /// The wearer's answer to an ApprovalRequest.
     pub struct ApprovalAnswer {
-        /// Which request.
+        /// Number of the request.
         approval: u32,
         /// The answer.
         choice: Choice,
@@ -160,11 +161,11 @@ message! {
 }
 
 message! {
-    /// All tools of the device; replaces the list before it.
+    /// All tools of the device; replaces the previous list.
     pub struct ToolList<'a>, owned ToolListOwned {
-        /// Counts up with each list.
+        /// Increases with each list.
         revision: u32,
-        /// The tools; all together must fit one frame.
+        /// The tools; together they must fit one frame.
         tools: list[ToolOffer<'a>, ToolOfferOwned, TOOLS_MAX],
     }
 }
@@ -172,23 +173,23 @@ message! {
 message! {
     /// One tool that the device runs.
     pub struct ToolOffer<'a>, owned ToolOfferOwned {
-        /// Name: ASCII letters, digits, `_`, `-`, `.` and `/`; capitals count.
+        /// Name: ASCII letters, digits, `_`, `-`, `.` and `/`; case-sensitive.
         name: text[NAME_BYTES_MAX],
-        /// What it does, for the model.
+        /// Its purpose, for the model.
         description: text[DESCRIPTION_BYTES_MAX],
         /// JSON schema of the arguments, an object.
         schema: text[SCHEMA_BYTES_MAX],
         /// JSON object: language tag to a list of sentence templates that call the tool; empty: none.
         phrases: text[PHRASES_BYTES_MAX],
-        /// Sentence said after success, with `{field}` for fields of the result's data; empty: the content is said.
+        /// Sentence spoken after success, with `{field}` for fields of the result's data; empty: the content is spoken.
         reply_template: text[REPLY_TEMPLATE_BYTES_MAX],
-        /// What it does to the world.
+        /// Its effects.
         flags: ToolFlags,
     }
 }
 
 message! {
-    /// How a device tool ended: exactly one for each ToolCall, also after a ToolCancel.
+    /// Result of a device tool: exactly one for each ToolCall, also after a ToolCancel.
     pub struct ToolResult<'a>, owned ToolResultOwned {
         /// Number of the call that it answers.
         call: u32,
@@ -208,7 +209,7 @@ message! {
     pub struct PhotoChunk<'a>, owned PhotoChunkOwned {
         /// Number of the photo in this session.
         photo: u32,
-        /// The ToolCall that asked for it; 0: the wearer pressed the button.
+        /// The ToolCall that requested it; 0: the wearer pressed the button.
         call: u32,
         /// Piece, from 0.
         index: u16,

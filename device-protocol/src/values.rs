@@ -1,7 +1,7 @@
-//! Enumerations and sets inside messages. All may grow: unknown numbers survive as `Other`, unknown bits are kept.
+//! Enumerations and sets inside messages. All may grow: unknown numbers are kept as `Other`, unknown bits are kept.
 
 open_enum! {
-    /// How sound is coded. All sound has one channel.
+    /// Coding of sound. All sound is mono.
     pub enum Codec: u8 {
         /// Signed 16-bit samples, little endian.
         Pcm16 = 0 => "pcm16",
@@ -11,7 +11,7 @@ open_enum! {
 }
 
 bit_set! {
-    /// Codecs that one side can take or send: the bit is the number of the [`Codec`].
+    /// Codecs that one side can receive or send: the bit is the number of the [`Codec`].
     pub struct Codecs: u16 {
         /// Signed 16-bit samples.
         PCM16 = 0 => "pcm16",
@@ -21,20 +21,20 @@ bit_set! {
 }
 
 impl Codecs {
-    /// True where this codec is in the set.
+    /// True if this codec is in the set.
     pub const fn has(self, codec: Codec) -> bool {
         self.has_bit(codec.number() as u32)
     }
 }
 
 open_enum! {
-    /// What the glasses can show.
+    /// Kind of display.
     pub enum DisplayKind: u8 {
         /// No display.
         None = 0 => "none",
         /// Lines of text in a fixed grid of characters.
         Text = 1 => "text",
-        /// Pixels; the device lays text out by itself.
+        /// Pixels; the device lays out text itself.
         Pixels = 2 => "pixels",
     }
 }
@@ -88,7 +88,7 @@ bit_set! {
         CONNECTION = 3 => "connection",
         /// Sends PhotoChunk.
         CAMERA = 4 => "camera",
-        /// Knows whether it is worn.
+        /// Detects whether it is worn.
         WEAR = 5 => "wear",
         /// Measures the light around.
         LIGHT = 6 => "light",
@@ -96,7 +96,7 @@ bit_set! {
 }
 
 open_enum! {
-    /// What was done with a button.
+    /// Action on a button.
     pub enum ButtonAction: u8 {
         /// Short press, already released.
         Press = 0 => "press",
@@ -104,9 +104,9 @@ open_enum! {
         DoublePress = 1 => "double_press",
         /// Held for at least 700 ms.
         LongPress = 2 => "long_press",
-        /// Went down (where the device reports both edges).
+        /// Pressed (if the device reports both edges).
         Down = 3 => "down",
-        /// Came up.
+        /// Released.
         Up = 4 => "up",
     }
 }
@@ -136,7 +136,7 @@ open_enum! {
     pub enum Posture: u8 {
         /// Straight ahead.
         Level = 0 => "level",
-        /// Looks up: many glasses show the dashboard then.
+        /// Looks up: many glasses then show the dashboard.
         Up = 1 => "up",
         /// Looks down.
         Down = 2 => "down",
@@ -144,9 +144,9 @@ open_enum! {
 }
 
 open_enum! {
-    /// What carries the connection.
+    /// Kind of the network link.
     pub enum LinkKind: u8 {
-        /// Not known.
+        /// Unknown.
         Unknown = 0 => "unknown",
         /// Wi-Fi of the glasses.
         WiFi = 1 => "wifi",
@@ -160,15 +160,15 @@ open_enum! {
 }
 
 open_enum! {
-    /// Where the playing of one speech stands.
+    /// Playback state of one speech.
     pub enum PlayState: u8 {
-        /// Sound comes out.
+        /// Playing.
         Playing = 0 => "playing",
-        /// The last sample of the ended speech came out.
+        /// The last sample of the ended speech was played.
         Finished = 1 => "finished",
         /// Stopped before its end: by a hush, a mute or a full buffer.
         Stopped = 2 => "stopped",
-        /// Waits for chunks that are late.
+        /// Waits for late chunks.
         Starved = 3 => "starved",
     }
 }
@@ -176,11 +176,11 @@ open_enum! {
 open_enum! {
     /// Why the microphone stream ended.
     pub enum MicEnd: u8 {
-        /// The wearer switched it off, or let the talk button go.
+        /// The wearer switched it off, or released the talk button.
         Released = 0 => "released",
         /// Muted.
         Muted = 1 => "muted",
-        /// The device saves power; it starts again by itself.
+        /// The device saves power; it resumes without a request.
         PowerSave = 2 => "power_save",
         /// The microphone or the coder failed.
         Failed = 3 => "failed",
@@ -192,43 +192,43 @@ open_enum! {
     pub enum Choice: u8 {
         /// No.
         No = 0 => "no",
-        /// Yes, this once.
+        /// Yes, for this call only.
         Yes = 1 => "yes",
-        /// Put away without an answer; counts as no.
+        /// Dismissed without an answer; counts as no.
         Dismissed = 2 => "dismissed",
-        /// The time ran out; counts as no.
+        /// Expired; counts as no.
         Expired = 3 => "expired",
     }
 }
 
 bit_set! {
-    /// What a device tool does to the world.
+    /// Effects of a device tool.
     pub struct ToolFlags: u16 {
         /// Changes nothing.
         READ_ONLY = 0 => "read_only",
         /// Destroys or publishes something: the gateway asks for approval first.
         DESTRUCTIVE = 1 => "destructive",
-        /// The second of two equal calls changes nothing.
+        /// A second identical call has no further effect.
         IDEMPOTENT = 2 => "idempotent",
-        /// Takes long: the gateway says so before it waits.
+        /// Takes long: the gateway announces the wait.
         SLOW = 3 => "slow",
     }
 }
 
 open_enum! {
-    /// Where the gateway stands in the conversation.
+    /// The gateway's state in the conversation.
     pub enum ListeningState: u8 {
         /// Waits for the wake word.
         Idle = 0 => "idle",
-        /// Takes what is said next as meant for it: after the wake word, and for a while after an answer.
+        /// Considers what is said next as addressed to it: after the wake word, and for a while after an answer.
         Wake = 1 => "wake",
-        /// Hears somebody speak.
+        /// Detects speech.
         Listening = 2 => "listening",
         /// Works on the answer.
         Thinking = 3 => "thinking",
         /// Speaks the answer.
         Speaking = 4 => "speaking",
-        /// Hears nothing on purpose.
+        /// Muted on purpose.
         Muted = 5 => "muted",
     }
 }
@@ -236,47 +236,47 @@ open_enum! {
 open_enum! {
     /// What to do with a view.
     pub enum DisplayAction: u8 {
-        /// Show; what was there comes back when this ends.
+        /// Show; the previous content returns when this ends.
         Show = 0 => "show",
-        /// Replace what is there for good.
+        /// Replace the previous content permanently.
         Replace = 1 => "replace",
-        /// Empty the view; the content has no meaning.
+        /// Empty the view; the content is ignored.
         Clear = 2 => "clear",
     }
 }
 
 open_enum! {
-    /// Which of the two views.
+    /// One of the two views.
     pub enum View: u8 {
-        /// What the wearer sees straight ahead.
+        /// Visible straight ahead.
         Main = 0 => "main",
-        /// What the wearer sees on looking up.
+        /// Visible on looking up.
         Dashboard = 1 => "dashboard",
     }
 }
 
 open_enum! {
-    /// How the texts of a content are laid out.
+    /// Layout of the texts of a content.
     pub enum Layout: u8 {
         /// `first` fills the view.
         TextWall = 0 => "text_wall",
         /// `first` is the title, `second` the text below.
         ReferenceCard = 1 => "reference_card",
-        /// `first` above, `second` below, of the same rank.
+        /// `first` above, `second` below, of equal rank.
         DoubleText = 2 => "double_text",
         /// `first` left, `second` right.
         Dashboard = 3 => "dashboard",
         /// `first` is the label, `permille` the progress.
         Progress = 4 => "progress",
-        /// The picture of the display message; `first` says what is in it.
+        /// The picture of the display message; `first` describes it.
         Bitmap = 5 => "bitmap",
     }
 }
 
 open_enum! {
-    /// Where a tool call stands.
+    /// State of a tool call.
     pub enum ToolState: u8 {
-        /// Runs.
+        /// Running.
         Started = 0 => "started",
         /// Done.
         Finished = 1 => "finished",
@@ -288,35 +288,35 @@ open_enum! {
 }
 
 open_enum! {
-    /// A short sound that the device makes by itself.
+    /// A short sound stored on the device.
     pub enum Sound: u8 {
-        /// The wake word was heard.
+        /// The wake word was recognised.
         Wake = 0 => "wake",
         /// The request was understood.
         Done = 1 => "done",
-        /// It failed.
+        /// The request failed.
         Error = 2 => "error",
         /// A timer or reminder is due.
         Alarm = 3 => "alarm",
-        /// Something needs the wearer.
+        /// Something needs the wearer's attention.
         Attention = 4 => "attention",
     }
 }
 
 open_enum! {
-    /// How an unknown device is paired.
+    /// Method of pairing an unknown device.
     pub enum PairingMethod: u8 {
         /// The glasses show the code that they computed, the operator types it at the gateway.
         Code = 0 => "code",
-        /// No display: the operator opens a window of two minutes and confirms the fingerprint of the device key.
+        /// No display: the operator opens pairing for two minutes and confirms the fingerprint of the device key.
         Fingerprint = 1 => "fingerprint",
     }
 }
 
 open_enum! {
-    /// What ties the proofs of a handshake to its TLS connection (section 6). Without TLS there are 32 zero bytes either way.
+    /// Binds the proofs of a handshake to its TLS connection (section 6). Without TLS both variants are 32 zero bytes.
     pub enum ChannelBinding: u8 {
-        /// The TLS exporter: 32 bytes that only the two ends of this very connection know.
+        /// The TLS exporter: 32 bytes that only the two ends of this connection know.
         Exporter = 0 => "exporter",
         /// SHA-256 of the gateway's TLS certificate, for a TLS library without an exporter.
         Certificate = 1 => "certificate",
@@ -324,15 +324,15 @@ open_enum! {
 }
 
 open_enum! {
-    /// What the gateway did not take as it was sent.
+    /// What the gateway did not accept as sent.
     pub enum WarningCode: u16 {
-        /// Nothing that this version names.
+        /// No code of this version.
         Unspecified = 0 => "unspecified",
-        /// A device tool is left out of the list: it will not be called.
+        /// A device tool is not in the accepted list and will not be called.
         ToolLeftOut = 1 => "tool_left_out",
-        /// A device tool is taken, but for a part of it.
+        /// A device tool is accepted except for a part of it.
         ToolChanged = 2 => "tool_changed",
-        /// Sound was passed over.
+        /// Sound was dropped.
         SoundDropped = 3 => "sound_dropped",
     }
 }
@@ -340,13 +340,13 @@ open_enum! {
 open_enum! {
     /// Why a handshake was refused.
     pub enum RejectCode: u16 {
-        /// No reason that this version names.
+        /// No reason of this version.
         Unspecified = 0 => "unspecified",
         /// The envelope version is unknown.
         UnsupportedVersion = 1 => "unsupported_version",
         /// A frame could not be decoded.
         Malformed = 2 => "malformed",
-        /// A frame that does not belong here.
+        /// A frame that is not allowed in this state.
         UnexpectedMessage = 3 => "unexpected_message",
         /// The signature or the revealed nonce is wrong.
         BadProof = 4 => "bad_proof",
@@ -358,7 +358,7 @@ open_enum! {
         Revoked = 7 => "revoked",
         /// No codec or rate in common.
         NoCommonFormat = 8 => "no_common_format",
-        /// As many sessions as the gateway allows: try again later.
+        /// The gateway's limit of sessions is reached: try again later.
         Busy = 9 => "busy",
         /// Too many attempts: try again later.
         RateLimited = 10 => "rate_limited",
@@ -374,7 +374,7 @@ open_enum! {
 open_enum! {
     /// Why a session ends. After `Goodbye` nothing is replayed.
     pub enum GoodbyeReason: u16 {
-        /// No reason that this version names.
+        /// No reason of this version.
         Unspecified = 0 => "unspecified",
         /// The wearer took the glasses off or switched them off.
         PowerOff = 1 => "power_off",
@@ -386,13 +386,13 @@ open_enum! {
         Revoked = 4 => "revoked",
         /// A frame could not be decoded.
         Malformed = 5 => "malformed",
-        /// A sequence was left out, or ran out.
+        /// A sequence was skipped, or ran out.
         BadSequence = 6 => "bad_sequence",
-        /// A frame that does not belong here.
+        /// A frame that is not allowed in this state.
         UnexpectedMessage = 7 => "unexpected_message",
         /// Too many frames or bytes in too short a time.
         Flooding = 8 => "flooding",
-        /// The peer takes its frames too slowly.
+        /// The peer accepts its frames too slowly.
         TooSlow = 9 => "too_slow",
         /// No heartbeat.
         Silent = 10 => "silent",
@@ -406,18 +406,18 @@ open_enum! {
 /// Close code (WebSocket status, QUIC application error code) in answer to a Goodbye. QUIC uses 0.
 pub const CLOSE_NORMAL: u16 = 1000;
 
-/// Numbers above this one share a close code, so that the two ranges stay apart.
+/// Higher numbers share one close code, so that the two ranges do not overlap.
 const CLOSE_NUMBER_MAX: u16 = 99;
 
 impl RejectCode {
-    /// Close code behind a Reject: 4100 and the number.
+    /// Close code after a Reject: 4100 plus the number.
     pub const fn close_code(self) -> u16 {
         close_code(4100, self.number())
     }
 }
 
 impl GoodbyeReason {
-    /// Close code behind a Goodbye: 4200 and the number.
+    /// Close code after a Goodbye: 4200 plus the number.
     pub const fn close_code(self) -> u16 {
         close_code(4200, self.number())
     }

@@ -1,4 +1,4 @@
-//! The bytes that are signed and hashed are those of the vectors, whose signatures tests/python verifies.
+//! The signed and hashed bytes equal those of the vectors, whose signatures tests/python verifies.
 
 use device_protocol::auth::{EXPORTER_LABEL, Handshake, NO_BINDING, pairing_code};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! PROTOCOL.md and the Rust types say the same: every table, every number, both ways.
+//! PROTOCOL.md and the Rust types agree: every table, every number, in both directions.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The JSON form says the same as the binary form, for arbitrary messages drawn from the schema.
+//! The JSON form is equivalent to the binary form, for arbitrary messages drawn from the schema.
 #![cfg(feature = "json")]
 
 mod draw;
@@ -68,7 +68,7 @@ proptest! {
         let _ = json::decode_down(&text);
     }
 
-    /// Right syntax, wrong values: every field in turn holds something else.
+    /// Right syntax, wrong values: every field in turn has an invalid value.
     #[test]
     fn wrong_values_are_errors(
         kind in 0..Up::SCHEMA.len(),
@@ -80,7 +80,7 @@ proptest! {
         let schema = &Up::SCHEMA[kind];
         for field in schema.fields {
             let mut drawn = draw::message(schema, &entropy);
-            // What is right for some types is left out.
+            // Skips values that are valid for the type.
             let allowed = match &wrong {
                 Value::Null => field.wire.starts_with("option"),
                 Value::Number(_) => matches!(field.wire, "u64" | "i16" | "i32"),

@@ -1,8 +1,8 @@
-//! The golden vectors: every released version's bytes, both ways. They are only ever added.
+//! The golden vectors: the bytes of every released version, both ways. Vectors are only added, never changed.
 //!
 //! `frames/` encode to exactly their bytes and decode to exactly their JSON; `newer/` come from later versions and only
-//! decode; `bad/` give exactly their error. `every_frame_has_its_bytes` writes the bytes of new frames; tests/python checks
-//! them against an independent reading of PROTOCOL.md.
+//! decode; `bad/` give exactly their error. `every_frame_has_its_bytes` writes the bytes of new frames; tests/python
+//! checks them against an independent implementation of PROTOCOL.md.
 #![cfg(feature = "json")]
 
 use std::collections::BTreeSet;
@@ -117,7 +117,7 @@ fn bad_frames_give_exactly_their_error() {
     }
 }
 
-/// A body that is cut anywhere is an error, unless it ends exactly before an appended field: then it is a whole message
+/// A body cut at any byte is an error, unless it ends exactly before an appended field: then it is a complete message
 /// of an older sender.
 #[test]
 fn every_truncation_is_an_error() {
@@ -129,12 +129,12 @@ fn every_truncation_is_an_error() {
         let mut older = 0;
         for end in 0..whole.len() {
             assert!(to_json(&whole[..end]).is_err(), "{} cut to {end} bytes", path.display());
-            // The same with an envelope that knows about it.
+            // The same with an envelope whose length matches.
             if end >= limits::HEADER_BYTES {
                 let mut bytes = whole[..end].to_vec();
                 bytes[4..8].copy_from_slice(&((end - limits::HEADER_BYTES) as u32).to_le_bytes());
                 if let Ok(cut) = to_json(&bytes) {
-                    // What says nothing at the end is left out again.
+                    // Trailing fields with their default value are omitted again.
                     let again = to_bytes(&cut).unwrap();
                     assert!(again.len() <= bytes.len(), "{} with a body of {end} bytes", path.display());
                     assert_eq!(to_json(&again), Ok(cut), "{} with a body of {end} bytes", path.display());
@@ -146,7 +146,7 @@ fn every_truncation_is_an_error() {
     }
 }
 
-/// Any one bit flipped: an error or another message, never a panic, and what decodes encodes again.
+/// Any single bit flipped: an error or another message, never a panic, and what decodes encodes again.
 #[test]
 fn every_flipped_bit_is_survived() {
     for path in files("frames", "hex") {
@@ -163,7 +163,7 @@ fn every_flipped_bit_is_survived() {
     }
 }
 
-/// A new frame gets its bytes by running this test, which fails until somebody has looked at them.
+/// Running this test writes the bytes of a new frame; the test fails once, so that they are reviewed.
 #[test]
 fn every_frame_has_its_bytes() {
     let mut written = Vec::new();

@@ -1,4 +1,4 @@
-//! What the wire form promises: exact bytes, exact errors, skipped kinds, maximums, nothing that panics.
+//! Guarantees of the wire form: exact bytes, exact errors, skipped kinds, maximums, no panics.
 
 use device_protocol::limits::{
     AUDIO_FRAME_BYTES_MAX, AUDIO_PACKET_BYTES_MAX, BODY_BYTES_MAX, FRAME_BYTES_MAX, SCHEMA_BYTES_MAX, TEXT_BYTES_MAX,
@@ -79,7 +79,7 @@ fn one_tool_too_many_is_refused_both_ways() {
     assert!(matches!(error, Error::TooLong { field: "tools", length: 33, max: 32, .. }), "{error}");
     let bytes = bytes_of(list(List::new(&tools[..TOOLS_MAX])));
     assert!(decode_up(&bytes).is_ok());
-    // One more item of the same bytes behind the last.
+    // One more item of the same bytes after the last.
     let item = bytes.len() - (bytes.len() - 8 - 7 - 1 - 3) / TOOLS_MAX;
     let mut body = bytes[8..].to_vec();
     body.extend(&bytes[item..]);
@@ -141,7 +141,7 @@ fn a_small_buffer_is_told_what_is_needed() {
 
 #[test]
 fn a_length_that_lies_is_an_error_at_its_byte() {
-    // A text of 2^63 bytes, and one that ends behind the body.
+    // A text of 2^63 bytes, and one that ends after the body.
     for length in [&[253, 0, 0, 0, 0, 0, 0, 0, 0x80][..], &[5, b'a']] {
         let mut body = vec![1, 0, 0];
         body.extend(length);
@@ -252,7 +252,7 @@ fn never_panics(bytes: &[u8]) {
     }
 }
 
-/// What was decoded can be encoded, whatever else stood in the bytes.
+/// What was decoded can be encoded, whatever the input bytes were.
 fn again<'a, M: Message<'a>>(frame: &Frame<M>) {
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     encode(frame, &mut buffer).unwrap();

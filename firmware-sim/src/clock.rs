@@ -1,10 +1,10 @@
-//! The simulator's clock: microseconds since the glasses were switched on, from tokio's monotonic time.
+//! The simulator's clock: microseconds since power-on, from tokio's monotonic time.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// One pair of glasses' session clock. Copies show the same time.
+/// The session clock of one pair of glasses. Copies show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,

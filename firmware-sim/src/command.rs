@@ -1,4 +1,4 @@
-//! What a holder of simulated glasses has them do.
+//! Commands for simulated glasses.
 
 use device_protocol::{ButtonAction, ButtonId, Choice, Gesture};
 use tokio::sync::oneshot;
@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use crate::microphone::{Clip, Said};
 use crate::transport::Target;
 
-/// What the wearer does.
+/// Actions of the wearer.
 pub(crate) enum Command {
     Say(Clip, oneshot::Sender<Said>),
     Button(ButtonId, ButtonAction),

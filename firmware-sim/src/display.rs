@@ -1,7 +1,7 @@
-//! The display: two views, what covers what, and the drawing of a view as lines of text.
+//! The display: two views, precedence of contents, and drawing of a view as lines of text.
 //!
-//! Rules (PROTOCOL.md, section 11): a higher priority covers a lower one, of equal ones the latest is seen; `show` gives
-//! way to what was there when it ends, `replace` does away with what it could cover; a revision below the last one of the
+//! Rules (PROTOCOL.md, section 11): a higher priority covers a lower one; among equals the latest is visible. When a
+//! `show` ends, the previous content returns; a `replace` removes what it covers. A revision below the last one of the
 //! view is stale.
 
 use device_protocol::down::Display;
@@ -9,28 +9,28 @@ use device_protocol::{DisplayAction, Layout, View};
 
 use crate::picture::Picture;
 
-/// Size of a display whose size the gateway is not told.
+/// Size of a display whose size is not reported to the gateway.
 const COLUMNS_UNTOLD: usize = 40;
 const ROWS_UNTOLD: usize = 6;
 
-/// Contents that one view remembers underneath the one it shows.
+/// Contents that one view keeps below the visible one.
 const CONTENTS_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
 struct Item {
     priority: u8,
-    /// Arrival, as a number that grows.
+    /// Order of arrival.
     order: u64,
     ends_us: Option<u64>,
     text: Text,
     countdown: Option<Countdown>,
 }
 
-/// The time that is left of something.
+/// The time left until an event.
 #[derive(Clone, Copy, Debug)]
 struct Countdown {
     due_us: u64,
-    /// As it is written.
+    /// As displayed.
     left_s: u64,
 }
 
@@ -49,18 +49,18 @@ struct ViewState {
     items: Vec<Item>,
 }
 
-/// What became of a display frame.
+/// Outcome of a display frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It counts.
+    /// Applied.
     Taken,
-    /// It is older than what is shown.
+    /// Older than the visible content.
     Stale,
     /// A view or an action that these glasses do not know.
     Unknown,
 }
 
-/// Both views.
+/// The display with both views.
 #[derive(Clone, Debug)]
 pub struct Screen {
     columns: usize,
@@ -71,7 +71,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// An empty display of this size in characters; 0: glasses that do not tell theirs, drawn as here.
+    /// An empty display of this size in characters; 0: a size that is not reported, drawn with the default.
     pub fn new(columns: u16, rows: u16) -> Self {
         let or = |told: u16, own: usize| if told == 0 { own } else { usize::from(told) };
         Self {
@@ -83,13 +83,13 @@ impl Screen {
         }
     }
 
-    /// Forgets everything: a new session counts its revisions anew.
+    /// Clears everything: a new session restarts its revisions.
     pub fn reset(&mut self) {
         self.main = ViewState::default();
         self.dashboard = ViewState::default();
     }
 
-    /// Takes a frame.
+    /// Applies a frame.
     pub fn handle(&mut self, now_us: u64, frame: &Display<'_>) -> Outcome {
         let order = self.arrivals;
         self.arrivals += 1;
@@ -124,19 +124,19 @@ impl Screen {
         Outcome::Taken
     }
 
-    /// When a content ends next, or counts.
+    /// When a content ends next, or a countdown changes.
     pub fn poll_timeout(&self) -> Option<u64> {
         let items = self.main.items.iter().chain(&self.dashboard.items);
         items.flat_map(|item| [item.ends_us, item.countdown.map(|countdown| countdown.next_us())]).flatten().min()
     }
 
-    /// Takes away what has ended, and counts; true where something has ended.
+    /// Removes ended contents and updates countdowns; returns true if a content ended.
     pub fn handle_timeout(&mut self, now_us: u64) -> bool {
         let main = self.main.expire(now_us);
         self.dashboard.expire(now_us) || main
     }
 
-    /// The words that a view shows, without layout; empty: nothing.
+    /// The text that a view shows, without layout; empty: nothing.
     pub fn text(&self, view: View) -> String {
         let Some(text) = self.view(view).and_then(ViewState::visible) else {
             return String::new();
@@ -145,7 +145,7 @@ impl Screen {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
-    /// The view as exactly as many lines of exactly as many characters as the display has.
+    /// The view with exactly the lines and columns of the display.
     pub fn draw(&self, view: View) -> Vec<String> {
         let text = self.view(view).and_then(ViewState::visible);
         let mut lines = text.map_or_else(Vec::new, |text| self.lay_out(text));
@@ -184,7 +184,7 @@ impl Screen {
                 lines.push("█".repeat(filled) + &"░".repeat(columns - filled));
                 lines
             }
-            // What these glasses do not know is shown as text, both parts one below the other.
+            // An unknown layout is shown as text, both parts one below the other.
             Layout::TextWall | Layout::ReferenceCard | Layout::DoubleText | Layout::Bitmap | Layout::Other(_) => {
                 let mut lines = wrap(&text.first, columns);
                 if !text.second.is_empty() {
@@ -195,7 +195,7 @@ impl Screen {
         };
         if lines.len() > self.rows {
             lines.truncate(self.rows);
-            // The wearer sees that something is missing.
+            // An ellipsis shows the wearer that something is cut.
             if let Some(last) = lines.last_mut() {
                 *last = last.trim_end().chars().take(columns - 1).collect::<String>() + "…";
             }
@@ -218,7 +218,7 @@ impl ViewState {
 }
 
 impl Item {
-    /// Writes how much time is left, in whole seconds and rounded up.
+    /// Updates the time left, in whole seconds, rounded up.
     fn count(&mut self, now_us: u64) {
         let Some(countdown) = &mut self.countdown else {
             return;
@@ -232,7 +232,7 @@ impl Item {
 }
 
 impl Countdown {
-    /// When another time is to be written.
+    /// When the displayed time changes next.
     fn next_us(&self) -> u64 {
         self.due_us.saturating_sub((self.left_s.max(1) - 1) * 1_000_000)
     }
@@ -252,12 +252,12 @@ impl From<&Display<'_>> for Text {
     }
 }
 
-/// Control characters but the line feed do not belong on a display, still less in a terminal.
+/// Removes control characters except the line feed, for the display and the terminal.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }
 
-/// Breaks at spaces, and inside words that are longer than a line.
+/// Breaks at spaces, and within words that are longer than a line.
 fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -357,7 +357,7 @@ mod tests {
         let dashboard = Display { view: View::Dashboard, ..frame(DisplayAction::Show, 1, 0, 1, "12:00") };
         assert_eq!(screen.handle(0, &dashboard), Outcome::Taken);
         assert_eq!((screen.text(View::Main), screen.text(View::Dashboard)), ("new".into(), "12:00".into()));
-        // Equal is not lower: the same revision may come again.
+        // Equal is not lower: the same revision may be sent again.
         assert_eq!(screen.handle(0, &frame(DisplayAction::Clear, 0, 0, 5, "")), Outcome::Taken);
         assert_eq!(screen.text(View::Main), "");
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with simulated glasses.
+//! Errors of simulated glasses.
 
 use std::time::Duration;
 
@@ -6,37 +6,37 @@ use audio::wav;
 
 use crate::{handshake, identity, transport};
 
-/// Why something did not work.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Key files.
+    /// A key file.
     #[error(transparent)]
     Identity(#[from] identity::Error),
-    /// No connection.
+    /// The connection failed.
     #[error(transparent)]
     Transport(#[from] transport::Error),
-    /// No session.
+    /// The handshake failed.
     #[error(transparent)]
     Handshake(#[from] handshake::Error),
-    /// The gateway wants sound that cannot be made.
+    /// The gateway requests sound in an unsupported format.
     #[error("sound format: {0}")]
     Format(String),
-    /// A sound file that cannot be written.
+    /// A sound file cannot be written.
     #[error(transparent)]
     Wav(#[from] wav::Error),
     /// The session is over.
     #[error("the session is over")]
     Over,
-    /// It did not happen in time.
+    /// The event did not occur in time.
     #[error("waited {0:?} in vain")]
     TimedOut(Duration),
-    /// The voice.
+    /// The voice failed.
     #[error("the simulator's voice: {0}")]
     Voice(String),
 }
 
 impl Error {
-    /// True where the same attempt may work later.
+    /// True if the same attempt may succeed later.
     pub(crate) fn may_retry(&self) -> bool {
         match self {
             Self::Transport(_) => true,

@@ -1,8 +1,7 @@
-//! A bad network between the glasses and the gateway: delay, jitter, loss and a cut, all of it from one seed.
+//! Simulates a bad network between the glasses and the gateway: delay, jitter, loss and a cut, from one seed.
 //!
-//! The faults act on whole frames. Only sound on QUIC is really lost or overtaken; everything else travels on ordered,
-//! reliable streams, where a lost packet is sent again: there loss becomes a longer delay, of this frame and of those
-//! behind it.
+//! The faults apply to whole frames. Only sound on QUIC is really lost or reordered. Everything else travels on
+//! ordered, reliable streams that retransmit lost packets: there, loss delays this frame and those after it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,32 +15,32 @@ use tokio::time::{Instant, sleep_until};
 use crate::random::Random;
 use crate::transport::{Inbound, Link, QUEUE_FRAMES_MAX};
 
-/// How long a stream takes to repair one lost packet: the least retransmission time-out of RFC 6298 as Linux has it.
+/// Time in which a stream repairs one lost packet: the minimum retransmission time-out of RFC 6298, with Linux's value.
 const REPAIR_US: u64 = 200_000;
 
-/// What the network does.
+/// Faults of the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FaultOptions {
     /// One-way delay in microseconds.
     pub delay_us: u64,
-    /// Up to so many microseconds more, at random.
+    /// Maximum of a random additional delay in microseconds.
     pub jitter_us: u64,
     /// Share of frames lost, 0.0 to 1.0.
     pub loss: f64,
-    /// The link breaks so many microseconds after it was opened.
+    /// The link breaks this many microseconds after it was opened.
     pub cut_after_us: Option<u64>,
     /// Seed of everything random.
     pub seed: u64,
 }
 
 impl FaultOptions {
-    /// True where nothing is done to the frames.
+    /// True if frames pass unchanged.
     pub fn is_perfect(&self) -> bool {
         self.delay_us == 0 && self.jitter_us == 0 && self.loss <= 0.0 && self.cut_after_us.is_none()
     }
 }
 
-/// What happens to one frame.
+/// Outcome of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives at this time.
@@ -60,14 +59,15 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// `direction` separates the random numbers of the two directions.
+    /// `direction` gives each direction its own random numbers.
     pub fn new(options: FaultOptions, direction: u64) -> Self {
         Self { options, random: Random::new(options.seed ^ direction.wrapping_mul(0xd6e8_feb8_6659_fd93)), last_us: 0 }
     }
 
-    /// The fate of a frame sent at `now_us`. `unordered`: it may be lost and overtaken.
+    /// The outcome of a frame sent at `now_us`. `unordered`: it may be lost and overtaken.
     pub fn judge(&mut self, now_us: u64, unordered: bool) -> Fate {
-        // Both numbers are drawn for every frame, so that one frame's kind does not shift the fate of the next.
+        // Both numbers are drawn for every frame, so that the kind of one frame does not change the outcome of the
+        // next.
         let jitter = self.random.below(self.options.jitter_us.saturating_add(1));
         let lost = self.random.unit() < self.options.loss;
         let arrives = now_us + self.options.delay_us + jitter;
@@ -80,7 +80,7 @@ impl Faults {
     }
 }
 
-/// Puts the faults between the glasses and `link`.
+/// Inserts the faults between the glasses and `link`.
 pub fn spoil(link: Link, options: FaultOptions) -> Link {
     if options.is_perfect() {
         return link;
@@ -103,8 +103,8 @@ fn is_sound(frame: &Bytes) -> bool {
     matches!(peek(frame), Ok(Some(header)) if header.class() == Class::Audio)
 }
 
-/// Moves frames from one queue to the other, each at its time. Ends, and with it the link, when either side ends or at
-/// the cut.
+/// Moves frames from one queue to the other, each at its time. When either side ends, or at the cut, it ends and the
+/// link with it.
 async fn carry<T>(
     mut from: mpsc::Receiver<T>,
     to: mpsc::Sender<T>,

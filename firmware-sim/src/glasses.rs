@@ -1,4 +1,4 @@
-//! One pair of simulated glasses, as a test or the command line holds it.
+//! One pair of simulated glasses: the handle for tests and the command line.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +20,10 @@ use crate::seen::{Event, Log, Seen};
 use crate::speaker::Heard;
 use crate::transport::Target;
 
-/// Commands that may wait.
+/// Most queued commands.
 const COMMANDS_MAX: usize = 64;
 
-/// Simulated glasses. Dropping them says goodbye.
+/// Simulated glasses. Dropping them sends a goodbye.
 pub struct Glasses {
     commands: mpsc::Sender<Command>,
     log: Log,
@@ -36,7 +36,7 @@ pub struct Glasses {
 }
 
 impl Glasses {
-    /// Switches the glasses on: they connect in the background.
+    /// Starts the glasses: they connect in the background.
     ///
     /// # Errors
     /// The identity cannot be loaded.
@@ -52,10 +52,10 @@ impl Glasses {
         Ok(Self { commands, log, clock, cursor: 0, heard, first: Some(first), fingerprint, task })
     }
 
-    /// Switches the glasses on and waits for the session.
+    /// Starts the glasses and waits for the session.
     ///
     /// # Errors
-    /// There is no session.
+    /// The session cannot be opened.
     pub async fn connect(options: Options) -> Result<Self, Error> {
         let mut glasses = Self::start(options)?;
         glasses.welcomed().await?;
@@ -78,17 +78,17 @@ impl Glasses {
         &self.fingerprint
     }
 
-    /// Microseconds of the session clock.
+    /// Current time of the session clock in microseconds.
     pub fn now_us(&self) -> u64 {
         self.clock.now_us()
     }
 
-    /// What was seen; readers with a place of their own use this.
+    /// The log of events, for readers with their own position.
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// The next event from the reader's place on that `wanted` picks; the place moves behind it.
+    /// Waits for the next event from the reader's position on that `wanted` selects; the position moves past it.
     ///
     /// # Errors
     /// [`Error::TimedOut`].
@@ -99,21 +99,21 @@ impl Glasses {
         Ok(event)
     }
 
-    /// Moves the reader's place behind everything seen so far.
+    /// Moves the reader's position past all events so far.
     pub fn forget(&mut self) {
         self.cursor = self.log.mark();
     }
 
-    /// Number of the event at the reader's place.
+    /// Number of the event at the reader's position.
     pub fn mark(&self) -> u64 {
         self.cursor
     }
 
-    /// Says samples at 16 kHz and waits until the last voiced one was captured. `voiced_us` is where the voice ends, by
-    /// an annotation of the clip; without, its energy decides.
+    /// Says samples at 16 kHz and waits until the last voiced one was captured. `voiced_us` is the end of the voice
+    /// from an annotation of the clip; without it, the end is detected by energy.
     ///
     /// # Errors
-    /// The session is over, or there is no microphone.
+    /// The session is over, or the glasses have no microphone.
     pub async fn say_pcm(&self, label: &str, pcm: &[i16], voiced_us: Option<u64>) -> Result<Said, Error> {
         self.say(Clip::new(label, pcm, voiced_us)).await
     }
@@ -131,7 +131,7 @@ impl Glasses {
     /// Says a clip and waits until its last voiced sample was captured.
     ///
     /// # Errors
-    /// The session is over, or there is no microphone.
+    /// The session is over, or the glasses have no microphone.
     pub async fn say(&self, clip: Clip) -> Result<Said, Error> {
         let (done, said) = oneshot::channel();
         self.send(Command::Say(clip, done)).await?;
@@ -154,7 +154,7 @@ impl Glasses {
         self.send(Command::Touch(gesture)).await
     }
 
-    /// Switches the microphone off or on.
+    /// Mutes or unmutes the microphone.
     ///
     /// # Errors
     /// The session is over.
@@ -170,7 +170,7 @@ impl Glasses {
         self.send(Command::Text(text.to_owned())).await
     }
 
-    /// Answers a question; one that has just come, as soon as it can have been read.
+    /// Answers a question; a new one only once it can have been read.
     ///
     /// # Errors
     /// The session is over.
@@ -186,7 +186,7 @@ impl Glasses {
         self.send(Command::Battery(percent)).await
     }
 
-    /// Breaks the link off, as a network does; it stays off until [`Glasses::reconnect`].
+    /// Breaks the link, as a network failure does; it stays down until [`Glasses::reconnect`].
     ///
     /// # Errors
     /// The session is over.
@@ -194,7 +194,7 @@ impl Glasses {
         self.send(Command::Cut).await
     }
 
-    /// Connects again, over another transport where `target` says so.
+    /// Connects again, to `target` if given, perhaps over another transport.
     ///
     /// # Errors
     /// The session is over.
@@ -202,12 +202,12 @@ impl Glasses {
         self.send(Command::Reconnect(target)).await
     }
 
-    /// What was heard so far, speech by speech.
+    /// Sound played so far, speech by speech.
     pub fn heard(&self) -> Vec<Heard> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes what was heard to a WAV file; returns how many seconds that is.
+    /// Writes the sound played so far to a WAV file; returns its length in seconds.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -215,15 +215,15 @@ impl Glasses {
         Ok(record::write(path, &self.heard())?)
     }
 
-    /// Says goodbye and waits until the connection is closed.
+    /// Sends a goodbye and waits until the connection is closed.
     pub async fn goodbye(self) -> Log {
-        // Where the driver has already ended there is nobody to tell.
+        // Fails only if the driver has already ended.
         drop(self.commands.send(Command::Goodbye).await);
         drop(self.task.await);
         self.log
     }
 
-    /// True once the session is over for good.
+    /// True once the session has ended permanently.
     pub fn is_over(&self) -> bool {
         self.task.is_finished()
     }

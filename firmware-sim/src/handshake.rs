@@ -1,4 +1,4 @@
-//! The handshake and the pairing, as PROTOCOL.md section 6 has them.
+//! The handshake and the pairing of PROTOCOL.md, section 6.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use crate::profile::Profile;
 use crate::seen::{Log, Seen};
 use crate::transport::{Inbound, Link};
 
-/// Between two heartbeats during pairing.
+/// Interval of heartbeats during pairing.
 const PAIRING_HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// How much longer than announced a pairing is waited for.
+/// How much longer than announced a pairing may take.
 const PAIRING_GRACE: Duration = Duration::from_secs(10);
 
-/// Why there is no session.
+/// Why no session was opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The gateway refused.
@@ -33,27 +33,27 @@ pub enum Error {
     Rejected {
         /// Name of the code.
         code: String,
-        /// In words.
+        /// The reason in words.
         message: String,
-        /// Milliseconds before the next attempt; 0: by the own back-off.
+        /// Milliseconds before the next attempt; 0: the glasses' own back-off.
         retry_after_ms: u32,
-        /// True where trying again is of no use.
+        /// True if further attempts are useless.
         for_good: bool,
     },
     /// The signature of the gateway is wrong.
     #[error("the gateway's signature is wrong: it does not hold the key that it shows, or somebody is in the middle")]
     BadSignature,
-    /// Another gateway than the one that was pinned.
+    /// The gateway is not the pinned one.
     #[error(
         "this is gateway {found}, the glasses belong to {pinned}; remove gateway.pub from the state folder to pair anew"
     )]
     WrongGateway {
-        /// Fingerprint of the key that was shown.
+        /// Fingerprint of the received key.
         found: String,
         /// Fingerprint of the pinned key.
         pinned: String,
     },
-    /// A welcome without pairing to glasses that know no gateway.
+    /// A welcome without pairing, to glasses without a pinned gateway.
     #[error("the gateway welcomed glasses that were never paired; revoke them at the gateway and pair anew")]
     UnaskedWelcome,
     /// The link ended.
@@ -62,45 +62,45 @@ pub enum Error {
     /// No answer in time.
     #[error("the gateway did not answer the handshake in time")]
     Timeout,
-    /// A frame that cannot be decoded or does not belong here.
+    /// A frame that cannot be decoded or is not allowed here.
     #[error("the gateway broke the handshake: {0}")]
     Unexpected(String),
-    /// A key or random bytes.
+    /// A key file or the random source failed.
     #[error(transparent)]
     Identity(#[from] crate::identity::Error),
-    /// A message of ours that does not fit; only an over-long option does that.
+    /// An own message does not fit; only an over-long option causes this.
     #[error("cannot build the handshake: {0}")]
     Encode(device_protocol::Error),
 }
 
-/// What `welcome` said.
+/// Content of `welcome`.
 #[derive(Clone, Debug)]
 pub struct Welcome {
     /// Number of the session.
     pub session: u32,
     /// Token for a resume.
     pub token: Vec<u8>,
-    /// Counterparts of the gateway where the old session goes on: control and audio.
+    /// Received sequences of the gateway, control and audio, if the old session is resumed.
     pub resumed: Option<(u32, u32)>,
     /// Name of the gateway.
     pub gateway_name: String,
     /// Name of the user.
     pub user_name: String,
-    /// Between two heartbeats.
+    /// Interval of heartbeats.
     pub heartbeat: Duration,
-    /// Microphone sound as the gateway wants it: codec, hertz, milliseconds.
+    /// Requested format of microphone sound: codec, hertz, milliseconds.
     pub audio_up: (Codec, u32, u16),
-    /// Speech as it comes: codec, hertz.
+    /// Format of speech: codec, hertz.
     pub audio_down: (Codec, u32),
     /// Name of the state of the conversation.
     pub listening: String,
-    /// Key of the gateway, to be pinned after a pairing.
+    /// Key of the gateway, pinned after a pairing.
     pub gateway_key: [u8; 32],
-    /// True where a pairing came before.
+    /// True after a pairing.
     pub paired_now: bool,
 }
 
-/// The session to go on with.
+/// The session to resume.
 #[derive(Clone, Debug)]
 pub struct Resume {
     /// Token of the last welcome.
@@ -111,7 +111,7 @@ pub struct Resume {
     pub audio: u32,
 }
 
-/// Runs the handshake on a fresh link.
+/// Runs the handshake on a new link.
 ///
 /// # Errors
 /// See [`Error`]; the caller closes the link.
@@ -166,7 +166,7 @@ pub async fn shake(
     await_welcome(link, identity, challenge.gateway_key, deadline, &code, clock, log).await
 }
 
-/// Whoever shows a key must hold it, and be the gateway that these glasses belong to.
+/// Checks that the gateway holds the key that it sent, and that it is the pinned one.
 fn check_gateway(identity: &Identity, handshake: &Handshake, challenge: &Challenge) -> Result<(), Error> {
     let key = VerifyingKey::from_bytes(&challenge.gateway_key).map_err(|_| Error::BadSignature)?;
     let signature = Signature::from_bytes(&challenge.signature);

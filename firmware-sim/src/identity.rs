@@ -1,4 +1,4 @@
-//! Who the simulated glasses are: their Ed25519 key, and the gateway key that they pinned when they were paired.
+//! The identity of simulated glasses: their Ed25519 key, and the gateway key that they pinned when paired.
 //!
 //! Two files in the state folder, both hexadecimal: `device.key` (the seed, mode 0600) and `gateway.pub`.
 
@@ -12,10 +12,10 @@ use sha2::{Digest as _, Sha256};
 const KEY_FILE: &str = "device.key";
 const PIN_FILE: &str = "gateway.pub";
 
-/// Bytes of the hash of a key that make its fingerprint.
+/// Bytes of a key's hash that form its fingerprint.
 const FINGERPRINT_BYTES: usize = 16;
 
-/// Why an identity could not be loaded or kept.
+/// Why an identity could not be loaded or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file could not be read or written.
@@ -23,21 +23,21 @@ pub enum Error {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file does not hold 64 hexadecimal digits.
+    /// A file does not contain 64 hexadecimal digits.
     #[error("{path} does not hold a key of 64 hexadecimal digits; remove it to make the glasses new")]
     NotAKey {
         /// The file.
         path: PathBuf,
     },
-    /// The system gives no random bytes.
+    /// The system provides no random bytes.
     #[error("the system gives no random bytes: {0}")]
     Random(String),
 }
 
-/// The key of the glasses, and the key of the gateway that they belong to.
+/// The key of the glasses, and the key of their gateway.
 pub struct Identity {
     folder: PathBuf,
     key: SigningKey,
@@ -45,7 +45,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Loads the identity of `folder`, making folder and key where there are none.
+    /// Loads the identity of `folder`; creates folder and key if missing.
     ///
     /// # Errors
     /// A file that cannot be read, written or parsed.
@@ -69,7 +69,7 @@ impl Identity {
         self.key.verifying_key().to_bytes()
     }
 
-    /// What an operator sees of the key: 16 bytes of its SHA-256 in hexadecimal.
+    /// The key's fingerprint for the operator: 16 bytes of its SHA-256 in hexadecimal.
     pub fn fingerprint(&self) -> String {
         fingerprint(&self.public_key())
     }
@@ -79,7 +79,7 @@ impl Identity {
         self.pinned
     }
 
-    /// Remembers the gateway's key.
+    /// Pins the gateway's key.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -101,10 +101,10 @@ pub fn fingerprint(public_key: &[u8; 32]) -> String {
     hex(Sha256::digest(public_key).get(..FINGERPRINT_BYTES).unwrap_or_default())
 }
 
-/// Fresh random bytes from the system.
+/// Random bytes from the system.
 ///
 /// # Errors
-/// The system has none.
+/// The system provides none.
 pub fn random_bytes() -> Result<[u8; 32], Error> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| Error::Random(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the glasses do with each message from the gateway.
+//! Handling of each message from the gateway.
 
 use device_protocol::down::{ApprovalRequest, Display, ToolCall};
 use device_protocol::{Class, Decoded, Down, Frame, GoodbyeReason, Message as _, Stamp, View, decode_down, limits, up};
@@ -10,9 +10,10 @@ use crate::photo;
 use crate::seen::Seen;
 use crate::session::Verdict;
 
-/// Approvals that may be open at once.
+/// Most open approvals.
 const APPROVALS_MAX: usize = 16;
-/// A press within this time is no answer to a question: nobody has read it (PROTOCOL.md, section 11).
+/// A press within this time is not an answer to a question, as the wearer cannot have read it (PROTOCOL.md, section
+/// 11).
 const READ_US: u64 = 500_000;
 
 impl Driver {
@@ -93,7 +94,7 @@ impl Driver {
                 self.see(Seen::ApprovalSettled { approval: settled.approval, choice });
             }
             Down::ToolCall(call) => self.handle_tool_call(turn, &call),
-            // Each tool here is done before a cancel could come; its result is under way.
+            // Each tool here finishes before a cancel could arrive; its result is already in transit.
             Down::ToolCancel(_) => {}
             Down::Warning(warning) => self.see(Seen::Warning {
                 code: named(warning.code.name()),
@@ -115,7 +116,7 @@ impl Driver {
         }
     }
 
-    /// A content ended by itself.
+    /// Redraws after a content ended.
     pub(crate) fn draw(&mut self) {
         self.show(self.turn, View::Main);
     }

@@ -1,19 +1,19 @@
-//! The latencies of one turn as the glasses saw them. t0 is the capture time of the last voiced sample.
+//! Latencies of one turn as seen by the glasses. t0 is the capture time of the last voiced sample.
 
 use serde::Serialize;
 
 use crate::seen::{Event, Seen};
 
-/// Microseconds from t0; absent: it did not happen.
+/// Microseconds from t0; `None`: it did not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Latency {
-    /// To the sign that the end of the turn was decided: the state leaves `listening`.
+    /// Until the end of the turn was decided: the state leaves `listening`.
     pub end_us: Option<i64>,
-    /// To the final transcript.
+    /// Until the final transcript.
     pub final_us: Option<i64>,
-    /// To the first text on the display that is not the transcript.
+    /// Until the first text on the display that is not the transcript.
     pub display_us: Option<i64>,
-    /// To the first sample from the speaker.
+    /// Until the first sample from the speaker.
     pub sound_us: Option<i64>,
 }
 
@@ -29,10 +29,10 @@ impl Latency {
     }
 }
 
-/// Reads the latencies of the turn that `t0_us` belongs to out of the events from its beginning on.
+/// Measures the latencies of the turn that `t0_us` belongs to, from the events since its beginning.
 pub fn measure(events: &[Event], t0_us: u64) -> Latency {
     let from_t0 = |at_us: u64| i64::try_from(at_us).unwrap_or(i64::MAX) - i64::try_from(t0_us).unwrap_or(i64::MAX);
-    // Partial transcripts may come, and be shown, while the sentence is still said; an end cannot.
+    // Partial transcripts may arrive and be shown while the sentence is still spoken; an end cannot.
     let first = |wanted: &dyn Fn(&Seen) -> bool| {
         events.iter().find(|event| event.at_us >= t0_us && wanted(&event.seen)).map(|event| from_t0(event.at_us))
     };

@@ -1,9 +1,9 @@
-//! Glasses without glass: a simulator that shares no logic with the gateway.
+//! Simulated glasses that share no logic with the gateway.
 //!
-//! Start with [`Glasses`]: it connects, speaks, listens and logs what it saw. The parts underneath are plain machines
-//! that take the time as an argument: [`display::Screen`], [`speaker::Speaker`], [`microphone::Microphone`] and
-//! [`faults::Faults`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else is
-//! written from PROTOCOL.md.
+//! Start with [`Glasses`]: it connects, speaks, listens and logs what it saw. The parts underneath are plain state
+//! machines that take the time as an argument: [`display::Screen`], [`speaker::Speaker`], [`microphone::Microphone`]
+//! and [`faults::Faults`]. Of `audio` only codecs, rate conversion, WAV files and the voice are used; everything else
+//! is implemented from PROTOCOL.md.
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -1,4 +1,4 @@
-//! `lorgnette-sim`: glasses without glass, on the command line.
+//! `lorgnette-sim`: simulated glasses on the command line.
 
 mod cli;
 

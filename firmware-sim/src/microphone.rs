@@ -1,4 +1,4 @@
-//! The microphone: a stream of packets without an end, with what the wearer says in it at the right place.
+//! The microphone: an endless stream of packets, into which clips are inserted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use tokio::sync::oneshot;
 
 use crate::random::Random;
 
-/// Rate of all clips that are handed in, in hertz.
+/// Sample rate of all clips in hertz.
 pub const CLIP_HZ: u32 = 16_000;
 
-/// Sentences that may wait.
+/// Most queued clips.
 const CLIPS_MAX: usize = 32;
 
-/// Bits per second of Opus: what glasses of this kind send over Bluetooth and Wi-Fi.
+/// Bit rate of Opus in bits per second: typical of such glasses over Bluetooth and Wi-Fi.
 const BITRATE: u32 = 24_000;
 
-/// How much below the loudest 10 ms a stretch still counts as voice.
+/// How far below the loudest 10 ms a stretch still counts as voice.
 const VOICED_BELOW_PEAK_DB: f64 = 35.0;
 
-/// Quietest root mean square that counts as voice, in units of a 16-bit sample: the dither of a silent recording is less.
+/// Lowest root mean square that counts as voice, in units of a 16-bit sample: above the dither of a silent recording.
 const VOICED_RMS_MIN: f64 = 20.0;
 
-/// What the microphone hears between sentences.
+/// Background sound between sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Background {
     /// Digital zeros.
@@ -34,10 +34,10 @@ pub enum Background {
     Noise(u16),
 }
 
-/// Something to say.
+/// A clip to say.
 #[derive(Clone, Debug)]
 pub struct Clip {
-    /// For the log.
+    /// Name in the log.
     pub label: String,
     /// From the first sample to the last voiced one, in microseconds.
     pub voiced_us: u64,
@@ -50,7 +50,7 @@ pub struct Clip {
 pub enum Sound {
     /// Samples at [`CLIP_HZ`].
     Pcm(Arc<[i16]>),
-    /// Packets in the format that the gateway wants: for many glasses at once.
+    /// Packets in the format that the gateway requests: for many glasses at once.
     Packets(Arc<[Bytes]>),
 }
 
@@ -62,7 +62,7 @@ impl Clip {
     }
 }
 
-/// From the beginning to the end of the last 10 ms that hold voice, in microseconds.
+/// From the beginning to the end of the last 10 ms of voice, in microseconds.
 pub fn voiced_end_us(pcm: &[i16]) -> u64 {
     let frame = CLIP_HZ as usize / 100;
     let loudness: Vec<f64> = pcm.chunks(frame).map(rms).collect();
@@ -113,7 +113,7 @@ pub struct Microphone {
     random: Random,
     waiting: VecDeque<Waiting>,
     speaking: Option<Speaking>,
-    /// Packets of background for glasses that encode nothing themselves.
+    /// Packets of background for glasses that do not encode.
     silence: Option<(Arc<[Bytes]>, usize)>,
 }
 
@@ -183,15 +183,15 @@ impl Microphone {
         self.frame_us
     }
 
-    /// Says `clip` behind what is already being said. `done` gets the times once its voice is over; it is dropped where
-    /// the clip cannot be said.
+    /// Says `clip` after those already queued. `done` receives the times once its voice has ended; it is dropped if the
+    /// clip cannot be said.
     pub fn say(&mut self, clip: Clip, done: oneshot::Sender<Said>) {
         if self.waiting.len() < CLIPS_MAX {
             self.waiting.push_back(Waiting { clip, done });
         }
     }
 
-    /// True while something is said.
+    /// True while a clip is being said.
     pub fn is_speaking(&self) -> bool {
         self.speaking.is_some() || !self.waiting.is_empty()
     }
@@ -224,7 +224,7 @@ impl Microphone {
             {
                 let times =
                     Said { label: speaking.label.clone(), begins_us: speaking.begins_us, t0_us: speaking.t0_us };
-                // Nobody may be waiting for it.
+                // The receiver may be gone.
                 drop(done.send(times.clone()));
                 said = Some(times);
             }
@@ -251,7 +251,7 @@ impl Microphone {
         Ok(Speaking { label, begins_us, t0_us: begins_us + voiced_us, sound, at: 0, done: Some(waiting.done) })
     }
 
-    /// A packet of a clip that is already coded, or of coded silence.
+    /// A packet of an encoded clip, or of encoded silence.
     fn take_packet(&mut self) -> Option<Bytes> {
         if let Some(Speaking { sound: Sound::Packets(packets), at, .. }) = &mut self.speaking {
             let packet = packets.get(*at).cloned();
@@ -275,7 +275,7 @@ impl Microphone {
         part
     }
 
-    /// A room is never silent, also not under a voice; zeros are for those who want the clip and nothing else.
+    /// Adds the background, also under the voice, as in a real room; with zeros only the clip is sent.
     fn add_background(&mut self, pcm: &mut Vec<i16>, samples: usize) {
         pcm.resize(samples, 0);
         if let Background::Noise(amplitude) = self.background {
@@ -288,7 +288,7 @@ impl Microphone {
     }
 }
 
-/// Codes a whole sound at [`CLIP_HZ`] into packets, for glasses that encode nothing themselves.
+/// Encodes a whole sound at [`CLIP_HZ`] into packets, for glasses that do not encode.
 ///
 /// # Errors
 /// The coder failed.
@@ -318,7 +318,7 @@ mod tests {
         for (n, sample) in pcm.iter_mut().enumerate().take(8_000) {
             *sample = ((n as f64 * 0.2).sin() * 8_000.0) as i16;
         }
-        // Breath at the end is no voice.
+        // Breath at the end is not voice.
         for (n, sample) in pcm.iter_mut().enumerate().skip(12_000) {
             *sample = if n % 2 == 0 { 15 } else { -15 };
         }

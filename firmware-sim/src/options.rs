@@ -1,4 +1,4 @@
-//! What simulated glasses are told beforehand.
+//! Options of simulated glasses.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crate::microphone::Background;
 use crate::profile::Profile;
 use crate::transport::Target;
 
-/// What the glasses are and where they connect.
+/// The kind of glasses, and where they connect.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The gateway.
     pub target: Target,
     /// Folder of the identity.
     pub state: PathBuf,
-    /// What the glasses are.
+    /// The kind of glasses.
     pub profile: Profile,
-    /// What the network does.
+    /// Faults of the network.
     pub faults: FaultOptions,
-    /// What the microphone hears between sentences.
+    /// Background sound between sentences.
     pub background: Background,
-    /// Whether a lost link is opened again.
+    /// Whether a lost link is reopened.
     pub reconnect: bool,
-    /// Whether speech is decoded and recorded; without, only its times are kept.
+    /// Whether speech is decoded and recorded; otherwise only its times are kept.
     pub decode: bool,
-    /// Coded silence for glasses that encode nothing themselves.
+    /// Encoded silence for glasses that do not encode.
     pub silence: Option<Arc<[Bytes]>>,
     /// Charge of the battery.
     pub battery_percent: u8,
 }
 
 impl Options {
-    /// Usual glasses at this gateway.
+    /// Typical glasses for this gateway.
     pub fn new(target: Target, state: &Path) -> Self {
         Self {
             target,

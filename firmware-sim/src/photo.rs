@@ -1,4 +1,4 @@
-//! What the simulated camera sees: a small drawing as PNG, written without compression.
+//! The simulated camera: a small drawing as PNG, written without compression.
 //!
 //! PNG: RFC 2083; its checksum: annex 15. Zlib with stored blocks: RFC 1950 and RFC 1951 section 3.2.4.
 
@@ -8,10 +8,10 @@ pub const MIME: &str = "image/png";
 /// Width and height in pixels.
 const SIDE: u32 = 96;
 
-/// Longest stored block of deflate.
+/// Longest stored block of deflate in bytes.
 const BLOCK_BYTES: usize = 65_535;
 
-/// A photo; each number gives another one.
+/// A photo; each number gives a different one.
 pub fn take(number: u32) -> Vec<u8> {
     let mut rows = Vec::new();
     for y in 0..SIDE {
@@ -31,7 +31,7 @@ pub fn take(number: u32) -> Vec<u8> {
     }
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = [SIDE.to_be_bytes(), SIDE.to_be_bytes()].concat();
-    // Eight bits a channel, red green blue, and the only methods that there are.
+    // Eight bits per channel, red green blue, and the only defined methods.
     header.extend([8, 2, 0, 0, 0]);
     chunk(&mut png, b"IHDR", &header);
     chunk(&mut png, b"IDAT", &stored(&rows));

@@ -1,17 +1,17 @@
-//! Pictures on a display of characters: each character stands for two by four dots (Unicode's Braille patterns).
+//! Pictures on a character display: each character shows two by four dots (Unicode's Braille patterns).
 
 use device_protocol::down::Bitmap;
 
-/// Dots of one character, across.
+/// Dots per character, horizontally.
 pub(crate) const CELL_WIDTH_PX: u16 = 2;
-/// Dots of one character, down.
+/// Dots per character, vertically.
 pub(crate) const CELL_HEIGHT_PX: u16 = 4;
 /// The pattern without dots.
 const BLANK: u32 = 0x2800;
 /// Bit of each dot, row by row (Unicode, block U+2800).
 const DOTS: [[u32; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]];
 
-/// A picture as it is kept.
+/// A stored picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     width_px: u16,
@@ -20,14 +20,14 @@ pub(crate) struct Picture {
 }
 
 impl Picture {
-    /// `None` where the bytes do not reach.
+    /// `None` if there are too few bytes.
     pub(crate) fn new(bitmap: &Bitmap<'_>) -> Option<Self> {
         let Bitmap { width_px, height_px, pixels } = *bitmap;
         let bytes = Bitmap::row_bytes(width_px) * usize::from(height_px);
         (bytes > 0 && pixels.len() >= bytes).then(|| Self { width_px, height_px, pixels: pixels.to_vec() })
     }
 
-    /// Exactly so many lines of so many characters: the picture in the middle, cut where it does not fit.
+    /// Exactly `rows` lines of `columns` characters: the picture is centred, and cut if it does not fit.
     pub(crate) fn draw(&self, columns: usize, rows: usize) -> Vec<String> {
         let (across, down) = (columns * usize::from(CELL_WIDTH_PX), rows * usize::from(CELL_HEIGHT_PX));
         let left = (across as i64 - i64::from(self.width_px)).div_euclid(2);

@@ -1,14 +1,14 @@
-//! What these glasses are: display, speaker, codecs and names.
+//! Properties of the glasses: display, speaker, codecs and names.
 
 use device_protocol::up::{Capabilities, Screen};
 use device_protocol::{Buttons, ChannelBinding, Codecs, DisplayKind, Sensors};
 
 use crate::{picture, tools};
 
-/// The glasses as they introduce themselves.
+/// The properties sent in Hello.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Serial number; not trusted by anybody.
+    /// Serial number; not trusted.
     pub device_id: String,
     /// Maker and model.
     pub model: String,
@@ -20,21 +20,21 @@ pub struct Profile {
     pub microphone_hz: u32,
     /// Rate of the speaker in hertz; 0: none.
     pub speaker_hz: u32,
-    /// Columns and rows of the display as the gateway is told, 0: not told; none: no display.
+    /// Columns and rows of the display as sent to the gateway, 0: not sent; `None`: no display.
     pub display: Option<(u16, u16)>,
-    /// Whether what is being said is shown while it is said.
+    /// Whether speech is shown while it is spoken.
     pub captions: bool,
-    /// True where the microphone does not hear the speaker.
+    /// True if the microphone does not pick up the speaker.
     pub echo_cancelled: bool,
     /// Whether device tools are offered.
     pub offer_tools: bool,
     /// Bytes of the largest frame that these glasses can receive; 0: any.
     pub frame_bytes_max: u32,
-    /// Milliseconds between two heartbeats that they ask for; 0: none asked for.
+    /// Requested milliseconds between two heartbeats; 0: no request.
     pub heartbeat_ms: u32,
-    /// What ties the handshake to the TLS connection.
+    /// The channel binding of the handshake.
     pub binding: ChannelBinding,
-    /// What the camera sees: media type and file. Absent: a drawing.
+    /// Content of the camera's photos: media type and file. `None`: a drawing.
     pub sight: Option<(String, Vec<u8>)>,
 }
 

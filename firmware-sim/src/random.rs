@@ -1,15 +1,15 @@
-//! A small repeatable generator, so that one seed always gives the same faults and the same noise.
+//! A small reproducible generator: one seed always gives the same faults and the same noise.
 //!
 //! SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014). Not for keys.
 
-/// Repeatable pseudo-random numbers.
+/// Reproducible pseudo-random numbers.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The sequence of this seed.
+    /// The sequence for this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
@@ -23,13 +23,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `end`, without `end`; 0 where `end` is 0.
+    /// A number from 0 to `end`, exclusive; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // The high half of the product is uniform up to a bias of end / 2^64.
         ((u128::from(self.next_u64()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from 0.0 to 1.0, without 1.0.
+    /// A number from 0.0 to 1.0, exclusive.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

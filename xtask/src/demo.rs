@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: the main job, seen and heard, on this machine alone.
+//! `cargo xtask demo`: spoken turns through the whole product, on this machine alone.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ const GATEWAY: &str = "lorgnette";
 const SIMULATOR: &str = "lorgnette-sim";
 /// The mini-app, an example of the kit.
 const APP: &str = "reminders";
-/// By this gateway and app know one another; both run here and now only.
+/// Key shared by this gateway and app, for this run only.
 const APP_KEY: &str = "demo";
-/// The MCP server, an example too; the gateway starts and ends it.
+/// The MCP server, an example too; the gateway starts and stops it.
 const SERVER: &str = "shopping_list";
-/// How the app's readiness line begins: `ready at http://ADDRESS`.
+/// Beginning of the app's readiness line: `ready at http://ADDRESS`.
 const APP_READY: &str = "ready at ";
-/// How the gateway's readiness line begins: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
+/// Beginning of the gateway's readiness line: `ready in 900 ms: web ADDRESS quic ADDRESS key KEY`.
 const READY: &str = "ready ";
-/// How the simulated glasses show their pairing code.
+/// Beginning of the line in which the simulated glasses show their pairing code.
 const CODE: &str = "pairing code ";
 
 /// Options: `--llm`.
@@ -44,14 +44,14 @@ pub(crate) fn run(places: &Places, options: &[String]) -> Result<(), Failure> {
     fetch::models(places)?;
     step("fetch test speech", || speech::fetch(places))?;
     let model = if with_model { Some(llm::prepare(places)?) } else { None };
-    // From here on something has to be stopped and cleared away.
+    // From here on there are processes to stop and files to remove.
     interrupt::listen();
     let model = model.map(|model| step("start the language model", || model.start())).transpose()?;
     step("demo", || converse(places, model.as_ref().map(llm::Running::address)))
 }
 
-/// Starts the gateway on a data folder of its own, pairs simulated glasses as an operator would,
-/// lets them talk to it, shows where the time went, stops it.
+/// Starts the gateway on a temporary data folder, pairs simulated glasses as an operator would, runs the spoken turns,
+/// shows the latencies, and stops the gateway.
 fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
     let kept = places.target.join("demo");
     fs::create_dir_all(&kept).map_err(Failure::at(&kept))?;
@@ -82,7 +82,7 @@ fn converse(places: &Places, model: Option<&str>) -> Result<(), Failure> {
         eprintln!();
         gateway::run_interruptible(house.gateway().arg("turns"))
     });
-    // It has nothing to store or to say; the gateway tells it that the session is over.
+    // The app stores nothing and needs no clean stop; the gateway ends its session.
     let stopped = gateway.stop();
     drop(app);
     eprintln!("  what was heard: {}; the gateway's log: {}", kept.display(), log.display());
@@ -95,7 +95,7 @@ fn configuration(places: &Places, data: &Path, model: Option<&str>) -> String {
         format!("data_dir = {:?}\n[listen]\nweb = \"127.0.0.1:0\"\nquic = \"127.0.0.1:0\"\n", data.join("gateway"));
     if let Some(address) = model {
         text.push_str(&format!("[model]\nkind = \"chat_completions\"\nbase_url = {address:?}\nmodel = \"smollm2\"\n"));
-        // It chats, and calls no tools by itself.
+        // It chats, but cannot call tools.
         text.push_str("tools = false\ncommands_offline = true\n");
     }
     text.push_str(&format!("[mcp.servers.shopping]\ncommand = {:?}\n", places.example(SERVER)));
@@ -107,7 +107,7 @@ fn word_after(line: &str, key: &str) -> Result<String, Failure> {
     words.nth(1).map(str::to_owned).ok_or_else(|| Failure::new(format!("the gateway did not say its {key}: {line}")))
 }
 
-/// The two programs and what they share.
+/// The two programs and their common paths.
 struct House<'a> {
     places: &'a Places,
     config: PathBuf,
@@ -129,7 +129,7 @@ impl House<'_> {
         command
     }
 
-    /// Starts the app's server, and has the gateway fetch its manifest.
+    /// Starts the app's server, and makes the gateway fetch its manifest.
     fn install(&self, program: &mut Command, kept: &Path) -> Result<Gateway, Failure> {
         let (app, line) = Gateway::start(program, APP_READY, &kept.join("app.log"))?;
         let manifest = format!("{}/app_config.json", line.trim_start_matches(APP_READY).trim());
@@ -139,7 +139,7 @@ impl House<'_> {
         Ok(app)
     }
 
-    /// The glasses show a code, the operator types it.
+    /// Pairs: the glasses show a code, which the operator types.
     fn pair(&self, web: &str) -> Result<(), Failure> {
         let mut pair = self.simulator();
         pair.args(["--gateway", &format!("ws://{web}/glasses"), "pair"]);
@@ -154,13 +154,13 @@ impl House<'_> {
     }
 }
 
-/// A new folder with a short name (a Unix socket's path has at most 107 bytes); removed on drop.
+/// A new folder with a short path (a Unix socket's path has at most 107 bytes); removed on drop.
 struct DataFolder(PathBuf);
 
 impl DataFolder {
     fn create() -> Result<Self, Failure> {
         let folder = std::env::temp_dir().join(format!("lorgnette-demo-{}", std::process::id()));
-        // Fails when the name is taken, so that nobody else's folder is ever removed.
+        // Fails if the name exists, so that a foreign folder is never removed.
         fs::create_dir(&folder).map_err(Failure::at(&folder))?;
         Ok(Self(folder))
     }

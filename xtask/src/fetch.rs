@@ -8,10 +8,10 @@ use crate::process::{self, Failure};
 use crate::speech;
 use crate::steps::step;
 
-/// Models that no default needs, but tests and measurements do.
+/// Models that no default configuration needs, but tests and measurements do.
 const FOR_TESTS: [&str; 2] = ["all-minilm-l6-v2", "smart-turn-v3.2"];
 
-/// Fetches everything; instant when it is all there.
+/// Fetches everything; immediate if everything is present.
 pub(crate) fn run(places: &Places) -> Result<(), Failure> {
     step("build lorgnette", || cargo::build_programs(places, &["lorgnette"], &[]))?;
     models(places)?;
@@ -19,12 +19,12 @@ pub(crate) fn run(places: &Places) -> Result<(), Failure> {
     step("fetch test speech", || speech::fetch(places))
 }
 
-/// The models alone; `lorgnette` has to be built already.
+/// Only the default models; `lorgnette` must be built already.
 pub(crate) fn models(places: &Places) -> Result<(), Failure> {
     step("fetch models", || fetch(places, &[]))
 }
 
-/// The others; `lorgnette` has to be built already.
+/// The other models; `lorgnette` must be built already.
 pub(crate) fn models_for_tests(places: &Places) -> Result<(), Failure> {
     step("fetch models for tests", || fetch(places, &FOR_TESTS))
 }

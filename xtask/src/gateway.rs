@@ -1,4 +1,4 @@
-//! A child process that says when it is ready: started, awaited, stopped cleanly.
+//! A child process that reports when it is ready: started, awaited, stopped cleanly.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,23 +11,22 @@ use std::time::{Duration, Instant};
 use crate::interrupt;
 use crate::process::{self, Failure};
 
-/// A gateway that is not ready by then has hung: loading the models takes two seconds on a slow
-/// machine.
+/// Time limit for readiness: loading the models takes two seconds on a slow machine.
 const READY_MAX: Duration = Duration::from_secs(60);
-/// A clean stop tells every device and closes the store; more than this is a hang.
+/// Time limit for a clean stop, which notifies every device and closes the store.
 const STOP_MAX: Duration = Duration::from_secs(10);
-/// How often a child's end and the interrupt flag are looked at.
+/// Interval at which a child's exit and the interrupt flag are checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A running server child. Dropping it kills it; [`Gateway::stop`] is the clean way.
+/// A running server process. Dropping it kills it; [`Gateway::stop`] stops it cleanly.
 pub(crate) struct Gateway {
     child: Child,
     log: PathBuf,
 }
 
 impl Gateway {
-    /// Starts `command` and waits until it prints a line that begins with `ready`, which is
-    /// returned too. Standard error goes to the file `log`.
+    /// Starts `command` and waits until it prints a line that begins with `ready`; returns that line too. Standard
+    /// error goes to the file `log`.
     pub(crate) fn start(command: &mut Command, ready: &str, log: &Path) -> Result<(Self, String), Failure> {
         let file = File::create(log).map_err(Failure::at(log))?;
         let mut child = command
@@ -38,8 +37,7 @@ impl Gateway {
             .map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
         let output = child.stdout.take().ok_or_else(|| Failure::new("no standard output"))?;
         let (lines, received) = mpsc::sync_channel(16);
-        // Reads to the end of the output, whether anybody listens or not, so that the child never
-        // blocks on a full pipe.
+        // Reads to the end of the output, even without a receiver, so that the child never blocks on a full pipe.
         let read = move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 let _ = lines.try_send(line);
@@ -69,7 +67,7 @@ impl Gateway {
         }
     }
 
-    /// Asks the child to stop, waits, and says so when it did not end well.
+    /// Asks the child to stop and waits; an unclean exit is an error.
     pub(crate) fn stop(mut self) -> Result<(), Failure> {
         terminate(&self.child);
         match wait(&mut self.child, STOP_MAX)? {
@@ -79,7 +77,7 @@ impl Gateway {
         }
     }
 
-    /// Waits until the child ends by itself, and says so when it did not end well.
+    /// Waits until the child exits; an unclean exit is an error.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         match wait(&mut self.child, STOP_MAX)? {
             Some(status) if status.success() => Ok(()),
@@ -98,13 +96,13 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Both fail only when the child has ended already.
+        // Both fail only if the child has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs a child with the terminal's own input and output; on an interrupt it is asked to stop.
+/// Runs a child with the terminal's input and output; on an interrupt it is asked to stop.
 pub(crate) fn run_interruptible(command: &mut Command) -> Result<(), Failure> {
     let mut child =
         command.spawn().map_err(|error| Failure::new(format!("`{}`: {error}", process::spelled(command))))?;
@@ -115,7 +113,7 @@ pub(crate) fn run_interruptible(command: &mut Command) -> Result<(), Failure> {
         if interrupt::came() {
             terminate(&child);
             if wait(&mut child, STOP_MAX)?.is_none() {
-                // It has ended meanwhile, or it is beyond asking.
+                // It has exited meanwhile, or does not respond.
                 let _ = child.kill();
                 let _ = child.wait();
             }
@@ -140,9 +138,9 @@ fn wait(child: &mut Child, longest: Duration) -> Result<Option<ExitStatus>, Fail
     }
 }
 
-/// SIGTERM, by the system's own command: the standard library can only kill.
+/// Sends SIGTERM with the system's `kill` command: the standard library can only kill.
 fn terminate(child: &Child) {
-    // It fails when the child has ended already, which is what is wanted.
+    // Fails if the child has exited already, which is fine.
     let _ = process::read(Command::new("kill").args(["-TERM", &child.id().to_string()]));
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a flag, so that the demo can stop the gateway cleanly and clear up.
+//! Ctrl-C and SIGTERM as a flag, so that the demo can stop the gateway cleanly and remove its files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,8 +21,8 @@ pub(crate) fn listen() {
     }
     const SIGINT: i32 = 2;
     const SIGTERM: i32 = 15;
-    // SAFETY: `signal` is in every C library with this signature (POSIX), both numbers are valid,
-    // and the handler does nothing but an atomic store, which is async-signal-safe.
+    // SAFETY: `signal` is in every C library with this signature (POSIX), both numbers are valid, and the handler does
+    // nothing but an atomic store, which is async-signal-safe.
     unsafe {
         signal(SIGINT, note);
         signal(SIGTERM, note);

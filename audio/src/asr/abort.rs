@@ -8,8 +8,8 @@ use whisper_rs::{FullParams, WhisperError, WhisperState};
 
 /// Runs Whisper; stops soon after `flag` becomes true (whisper.cpp asks between graph nodes).
 ///
-/// `FullParams::set_abort_callback_safe` of whisper-rs 0.16 hands a double box to a callback that
-/// takes it for the closure itself, and leaks it; so the callback is set here.
+/// `FullParams::set_abort_callback_safe` of whisper-rs 0.16 passes a doubly boxed closure to a callback that casts it
+/// to the closure itself, and leaks it. Hence the callback is set here.
 pub(super) fn full_until(
     state: &mut WhisperState,
     mut params: FullParams<'_, '_>,

@@ -1,37 +1,37 @@
 //! How much of Whisper's 30-second window is computed.
 //!
-//! The encoder's cost grows with its context of up to 1,500 positions of 20 ms. A context that just
-//! covers the sound makes the decoder loop, one with a wide margin does not; hence few, wide tiers.
+//! The encoder's cost grows with its context of up to 1,500 positions of 20 ms. With a context that just covers the
+//! sound the decoder loops; with a wide margin it does not. Hence few, wide tiers.
 
 use super::SAMPLE_RATE_HZ;
 
 /// Length of Whisper's window; longer sound would be cut.
 pub(super) const SECONDS_MAX: u64 = 30;
-/// Whisper gives no text for less.
+/// Whisper returns no text for shorter sound.
 pub(super) const SAMPLES_MIN: usize = SAMPLE_RATE_HZ as usize / 10;
 /// The encoder's whole context.
 const FULL: i32 = 1_500;
 
-/// Longest sound in milliseconds and the context it gets.
+/// Longest sound in milliseconds, and the context it gets.
 const TIERS: [(u64, i32); 3] = [(5_000, 512), (9_000, 768), (14_000, 1_024)];
 
-/// Text of English speech has at most about 5 tokens a second; a loop has hundreds.
+/// English speech has at most about 5 tokens per second of text; a loop has hundreds.
 const TOKENS_PER_SECOND_MAX: u64 = 6;
-/// For short sound, whose tokens are mostly punctuation.
+/// Added for short sound, whose tokens are mostly punctuation.
 const TOKENS_BASE: u64 = 16;
 
 /// Which context to compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Context {
-    /// The smallest tier that holds the sound with its margin; the full one when that loops.
+    /// The smallest tier that holds the sound with its margin; the full context when that loops.
     #[default]
     Tiered,
-    /// All of it: about four times the cost, for measurements.
+    /// The full context: about four times the cost, for measurements.
     Full,
 }
 
 impl Context {
-    /// Encoder positions for so much sound.
+    /// Encoder positions for sound of this length.
     pub(super) fn positions(self, duration_ms: u64) -> i32 {
         let tier = TIERS.iter().find(|(longest, _)| duration_ms <= *longest);
         match (self, tier) {
@@ -49,7 +49,7 @@ pub(super) fn full() -> i32 {
     FULL
 }
 
-/// The most tokens that so much sound can hold.
+/// The most tokens that sound of this length can hold.
 pub(super) fn tokens_max(duration_ms: u64) -> i32 {
     let tokens = duration_ms * TOKENS_PER_SECOND_MAX / 1_000 + TOKENS_BASE;
     i32::try_from(tokens).unwrap_or(i32::MAX)

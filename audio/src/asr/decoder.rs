@@ -12,7 +12,7 @@ use super::{
     prompt::{self, Tails},
 };
 
-/// Tokens of prompt taken at most: each costs decoding time, Whisper itself takes 223.
+/// Most tokens of prompt. Each costs decoding time; Whisper itself accepts 223.
 const PROMPT_TOKENS_MAX: usize = 220;
 /// Step between the temperatures that whisper.cpp tries when a decoding loops or is improbable.
 const TEMPERATURE_STEP: f32 = 0.2;
@@ -57,32 +57,32 @@ impl<'a> Pcm<'a> {
 /// How to decode one utterance.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Wake phrases to expect ("hey mentra"); they are prompted so that Whisper can write them.
+    /// Wake phrases to expect ("hey mentra"). They are put into the prompt so that Whisper can write them.
     pub wake_phrases: Arc<[String]>,
-    /// Sentences to listen for, of which words are likely: prompted in front of the wake phrases.
-    /// Recognition leans towards them, so what comes out wants checking.
+    /// Sentences whose words are likely, put into the prompt before the wake phrases. They bias recognition, so the
+    /// result must be checked.
     pub vocabulary: Arc<[String]>,
-    /// Decode without the prompt although there are phrases: a second decode that shows whether a
-    /// wake word was really said or only echoed.
+    /// Decode without the prompt although there are phrases. Used for a second decoding that shows whether a wake word
+    /// was said or only echoed.
     pub without_prompt: bool,
     /// How much of the encoder to compute.
     pub context: Context,
-    /// With the second model of a [`Pair`](super::Pair), where it has one.
+    /// Use the second model of a [`Pair`](super::Pair), if it has one.
     pub second_model: bool,
     /// Set to true by another thread to stop the decoding.
     pub abort: Option<Arc<AtomicBool>>,
 }
 
-/// What the sound turned out to be.
+/// Classification of the sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// There is text.
     Speech,
-    /// Under 100 ms: nothing was computed.
+    /// Under 100 ms; nothing was computed.
     TooShort,
-    /// Too quiet to be speech: nothing was computed.
+    /// Too quiet to be speech; nothing was computed.
     Silence,
-    /// Whisper found none, or wrote what it writes into noise.
+    /// Whisper found no speech, or wrote what it typically writes for noise.
     NoSpeech,
 }
 
@@ -91,7 +91,7 @@ pub enum Heard {
 pub struct Transcription {
     /// What was said; empty unless `heard` is [`Heard::Speech`].
     pub text: String,
-    /// What the sound was.
+    /// Classification of the sound.
     pub heard: Heard,
     /// Whisper's own probability, 0 to 1, that nobody spoke; 1 when nothing was decoded.
     pub no_speech_probability: f32,
@@ -99,11 +99,11 @@ pub struct Transcription {
     pub mean_log_probability: f32,
     /// Length of the sound.
     pub audio_us: u64,
-    /// Time the decoding took, on the clock on the wall.
+    /// Wall-clock time of the decoding.
     pub decode_us: u64,
-    /// Encoder positions of the decoding whose text this is; 0 when nothing was computed.
+    /// Encoder positions of the decoding that gave the text; 0 when nothing was computed.
     pub context: u32,
-    /// Whether a first decoding looped and the full context was computed.
+    /// Whether a first decoding looped and the full context was used.
     pub retried: bool,
 }
 
@@ -203,8 +203,8 @@ impl Decoder {
         })
     }
 
-    /// Decodes behind one of the prompts, and once more at full context where that loops; with the text its context
-    /// and whether it was computed again. A loop that is known to be the prompt's needs no context.
+    /// Decodes with one of the prompts, and once more at full context if that loops. Returns the pass, its context and
+    /// whether it was repeated. A loop that is known to come from the prompt needs no full context.
     fn behind(
         &mut self,
         samples: &[f32],
@@ -253,11 +253,11 @@ impl Decoder {
         Ok(self.read(tokens_max))
     }
 
-    /// Probability of Whisper's no-speech token for the sound of the last pass: one step of the
-    /// decoder on the encoding that is there, without any prompt.
+    /// Probability of Whisper's no-speech token for the sound of the last pass: one step of the decoder on the existing
+    /// encoding, without a prompt.
     ///
-    /// whisper.cpp's own figure is taken behind whatever it decodes from; with a prompt, or in a mode
-    /// without timestamps, it is near 0 for pure noise.
+    /// whisper.cpp computes its own value after the tokens it decodes from; with a prompt, or without timestamps, it is
+    /// near 0 even for pure noise.
     fn no_speech_probability(&mut self) -> Result<f32, Error> {
         let context = &self.engine.shared.context;
         let (start, no_speech) = (context.token_sot(), context.token_nosp());
@@ -274,7 +274,7 @@ impl Decoder {
         let mut tokens = 0;
         let mut ended = true;
         for segment in self.state.as_iter() {
-            // Bytes, because a token can end within a letter.
+            // Bytes, because a token can end within a character.
             text.extend_from_slice(segment.to_bytes().unwrap_or_default());
             for index in 0..segment.n_tokens() {
                 let Some(token) = segment.get_token(index) else {
@@ -314,7 +314,7 @@ impl CachedPrompt {
             return;
         }
         let text = prompt::prompt_with(vocabulary, phrases, tails);
-        // A leading space, as in running text: that is how Whisper's words begin.
+        // A leading space, as in running text: Whisper's word tokens begin with one.
         let tokens = engine.shared.context.tokenize(&format!(" {text}"), PROMPT_TOKENS_MAX).unwrap_or_else(|error| {
             tracing::warn!(%error, phrases = phrases.len(), "the wake phrases are too long to be prompted");
             Vec::new()
@@ -327,8 +327,8 @@ impl CachedPrompt {
 }
 
 fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
-    // More candidates per temperature would make whisper.cpp replace the state's cache, whose
-    // failure frees the state under whisper-rs's feet.
+    // With more candidates per temperature whisper.cpp replaces the state's cache; if that fails, it frees the state
+    // that whisper-rs still uses.
     let mut parameters = FullParams::new(SamplingStrategy::Greedy { best_of: 1 });
     parameters.set_n_threads(i32::from(engine.shared.config.threads.max(1)));
     if let Some(language) = whisper_rs::get_lang_id(&engine.shared.config.language).and_then(whisper_rs::get_lang_str) {
@@ -340,7 +340,7 @@ fn parameters(engine: &Engine) -> FullParams<'static, 'static> {
     parameters.set_single_segment(true);
     parameters.set_temperature(0.0);
     parameters.set_temperature_inc(TEMPERATURE_STEP);
-    // Noise is judged by `no_speech_probability` below; whisper.cpp's own would be another token's.
+    // Noise is judged by `no_speech_probability` below; whisper.cpp's own value is that of another token.
     parameters.set_no_speech_thold(1.0);
     parameters.set_suppress_blank(true);
     parameters.set_suppress_nst(true);

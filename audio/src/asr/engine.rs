@@ -8,12 +8,12 @@ use whisper_rs::{WhisperContext, WhisperContextParameters};
 use super::{Decoder, Error};
 use crate::models::ggml;
 
-/// How recognition runs.
+/// Settings of recognition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// ISO 639-1 code of the language that is spoken. English models know only "en".
+    /// ISO 639-1 code of the spoken language. English models support only "en".
     pub language: String,
-    /// Threads of one inference. More than one is a trap on busy cores: ggml's barrier spins.
+    /// Threads of one inference. More than one is slow on busy cores, because ggml's barrier spins.
     pub threads: u8,
 }
 
@@ -42,7 +42,7 @@ impl Engine {
     /// [`Error::Model`], [`Error::Language`] or [`Error::Load`], each naming the file.
     pub fn load(path: &Path, config: Config) -> Result<Self, Error> {
         static HOOKS: Once = Once::new();
-        // Sends whisper.cpp's messages, which can hold what was said, to nowhere instead of stderr.
+        // Discards whisper.cpp's messages, which can contain recognised text, instead of writing them to stderr.
         HOOKS.call_once(whisper_rs::install_logging_hooks);
         check(path, &config.language)?;
         let context = WhisperContext::new_with_params(path, WhisperContextParameters::default())
@@ -56,7 +56,7 @@ impl Engine {
     }
 }
 
-/// Whether a GGML model file can recognise a language, without loading its weights: some milliseconds.
+/// Checks that a GGML model file can recognise a language, without loading its weights. Takes a few milliseconds.
 ///
 /// # Errors
 /// [`Error::Model`] or [`Error::Language`], each naming the file.
@@ -72,7 +72,7 @@ pub fn check(path: &Path, language: &str) -> Result<(), Error> {
     Err(Error::Language { language: language.to_owned(), path: path.display().to_string(), remedy })
 }
 
-/// Only lower-case letters reach whisper.cpp's look-up, so that no NUL byte can.
+/// Only lower-case letters reach whisper.cpp's look-up, so a NUL byte cannot.
 fn is_known(language: &str) -> bool {
     let plain = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
     plain && whisper_rs::get_lang_id(language).is_some()

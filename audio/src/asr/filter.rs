@@ -1,17 +1,17 @@
 //! Telling speech from silence and noise, before and after decoding.
 //!
-//! Whisper was trained on subtitles and writes "you" or "Thank you." into silence. The voice
-//! activity detector keeps most of that away; this keeps the rest.
+//! Whisper was trained on subtitles and writes "you" or "Thank you." for silence. The voice activity detector removes
+//! most silence; this module removes the rest.
 
 use super::SAMPLE_RATE_HZ;
 
-/// Loudness is looked at in windows of 100 ms: a short word fills one.
+/// Loudness is measured in windows of 100 ms: a short word fills one.
 const WINDOW: usize = SAMPLE_RATE_HZ as usize / 10;
-/// Root mean square of the loudest window below which there is nothing to hear: -60 dB of full
-/// scale, 33 steps of 16-bit samples. Microphone noise lies below, whispered speech above.
+/// Root mean square of the loudest window below which the sound counts as silence: -60 dB of full scale, 33 steps of
+/// 16-bit samples. Microphone noise lies below, whispered speech above.
 const RMS_MIN: f32 = 0.001;
 
-/// Shorter units are things people say.
+/// Fewest words of a repeated unit; people repeat shorter ones.
 const REPEATED_WORDS_MIN: usize = 3;
 
 /// Whether nothing in the sound (-1 to 1) is loud enough to be speech.
@@ -23,13 +23,12 @@ pub(super) fn is_silent(samples: &[f32]) -> bool {
     })
 }
 
-/// Above this probability of the no-speech token, without a prompt, the sound is taken for noise.
-/// Measured on tiny.en: at most 0.21 on 74 clips of speech, at least 0.82 on ten of white and brown
-/// noise, hum, knocks, chords and beeps.
+/// No-speech probability, computed without a prompt, above which the sound counts as noise. Measured on tiny.en: at
+/// most 0.21 on 74 clips of speech, at least 0.82 on ten of white and brown noise, hum, knocks, chords and beeps.
 const NO_SPEECH_MAX: f32 = 0.6;
 
-/// Whether a decoding is what Whisper makes of noise. The probability of the text itself tells
-/// nothing: with a prompt Whisper is quite sure of "I'm" in white noise.
+/// Whether Whisper decoded noise. The probability of the text itself does not show it: with a prompt Whisper is quite
+/// sure of "I'm" in white noise.
 pub(super) fn is_no_speech(no_speech_probability: f32) -> bool {
     no_speech_probability.is_nan() || no_speech_probability > NO_SPEECH_MAX
 }
@@ -44,8 +43,8 @@ pub(super) fn probability_of(index: usize, logits: &[f32]) -> f32 {
     (f64::from(wanted - highest).exp() / sum) as f32
 }
 
-/// Whether a text is the same three or more words, twice or more often: what a decoder that loops
-/// writes. People repeat single words ("no, no"), and hearing them again costs only time.
+/// Whether a text is the same three or more words at least twice, as a looping decoder writes. People repeat single
+/// words ("no, no"); decoding those again costs only time.
 pub(super) fn is_repetition(text: &str) -> bool {
     let letters =
         |word: &str| word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();

@@ -1,8 +1,8 @@
 //! Speech recognition: Whisper, one shared model, a pool of states.
 //!
-//! [`Engine`] holds the weights, once per process. A [`Decoder`] is one state and runs on one thread;
-//! [`Scheduler`] owns a few of them and a bounded queue. Everything here blocks for as long as
-//! the computation takes; it reads the clock only to report how long that was.
+//! [`Engine`] holds the weights, once per process. A [`Decoder`] is one state and runs on one thread; [`Scheduler`]
+//! owns a few of them and a bounded queue. All calls block while they compute; the clock is read only to report how
+//! long that took.
 
 mod abort;
 mod context;
@@ -25,22 +25,22 @@ pub use scheduler::{Busy, Job, Priority, Report, Scheduler, SchedulerConfig, She
 /// Whisper's sample rate.
 pub const SAMPLE_RATE_HZ: u32 = 16_000;
 
-/// Why there is no transcription.
+/// Why a transcription failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The model file is damaged or unsupported.
     #[error("the speech recognition model cannot be used: {0}")]
     Model(String),
-    /// whisper.cpp did not take a file that looked valid.
+    /// whisper.cpp rejected a file that passed validation.
     #[error("whisper.cpp could not load {path}: {said}")]
     Load {
         /// The model file.
         path: String,
-        /// What it said.
+        /// Its error message.
         said: String,
     },
-    /// The model does not know the configured language.
+    /// The model does not support the configured language.
     #[error("the model {path} does not know the language {language:?}; {remedy}")]
     Language {
         /// As configured.
@@ -56,16 +56,16 @@ pub enum Error {
         /// How much came.
         seconds: u64,
     },
-    /// Cancelled by its owner, or displaced by more important work.
+    /// Cancelled by its owner, or displaced by a job of higher priority.
     #[error("the transcription was cancelled")]
     Cancelled,
-    /// The scheduler is going away.
+    /// The scheduler is shutting down.
     #[error("speech recognition is shutting down")]
     ShuttingDown,
     /// whisper.cpp failed in a computation.
     #[error("whisper.cpp failed: {0}")]
     Inference(String),
-    /// A job panicked; the worker goes on.
+    /// A job panicked; the worker continues.
     #[error("speech recognition failed in an unforeseen way")]
     Panicked,
 }

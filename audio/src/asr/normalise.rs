@@ -1,24 +1,24 @@
-//! One spelling for what was said, so that commands and transcripts can be compared.
+//! Normalises recognised text, so that commands and transcripts can be compared.
 
 use text2num::{Language, replace_numbers_in_text};
 
 /// Lower case, without punctuation, number words as digits: "Set a timer for Twenty-Five minutes!"
 /// becomes "set a timer for 25 minutes". English.
 ///
-/// Keeps what carries meaning inside a word: "5:30", "3.5", "don't" (as "dont", because Whisper and
-/// people disagree about the apostrophe). "1,000" becomes "1000", "50%" becomes "50 percent", "$5"
-/// becomes "5 dollars". "5 5" stays, since "five five" and "fifty-five" cannot be told apart.
+/// Keeps characters that carry meaning inside a word: "5:30", "3.5", "don't" (as "dont", because Whisper and people
+/// place the apostrophe differently). "1,000" becomes "1000", "50%" becomes "50 percent", "$5" becomes "5 dollars". "5
+/// 5" stays, since "five five" and "fifty-five" cannot be told apart.
 pub fn for_commands(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         spell_out(word, &mut spelled);
     }
     let joined = spelled.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Every number is replaced, also single small ones.
+    // Every number is replaced, including single small ones.
     replace_numbers_in_text(&joined, &Language::english(), 0.0)
 }
 
-/// Appends the word's parts, each followed by a space.
+/// Appends the parts of a word, each followed by a space.
 fn spell_out(word: &str, out: &mut String) {
     let letters: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
     let dollars = letters.first() == Some(&'$') && letters.get(1).is_some_and(char::is_ascii_digit);

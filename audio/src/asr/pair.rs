@@ -1,8 +1,8 @@
-//! Two models on one recognition thread: the first for everything, the second for second passes.
+//! Two models on one recognition thread: the first for all decodings, the second for second passes.
 
 use super::{Decoder, Engine, Error, Options, Transcribe, Transcription};
 
-/// Decodes with the first model, or with the second where [`Options::second_model`] asks for it and there is one.
+/// Decodes with the first model, or with the second if [`Options::second_model`] is set and there is one.
 pub struct Pair {
     first: Decoder,
     second: Option<Second>,
@@ -10,21 +10,21 @@ pub struct Pair {
 
 struct Second {
     engine: Engine,
-    /// Made when it is first needed: most threads never need one, and it takes more memory than the first.
+    /// Created on first use: most threads never need it, and it takes more memory than the first.
     decoder: Option<Decoder>,
 }
 
 impl Pair {
-    /// A decoder of `first` now, one of `second` when it is first needed.
+    /// Creates the decoder of `first` now, that of `second` on first use.
     ///
     /// # Errors
-    /// No state can be made.
+    /// A state cannot be created.
     pub fn new(first: &Engine, second: Option<&Engine>) -> Result<Self, Error> {
         let second = second.map(|engine| Second { engine: engine.clone(), decoder: None });
         Ok(Self { first: first.decoder()?, second })
     }
 
-    /// Whether the second model was needed so far.
+    /// Whether the second model was used so far.
     pub fn has_second(&self) -> bool {
         self.second.as_ref().is_some_and(|second| second.decoder.is_some())
     }

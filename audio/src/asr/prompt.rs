@@ -1,27 +1,27 @@
-//! The initial prompt that teaches Whisper the wake words.
+//! The initial prompt that makes Whisper recognise the wake words.
 //!
-//! Whisper writes what it has seen: a made-up name comes out as any similar word unless the text
-//! before it holds the name. The form matters (measured, see the design notes): each phrase begins
-//! a whole sentence whose rest has nothing to do with commands. A prompt that ends in a wake word
-//! swallows it from the transcript, one with command words swallows those.
+//! Whisper writes an invented name as a similar known word unless the preceding text contains the name. The form of the
+//! prompt matters (measured, see the design notes): each phrase begins a whole sentence whose rest has nothing to do
+//! with commands. If a prompt ends in a wake word, that word is missing from the transcript; if it contains command
+//! words, those are missing.
 //!
-//! A decoder that has written one of the phrases, with or without something behind it, sometimes begins with it once more, and
-//! so on. Since it is known why, such a text is cut to what it repeats and not decoded anew.
+//! After one of the phrases, with or without other words, a decoder sometimes writes the phrase again, repeatedly. As
+//! the cause is known, such a text is cut to the repeated part and not decoded again.
 //!
-//! Of speech that is hard to understand Whisper sometimes writes the prompt instead ("Hey Mentra, good morning"). That is
-//! known by the rest of the sentence, and the sound is decoded once more behind a prompt with other ones.
+//! For unclear speech Whisper sometimes writes the prompt itself ("Hey Mentra, good morning"). This is detected by the
+//! rest of the sentence, and the sound is decoded again with a prompt of other sentences.
 
-/// How the sentences of a prompt end.
+/// The set of sentence ends used in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Tails {
-    /// As always.
+    /// The usual ones.
     #[default]
     Usual,
-    /// Differently, because the usual ones came back.
+    /// The alternative ones, because the usual ones were echoed.
     Other,
 }
 
-/// Sentence ends without any word of a command, one per phrase.
+/// Sentence ends without command words, one per phrase.
 const USUAL: [&str; 6] = [
     "good morning",
     "thank you very much",
@@ -30,7 +30,7 @@ const USUAL: [&str; 6] = [
     "winter came early that year",
     "they walked along the river",
 ];
-/// The same, other ones.
+/// The alternative ones.
 const OTHER: [&str; 6] = [
     "snow fell over the hills",
     "her brother lives by the sea",
@@ -39,16 +39,16 @@ const OTHER: [&str; 6] = [
     "my uncle paints wooden boats",
     "apples are cheap in autumn",
 ];
-/// Sentences without a phrase, usual and other: one stands in front where the phrases are few. Behind a prompt that is nothing but a
-/// single word with a rest, that word alone is more often misheard, and looped.
+/// Sentences without a phrase, usual and alternative; one is put first when there are few phrases. If the prompt is a
+/// single word with a sentence end, that word is more often misheard, and the decoder loops on it.
 const FRONT: [&str; 2] = ["the train was late again", "it rained all night"];
-/// As many phrases are few.
+/// Up to this number, phrases are few.
 const FEW: usize = 2;
-/// Phrases beyond this are not prompted: every sentence costs decoding time.
+/// Most phrases in a prompt: every sentence costs decoding time.
 const PHRASES_MAX: usize = USUAL.len();
-/// Sentences of vocabulary beyond this are not prompted: about 150 tokens, which cost some 40 ms.
+/// Most bytes of vocabulary in a prompt: about 150 tokens, which cost some 40 ms.
 const VOCABULARY_BYTES_MAX: usize = 600;
-/// A phrase is a few words; a longer one is not prompted.
+/// Longest phrase in a prompt: a phrase is a few words.
 const PHRASE_CHARS_MAX: usize = 40;
 
 impl Tails {
@@ -59,7 +59,7 @@ impl Tails {
         }
     }
 
-    /// What stands in front of so many sentences.
+    /// The sentence put before `count` phrases, if any.
     fn front(self, count: usize) -> Option<&'static str> {
         let [usual, other] = FRONT;
         let front = match self {
@@ -69,15 +69,15 @@ impl Tails {
         (1..=FEW).contains(&count).then_some(front)
     }
 
-    /// Where one of the first `count` came back in a text, or what stands in front of them: the bytes in front of it.
+    /// Byte offset at which one of the first `count` sentence ends, or the sentence before them, is echoed in a text.
     pub(super) fn echo(self, text: &str, count: usize) -> Option<usize> {
-        // As many bytes, whatever the letters are.
+        // Keeps byte offsets for any characters.
         let text = text.to_ascii_lowercase();
         self.all().into_iter().take(count).chain(self.front(count)).filter_map(|sentence| text.find(sentence)).min()
     }
 
-    /// Takes what did not come from the sound off a text: the sentence that came back, and what is behind it. Where
-    /// there is nothing in front of that sentence, its wake phrase stays.
+    /// Removes the echoed sentence and everything after it from a text. If nothing precedes that sentence, its wake
+    /// phrase stays.
     pub(super) fn cut_echo(self, text: &mut String, count: usize) {
         let Some(front) = self.echo(text, count) else {
             return;
@@ -88,8 +88,8 @@ impl Tails {
     }
 }
 
-/// The front of a text that is nothing but prompted phrases, or the same words behind one of them, several times: the first
-/// time. Where the text is `capped`, the last time may lack its end.
+/// If a text is only prompted phrases, or the same words after one of them, repeated: its first occurrence. If the text
+/// is `capped`, the last occurrence may be incomplete.
 pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool) -> Option<&'a str> {
     let phrases: Vec<Vec<String>> = phrases
         .iter()
@@ -102,7 +102,7 @@ pub(super) fn first_of_loop<'a>(text: &'a str, phrases: &[String], capped: bool)
     words.get(kept.checked_sub(1)?).and_then(|(end, _)| text.get(..*end))
 }
 
-/// Words of the first phrase, where there are phrases only.
+/// Word count of the first phrase, if the text is only phrases.
 fn phrases_only(words: &[(usize, String)], phrases: &[Vec<String>], capped: bool) -> Option<usize> {
     let (mut rest, mut first) = (words, None);
     while !rest.is_empty() {
@@ -117,7 +117,7 @@ fn phrases_only(words: &[(usize, String)], phrases: &[Vec<String>], capped: bool
     first.filter(|first| *first < words.len())
 }
 
-/// Words of what is repeated, where it begins with a phrase.
+/// Word count of the repeated part, if it begins with a phrase.
 fn repeated(words: &[(usize, String)], phrases: &[Vec<String>], capped: bool) -> Option<usize> {
     let begins = phrases.iter().filter(|phrase| begins_with(words, phrase));
     let least = begins.map(Vec::len).filter(|length| *length > 0).min()?;
@@ -134,7 +134,7 @@ fn begins_with(words: &[(usize, String)], phrase: &[String]) -> bool {
     words.len() >= phrase.len() && words.iter().zip(phrase).all(|((_, word), of_phrase)| word == of_phrase)
 }
 
-/// Whether the words are the begin of a phrase; the last one may be cut off as well.
+/// Whether the words are the beginning of a phrase; the last word may be cut off too.
 fn is_begin(words: &[(usize, String)], phrase: &[String]) -> bool {
     let Some(((_, last), whole)) = words.split_last() else {
         return false;
@@ -143,7 +143,7 @@ fn is_begin(words: &[(usize, String)], phrase: &[String]) -> bool {
         && phrase.get(whole.len()).is_some_and(|of_phrase| of_phrase.starts_with(last.as_str()))
 }
 
-/// The words of a text, in lower case and without punctuation, each with the end of what is written for it.
+/// The words of a text, in lower case and without punctuation, each with the byte offset of its end in the text.
 fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut end = 0;
     text.split_inclusive(char::is_whitespace).filter_map(move |written| {
@@ -160,7 +160,7 @@ pub fn prompt_for(phrases: &[String]) -> String {
     wake_sentences(phrases, Tails::Usual)
 }
 
-/// How many of these phrases are prompted.
+/// How many of these phrases are put into a prompt.
 pub(super) fn sentences(phrases: &[String]) -> usize {
     phrases.iter().filter_map(|phrase| as_written(phrase)).take(PHRASES_MAX).count()
 }
@@ -172,8 +172,8 @@ fn wake_sentences(phrases: &[String], tails: Tails) -> String {
     front.into_iter().chain(sentences).collect::<Vec<_>>().join(" ")
 }
 
-/// The prompt for these wake phrases behind sentences that may be said. The sentences come first:
-/// a prompt that ends in one swallows it from the transcript.
+/// The prompt for these wake phrases, with likely sentences before them. The likely sentences come first, because a
+/// sentence at the end of the prompt is missing from the transcript.
 pub(super) fn prompt_with(vocabulary: &[String], phrases: &[String], tails: Tails) -> String {
     let mut prompt = String::new();
     for sentence in vocabulary.iter().filter_map(|sentence| as_sentence(sentence)) {
@@ -196,7 +196,7 @@ fn as_sentence(words: &str) -> Option<String> {
     Some(first.to_uppercase().chain(letters).chain(['.']).collect())
 }
 
-/// As a writer would put it at the start of a sentence: "ok mentra" becomes "OK Mentra".
+/// The phrase as written at the start of a sentence: "ok mentra" becomes "OK Mentra".
 fn as_written(phrase: &str) -> Option<String> {
     let allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '\'' | '-');
     if phrase.chars().count() > PHRASE_CHARS_MAX || !phrase.chars().all(allowed) {

@@ -1,10 +1,13 @@
 //! A bounded queue in front of the recognition threads.
 //!
-//! What matters more comes first ([`Priority`]). Where there is more to decode than the threads can, what matters least is
-//! left out, and counted ([`Shed`]): a partial is only worth having now, so it is taken only when a thread is free, and gives
-//! way when something else needs that thread; a second pass betters a text that is there, and is waited for only for a
-//! moment, so it is taken only while few wait. For everything else the queue is long enough for all that is said at once by
-//! chance; when it is full, speech that nobody meant for this machine goes before speech that somebody may have.
+//! Jobs are ordered by [`Priority`]. Under overload the least important jobs are dropped, and counted ([`Shed`]):
+//!
+//! - A partial is useful only at once. It is accepted only when a thread is free, and is preempted when another job
+//!   needs that thread.
+//! - A second pass improves an existing text, and its caller waits only briefly. It is accepted only while few jobs
+//!   wait.
+//! - For everything else the queue is long enough for utterances that coincide. When it is full, speech not meant for
+//!   the device is dropped before speech that may be.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,37 +19,37 @@ use std::time::Instant;
 use super::{Decoder, Engine, Error, Options, Transcription};
 use crate::scheduling::Scheduling;
 
-/// What a job is for, in ascending order of importance.
+/// Purpose of a job, in ascending order of importance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Priority {
-    /// A partial: an utterance that goes on.
+    /// A partial: the utterance is still going on.
     Partial,
-    /// A better text of what was understood already.
+    /// A second pass over an utterance that is understood already.
     SecondPass,
-    /// Speech that is not meant for this machine.
+    /// Speech not meant for this device.
     Overheard,
-    /// Speech that may be.
+    /// Speech that may be meant for it.
     Unsure,
-    /// A final of speech that is, begun at the first sign of a pause; of no use when the wearer goes on.
+    /// A final of speech meant for it, started at the first sign of a pause; discarded when the wearer goes on.
     Speculative,
-    /// The same when the utterance is over and somebody waits.
+    /// A final of speech meant for it; the utterance is over and the wearer waits.
     Final,
 }
 
-/// How many there are.
+/// Number of priorities.
 const PRIORITIES: usize = Priority::Final as usize + 1;
-/// One part in so many of the queue may wait when a second pass is taken.
+/// A second pass is queued only while fewer jobs wait than `queue_max` divided by this.
 const SECOND_PASS_PART: usize = 4;
 
-/// Jobs that were left out since the start: refused, or displaced by what mattered more. A final that was refused at a
-/// pause may still be asked for at the end of the utterance.
+/// Jobs dropped since the start: refused, or displaced by a job of higher priority. A final refused at a pause may be
+/// submitted again at the end of the utterance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shed {
     /// Partials.
     pub partial: u64,
     /// Second passes.
     pub second_pass: u64,
-    /// Speech that was not meant for this machine.
+    /// Speech not meant for this device.
     pub overheard: u64,
     /// Speech that may have been.
     pub unsure: u64,
@@ -66,12 +69,12 @@ impl Shed {
     }
 }
 
-/// What becomes of a job.
+/// Outcome of a job.
 #[derive(Debug)]
 pub struct Report {
     /// The text, or why there is none.
     pub result: Result<Transcription, Error>,
-    /// Time between submission and the start of decoding, or the end when it never started.
+    /// Time from submission to the start of decoding, or to the end when it never started.
     pub queue_us: u64,
 }
 
@@ -81,28 +84,28 @@ pub struct Job {
     pub pcm: Arc<[i16]>,
     /// How to decode it. The scheduler sets `abort` itself.
     pub options: Options,
-    /// How much it matters.
+    /// Its priority.
     pub priority: Priority,
-    /// Called exactly once if the job was accepted, on a recognition thread or the one that
-    /// cancels. Must not block.
+    /// Called exactly once if the job was accepted, on a recognition thread or on the thread that cancels it. Must not
+    /// block.
     pub reply: Box<dyn FnOnce(Report) + Send>,
 }
 
 /// Why a job was not accepted; its reply is not called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Busy {
-    /// The queue is full of work of at least this importance.
+    /// The queue is full of jobs of at least this priority.
     #[error("the queue of speech recognition is full")]
     QueueFull,
-    /// A partial, and no thread is free.
+    /// A partial, while no thread is free.
     #[error("no speech recognition thread is free")]
     NoThreadFree,
-    /// The scheduler is going away.
+    /// The scheduler is shutting down.
     #[error("speech recognition is shutting down")]
     ShuttingDown,
 }
 
-/// Something that decodes; [`Decoder`] in the product.
+/// Decodes utterances; [`Decoder`] in production.
 pub trait Transcribe {
     /// See [`Decoder::transcribe`].
     fn transcribe(&mut self, pcm: &[i16], options: &Options) -> Result<Transcription, Error>;
@@ -117,10 +120,10 @@ impl Transcribe for Decoder {
 /// Size of the pool and its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerConfig {
-    /// Threads with a decoder each; as many as cores.
+    /// Threads, with a decoder each; as many as cores.
     pub workers: usize,
-    /// Jobs waiting at most. An utterance of 4 s takes about 0.15 s: a short queue leaves out what was only said at the same
-    /// moment, one of some dozen times the workers makes everybody wait for longer than a turn may take.
+    /// Most waiting jobs. An utterance of 4 s takes about 0.15 s. A short queue drops only speech that coincides; with
+    /// a dozen jobs per worker every caller waits longer than a turn may take.
     pub queue_max: usize,
 }
 
@@ -176,16 +179,16 @@ impl State {
 }
 
 impl Scheduler {
-    /// Starts the threads with a decoder of `engine` each.
+    /// Starts the threads, each with a decoder of `engine`.
     ///
     /// # Errors
-    /// When a decoder or a thread cannot be made.
+    /// A decoder or a thread cannot be created.
     pub fn start(engine: &Engine, config: SchedulerConfig) -> Result<Self, Error> {
         let engine = engine.clone();
         Self::start_with(config, move || engine.decoder())
     }
 
-    /// Starts the threads with what `make` makes, which is called again after a panic.
+    /// Starts the threads with decoders from `make`, which is called again after a panic.
     pub fn start_with<T, F>(config: SchedulerConfig, make: F) -> Result<Self, Error>
     where
         T: Transcribe + Send + 'static,
@@ -201,7 +204,7 @@ impl Scheduler {
         let config = SchedulerConfig { workers: config.workers.max(1), ..config };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new(), config });
         let make = Arc::new(make);
-        // Dropped on an error below, it ends the threads that were started.
+        // If an error occurs below, dropping it ends the threads started so far.
         let mut scheduler = Self { shared, threads: Vec::new() };
         for index in 0..config.workers {
             let (shared, make) = (scheduler.shared.clone(), make.clone());
@@ -215,8 +218,8 @@ impl Scheduler {
         Ok(scheduler)
     }
 
-    /// Queues a job, or says why not. One that matters more displaces a waiting one from a full queue, the least of them,
-    /// and anything takes the thread of a running partial; those report [`Error::Cancelled`].
+    /// Queues a job or refuses it. When the queue is full, a job displaces the waiting job of lowest priority below its
+    /// own. Any other job preempts a running partial. Displaced jobs report [`Error::Cancelled`].
     pub fn submit(&self, job: Job) -> Result<Ticket, Busy> {
         let mut state = self.shared.lock();
         if state.closing {
@@ -261,8 +264,7 @@ impl Scheduler {
         Ok(ticket)
     }
 
-    /// Stops a job, waiting or running; it reports [`Error::Cancelled`]. Nothing happens when it
-    /// has ended.
+    /// Stops a waiting or running job, which then reports [`Error::Cancelled`]. No effect on a job that has ended.
     pub fn cancel(&self, ticket: &Ticket) {
         let mut state = self.shared.lock();
         let found = state.queues.iter_mut().find_map(|queue| {
@@ -276,7 +278,7 @@ impl Scheduler {
         }
     }
 
-    /// What was left out since the start.
+    /// Jobs dropped since the start.
     pub fn shed(&self) -> Shed {
         self.shared.lock().shed
     }
@@ -303,7 +305,7 @@ impl Drop for Scheduler {
             waiting.end(Error::ShuttingDown);
         }
         for thread in self.threads.drain(..) {
-            // A worker catches panics; one that died anyway is gone, which is what is wanted.
+            // Workers catch panics; one that died anyway needs no clean-up.
             let _ = thread.join();
         }
     }
@@ -315,7 +317,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job, marked as running; `None` at the end.
+    /// The next job, marked as running; `None` when shutting down.
     fn next(&self) -> Option<Waiting> {
         let mut state = self.lock();
         loop {
@@ -347,13 +349,13 @@ fn work<T: Transcribe>(shared: &Shared, decoder: T, make: &dyn Fn() -> Result<T,
         let (id, mut options) = (waiting.id, waiting.job.options);
         options.abort = Some(waiting.abort);
         let result = decode(&mut decoder, make, &waiting.job.pcm, &options);
-        // Free before the reply, which may submit the next job.
+        // Free the thread before the reply, which may submit the next job.
         shared.lock().running.retain(|running| running.id != id);
         reply(waiting.job.reply, Report { result, queue_us });
     }
 }
 
-/// Decodes; a decoder that panicked is thrown away and made anew.
+/// Decodes; a decoder that panicked is replaced.
 fn decode<T: Transcribe>(
     slot: &mut Option<T>,
     make: &dyn Fn() -> Result<T, Error>,

@@ -2,7 +2,7 @@
 
 use super::normalise;
 
-/// Counts of one or more compared texts; add them up, then take the rate.
+/// Counts over one or more compared texts; sum them, then take the rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wer {
     /// Words substituted, inserted or left out.
@@ -12,7 +12,7 @@ pub struct Wer {
 }
 
 impl Wer {
-    /// Edits per word of the reference; 0 without any.
+    /// Edits per word of the reference; 0 if it has no words.
     pub fn rate(self) -> f64 {
         if self.words == 0 { 0.0 } else { self.edits as f64 / self.words as f64 }
     }

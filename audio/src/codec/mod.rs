@@ -1,8 +1,7 @@
 //! Packet codecs: PCM16 and Opus.
 //!
-//! One packet carries one frame of 10, 20, 40 or 60 ms of mono sound. Whatever a peer sends, a
-//! decoder answers with samples or with an [`Error`]; it never panics and never writes more than
-//! one frame of the longest duration.
+//! One packet carries one frame of 10, 20, 40 or 60 ms of mono sound. For any input a decoder returns samples or an
+//! [`Error`]; it never panics and never writes more than one frame of the longest duration.
 
 #[cfg(feature = "opus")]
 mod opus;
@@ -17,12 +16,11 @@ pub enum Codec {
     Opus,
 }
 
-/// Sample rates that both codecs accept, in hertz: those that devices of this kind have, and that
-/// Opus knows.
+/// Sample rates that both codecs accept, in hertz: common device rates that Opus supports.
 pub const RATES_HZ: [u32; 5] = [8_000, 12_000, 16_000, 24_000, 48_000];
 
-/// Frame durations that are accepted, in microseconds. Shorter ones cost a header per few samples,
-/// longer ones delay the end of turn.
+/// Accepted frame durations in microseconds. Shorter ones cost a header per few samples, longer ones delay the end of
+/// turn.
 pub const FRAME_DURATIONS_US: [u64; 4] = [10_000, 20_000, 40_000, 60_000];
 
 /// Longest frame in microseconds.
@@ -32,32 +30,32 @@ pub const FRAME_US_MAX: u64 = 60_000;
 /// (three frames of at most 1,275 bytes).
 pub const PACKET_BYTES_MAX: usize = 5_760;
 
-/// Bit rates that an Opus encoder accepts, in bits per second: below, speech is not intelligible;
-/// above, mono speech gains nothing.
+/// Bit rates that an Opus encoder accepts, in bits per second. Below, speech is not intelligible; above, mono speech
+/// gains nothing.
 pub const BITRATES: std::ops::RangeInclusive<u32> = 6_000..=128_000;
 
-/// Why a codec could not be made or a packet could not be coded.
+/// Why a codec could not be created or a packet could not be coded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The rate is not one of [`RATES_HZ`].
     #[error("sample rate {rate_hz} Hz is not supported; use 8000, 12000, 16000, 24000 or 48000")]
     Rate {
-        /// What was asked for.
+        /// The requested rate.
         rate_hz: u32,
     },
     /// The bit rate is outside [`BITRATES`].
     #[error("bit rate {bitrate} is not supported; use 6000 to 128000 bits per second")]
     Bitrate {
-        /// What was asked for.
+        /// The requested bit rate.
         bitrate: u32,
     },
-    /// The codec was left out of this build.
+    /// The codec is not part of this build.
     #[error("codec {codec:?} is not part of this build; build with the feature that brings it")]
     Unavailable {
-        /// The codec that was asked for.
+        /// The requested codec.
         codec: Codec,
     },
-    /// A packet without a byte, or longer than [`PACKET_BYTES_MAX`].
+    /// An empty packet, or one longer than [`PACKET_BYTES_MAX`].
     #[error("audio packet has {bytes} bytes; allowed are 1 to {PACKET_BYTES_MAX}")]
     PacketLength {
         /// Its length.
@@ -68,7 +66,7 @@ pub enum Error {
     Duration {
         /// Samples per channel in the packet or frame.
         samples: usize,
-        /// At this rate.
+        /// The sample rate.
         rate_hz: u32,
     },
     /// A PCM16 packet that ends within a sample.
@@ -80,9 +78,9 @@ pub enum Error {
     /// The codec library refused the packet or the setting.
     #[error("Opus {what} failed: {reason}")]
     Opus {
-        /// What was being done.
+        /// The operation.
         what: &'static str,
-        /// The library's own words.
+        /// The library's error message.
         reason: &'static str,
     },
 }
@@ -99,13 +97,13 @@ enum DecoderKind {
 }
 
 impl Decoder {
-    /// A decoder that gives mono samples at `rate_hz`.
+    /// A decoder to mono samples at `rate_hz`.
     ///
-    /// For PCM16 this is the rate of the packets. An Opus packet says itself what it holds, so
-    /// `rate_hz` is only the rate of what comes out, whatever the encoder was fed.
+    /// For PCM16 this is the rate of the packets. An Opus packet describes itself, so `rate_hz` is only the output
+    /// rate, whatever the encoder's input was.
     ///
     /// # Errors
-    /// [`Error::Rate`], [`Error::Unavailable`], or the library's refusal.
+    /// [`Error::Rate`], [`Error::Unavailable`], or an error of the library.
     pub fn new(codec: Codec, rate_hz: u32) -> Result<Self, Error> {
         check_rate(rate_hz)?;
         let inner = match codec {
@@ -121,7 +119,7 @@ impl Decoder {
     /// Decodes `packet` and appends its samples to `out`; returns how many.
     ///
     /// # Errors
-    /// Any packet that is not one frame of an accepted duration. `out` is unchanged then.
+    /// Any packet that is not one frame of an accepted duration; `out` is unchanged then.
     pub fn decode(&mut self, packet: &[u8], out: &mut Vec<i16>) -> Result<usize, Error> {
         if packet.is_empty() || packet.len() > PACKET_BYTES_MAX {
             return Err(Error::PacketLength { bytes: packet.len() });
@@ -133,8 +131,8 @@ impl Decoder {
         }
     }
 
-    /// Appends a stand-in for one lost packet, as long as the last good one (20 ms before the
-    /// first); returns how many samples. Repeated calls fade to silence.
+    /// Appends concealment for one lost packet, as long as the last good one (20 ms before the first); returns the
+    /// number of samples. Repeated calls fade to silence.
     pub fn conceal(&mut self, out: &mut Vec<i16>) -> usize {
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.conceal(out),
@@ -143,9 +141,8 @@ impl Decoder {
         }
     }
 
-    /// Appends the one lost packet before `next`, which was not decoded yet; returns how many
-    /// samples. Opus packets may carry a coarse copy of the one before them; without one this is
-    /// [`conceal`](Self::conceal).
+    /// Appends the one lost packet before `next`, which is not decoded yet; returns the number of samples. Opus packets
+    /// may carry a low-quality copy of the packet before them; without one this is [`conceal`](Self::conceal).
     pub fn recover(&mut self, next: &[u8], out: &mut Vec<i16>) -> usize {
         match &mut self.inner {
             DecoderKind::Pcm(decoder) => decoder.conceal(out),
@@ -173,7 +170,7 @@ impl Encoder {
     /// An encoder for mono speech at `rate_hz`; `bitrate` in bits per second is for Opus only.
     ///
     /// # Errors
-    /// [`Error::Rate`], [`Error::Bitrate`], [`Error::Unavailable`], or the library's refusal.
+    /// [`Error::Rate`], [`Error::Bitrate`], [`Error::Unavailable`], or an error of the library.
     pub fn new(codec: Codec, rate_hz: u32, bitrate: u32) -> Result<Self, Error> {
         check_rate(rate_hz)?;
         let inner = match codec {
@@ -197,7 +194,7 @@ impl Encoder {
     /// Encodes one frame of 10, 20, 40 or 60 ms into one packet.
     ///
     /// # Errors
-    /// [`Error::Duration`] for any other length, or the library's refusal.
+    /// [`Error::Duration`] for any other length, or an error of the library.
     pub fn encode(&mut self, pcm: &[i16]) -> Result<Vec<u8>, Error> {
         check_duration(pcm.len(), self.rate_hz)?;
         match &mut self.inner {

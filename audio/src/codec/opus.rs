@@ -7,16 +7,16 @@ use crate::frame::us_to_samples;
 /// section 3.2.1), up to three of them in 60 ms, and their header.
 const ENCODED_BYTES_MAX: usize = 4_000;
 
-/// Encoder effort from 0 to 10. At 5 speech at 24 kbit/s sounds as it does at 10 and costs half.
+/// Encoder effort from 0 to 10. Speech at 24 kbit/s sounds the same at 5 as at 10, at half the cost.
 const COMPLEXITY: i32 = 5;
 
-/// Loss that the encoder prepares for by in-band error correction, in percent: a poor Wi-Fi link.
+/// Packet loss in percent that in-band error correction is tuned for: a poor Wi-Fi link.
 const LOSS_PERCENT: i32 = 10;
 
 pub(super) struct Decoder {
     inner: opus::Decoder,
     rate_hz: u32,
-    /// Samples in the last good packet: how much a lost one is taken to have held.
+    /// Samples in the last good packet: the assumed length of a lost one.
     frame_samples: usize,
     scratch: Vec<i16>,
 }
@@ -46,7 +46,7 @@ impl Decoder {
         self.stand_in(next, true, out)
     }
 
-    /// One frame in place of a lost packet, as long as the last good one.
+    /// Writes one frame in place of a lost packet, as long as the last good one.
     fn stand_in(&mut self, packet: &[u8], copy: bool, out: &mut Vec<i16>) -> usize {
         let frame = self.frame_samples.min(self.scratch.len());
         let room = &mut self.scratch[..frame];
@@ -71,7 +71,7 @@ impl Encoder {
         let mut inner =
             opus::Encoder::new(rate_hz, opus::Channels::Mono, opus::Application::Voip).map_err(failed("encoder"))?;
         inner.set_bitrate(opus::Bitrate::Bits(bitrate as i32)).map_err(failed("bit rate"))?;
-        // Only its speech coder writes copies of lost packets; left to guess, it also takes music.
+        // Only the speech coder writes copies of lost packets; by default the encoder may choose the music coder.
         inner.set_signal(opus::Signal::Voice).map_err(failed("kind of sound"))?;
         inner.set_complexity(COMPLEXITY).map_err(failed("complexity"))?;
         inner.set_inband_fec(true).map_err(failed("error correction"))?;

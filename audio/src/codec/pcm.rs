@@ -2,15 +2,15 @@
 
 use super::{Error, check_duration};
 
-/// Gain of each repeat of the last packet: about 6 dB down per lost packet.
+/// Gain of each repeat of the last packet: about -6 dB per lost packet.
 const REPEAT_GAIN_PERCENT: i32 = 50;
 
-/// Repeats before concealment is plain silence; a longer repeat sounds like a stuck machine.
+/// Repeats before concealment is silence; more repeats are audible as a loop.
 const REPEATS_MAX: u32 = 3;
 
 pub(super) struct Decoder {
     rate_hz: u32,
-    /// The last frame given out, concealed or not.
+    /// The last frame returned, concealed or not.
     last: Vec<i16>,
     repeats: u32,
 }
@@ -38,7 +38,7 @@ impl Decoder {
             self.last.fill(0);
         } else {
             self.repeats += 1;
-            // Played backwards, the repeat starts at the very sample where the sound broke off.
+            // Played backwards, the repeat starts at the sample where the sound ended.
             self.last.reverse();
             for sample in &mut self.last {
                 *sample = (i32::from(*sample) * REPEAT_GAIN_PERCENT / 100) as i16;

@@ -1,13 +1,13 @@
-//! Settings of the listener and what can be wrong with them.
+//! Settings of the listener, and their errors.
 
 use crate::codec::{self, Codec};
 use crate::jitter;
 use crate::resample;
 
-/// Longest pre-roll in microseconds; it is kept for every connected device, speaking or not.
+/// Longest pre-roll in microseconds. It is kept for every connected device, speaking or not.
 pub const PREROLL_US_MAX: u64 = 5_000_000;
 
-/// Longest utterance in microseconds: Whisper hears 30 s at once.
+/// Longest utterance in microseconds: Whisper's window is 30 s.
 pub const UTTERANCE_US_MAX: u64 = 30_000_000;
 
 /// Settings of one device's listener. Times in microseconds.
@@ -17,29 +17,29 @@ pub struct Config {
     pub codec: Codec,
     /// Sample rate of the device's microphone, one of [`codec::RATES_HZ`].
     pub rate_hz: u32,
-    /// How long gaps are waited for.
+    /// Limits of the wait for a gap.
     pub jitter: jitter::Config,
-    /// Sound kept from before a voice is noticed.
+    /// Sound kept from before the onset is detected.
     pub preroll_us: u64,
-    /// How long before the onset an utterance starts: soft consonants come before the voice.
+    /// How long before the onset an utterance starts: soft consonants precede the voice.
     pub lead_us: u64,
     /// How long after the last voice an utterance's sound ends, for the same reason.
     pub tail_us: u64,
     /// How long the gate stays open after a voiced frame.
     pub gate_hangover_us: u64,
-    /// Probability from which on silence turns to voice.
+    /// Voice probability at which silence turns to voice.
     pub enter: f32,
-    /// Probability under which voice turns to silence; lower than `enter`, so that a voice that
-    /// trails off does not flutter.
+    /// Voice probability under which voice turns to silence; lower than `enter`, so that a fading voice does not
+    /// toggle.
     pub leave: f32,
-    /// Voiced windows of 32 ms in a row that open an utterance; one alone may be a click.
+    /// Voiced windows of 32 ms in a row that open an utterance; a single one may be a click.
     pub onset_windows: u32,
     /// Silence after which a pause is reported.
     pub pause_us: u64,
     /// Length at which an utterance is ended.
     pub utterance_us_max: u64,
-    /// Time without a packet, in mid-utterance, after which the device counts as silent. Long
-    /// enough for a hiccup of the network not to end a sentence.
+    /// Time without a packet, within an utterance, after which the device counts as silent. Long enough that a short
+    /// network outage does not end a sentence.
     pub vanished_us: u64,
 }
 
@@ -91,7 +91,7 @@ impl Config {
     }
 }
 
-/// Why a listener could not be made or a packet not be heard.
+/// Why a listener could not be created or a packet could not be processed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A setting out of its range.
@@ -102,7 +102,7 @@ pub enum Error {
         /// Its range.
         why: &'static str,
     },
-    /// The codec refused.
+    /// An error of the codec.
     #[error(transparent)]
     Codec(#[from] codec::Error),
     /// The rate cannot be converted.

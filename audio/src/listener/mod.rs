@@ -1,8 +1,7 @@
-//! Front half: packets in, voice facts and utterances out.
+//! Input side: packets in, voice facts and utterances out.
 //!
-//! The path of a packet: jitter buffer, decoder, resampler, frames of 20 ms, pre-roll, voice
-//! detector, utterance. The listener reports what it hears; when a turn has ended is decided by
-//! its caller, who then calls [`Listener::close_utterance`].
+//! The path of a packet: jitter buffer, decoder, resampler, frames of 20 ms, pre-roll, voice detector, utterance. The
+//! listener reports facts; the caller decides when a turn has ended and then calls [`Listener::close_utterance`].
 
 mod config;
 mod timeline;
@@ -22,32 +21,31 @@ use crate::resample::Resampler;
 use crate::vad::detector::{Detector, Window};
 use crate::vad::silero;
 
-/// Lost packets in a row that are concealed. Beyond 100 ms a concealment is a guess that misleads
-/// the recogniser more than silence does.
+/// Lost packets in a row that are concealed. Beyond 100 ms concealment misleads the recogniser more than silence does.
 const CONCEAL_MAX: u32 = 5;
 
-/// Longest stretch of missing sound that is filled with silence, in microseconds. Enough to keep
-/// words apart; the device's own clock, which may lie, must not make the gateway write more.
+/// Longest stretch of missing sound that is filled with silence, in microseconds. Enough to keep words apart; the bound
+/// limits the work that a wrong device clock can cause.
 const FILL_US_MAX: u64 = 1_000_000;
 
-/// Capture times may be this far from what was decoded before they count as a gap, in microseconds:
-/// clocks of microphones drift, and a first packet may be stamped at either end.
+/// Difference between a packet's capture time and the decoded sound from which on it counts as a gap, in microseconds:
+/// microphone clocks drift, and a first packet may be stamped at either end.
 const GAP_US_MIN: u64 = 40_000;
 
-/// Sound kept for whoever listens along: a second. It is taken after every packet.
+/// Most sound kept for the tap: one second. It is taken after every packet.
 const TAPPED_SAMPLES_MAX: usize = RATE_HZ as usize;
 
-/// How long the last packet of an ended stream is waited for, in microseconds (PROTOCOL.md, section 8).
+/// How long an ended stream waits for its last packet, in microseconds (PROTOCOL.md, section 8).
 const LAST_PACKET_WAIT_US: u64 = 200_000;
 
-/// How often a vanished device is reported as silent, in microseconds.
+/// How often a device that stopped sending is reported as silent, in microseconds.
 const VANISHED_EVERY_US: u64 = 100_000;
 
-/// What the listener noticed. Times are capture times in microseconds on the device's clock, whose zero is the
+/// What the listener detected. Times are capture times in microseconds on the device's clock, whose zero is the
 /// beginning of its session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fact {
-    /// Somebody began to speak.
+    /// Speech began.
     SpeechStarted {
         /// Number of the utterance; the next one has the next number.
         utterance: u32,
@@ -70,8 +68,7 @@ pub enum Fact {
         /// Where the voice went on.
         at_us: u64,
     },
-    /// The pause goes on; said for each window of 32 ms, and every 100 ms for a device that sends
-    /// nothing any more.
+    /// The pause goes on; reported for each window of 32 ms, and every 100 ms for a device that stopped sending.
     Silence {
         /// The open utterance.
         utterance: u32,
@@ -79,43 +76,43 @@ pub enum Fact {
         at_us: u64,
         /// Silence since then.
         silence_us: u64,
-        /// End-of-turn score (0 to 1) of this pause, once [`Listener::note_score`] brought it.
+        /// End-of-turn score (0 to 1) of this pause, once [`Listener::note_score`] has set it.
         score: Option<f32>,
     },
-    /// It ends here, pause or not: the device ended its stream, or the longest utterance is reached. The caller should
-    /// close it now.
+    /// The utterance ends, with or without a pause: the device ended its stream, or the longest utterance is reached.
+    /// The caller should close it now.
     Ended {
         /// The open utterance.
         utterance: u32,
-        /// Up to where there was voice.
+        /// End of the voice.
         at_us: u64,
     },
 }
 
-/// Counts since the listener was made.
+/// Counts since the listener was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Packets decoded.
     pub packets: u64,
-    /// Frames of 20 ms heard, concealed ones included.
+    /// Frames of 20 ms processed, concealed ones included.
     pub frames: u64,
     /// Packets given up as lost.
     pub lost: u64,
     /// Lost or undecodable packets that were concealed.
     pub concealed: u64,
-    /// Packets that came too late.
+    /// Packets that arrived too late.
     pub late: u64,
-    /// Packets that came twice.
+    /// Packets that arrived twice.
     pub duplicate: u64,
     /// Packets refused because too many were held.
     pub overflow: u64,
     /// Packets that could not be decoded.
     pub decode_errors: u64,
-    /// Packets dropped unheard because the microphone was muted.
+    /// Packets dropped undecoded because the microphone was muted.
     pub muted: u64,
     /// Frames for which the gate was open.
     pub gate_open_frames: u64,
-    /// Windows that Silero heard.
+    /// Windows processed by Silero.
     pub silero_windows: u64,
     /// Windows on which Silero failed.
     pub silero_failures: u64,
@@ -123,7 +120,7 @@ pub struct Stats {
     pub utterances: u64,
 }
 
-/// The device ends its stream behind a packet that may still be under way.
+/// The device has ended its stream after a packet that may still be in transit.
 #[derive(Clone, Copy)]
 struct Ending {
     last: u32,
@@ -145,25 +142,25 @@ pub struct Listener {
     timeline: Timeline,
     utterances: Utterances,
     muted: bool,
-    /// Sound heard since it was last taken; absent: nobody listens along.
+    /// Sound since it was last taken; `None` while the tap is off.
     tap: Option<Vec<i16>>,
-    /// Samples of the last packet at 16 kHz: how much a lost one is taken to have held.
+    /// Samples of the last packet at 16 kHz: the assumed length of a lost one.
     packet_samples: u64,
     last_arrival_us: Option<u64>,
     ending: Option<Ending>,
-    /// When a vanished device was last reported silent.
+    /// When a device that stopped sending was last reported silent.
     vanished_told_us: Option<u64>,
     counts: Stats,
 }
 
 impl Listener {
-    /// An ear for one device's stream.
+    /// A listener for one device's stream.
     ///
     /// # Errors
     /// A codec, rate or setting that cannot be used.
     pub fn new(config: Config, silero: Arc<silero::Model>) -> Result<Self, Error> {
         config.check()?;
-        // Opus decodes to any rate, so it goes straight to ours.
+        // Opus decodes to any rate, so it decodes to the gateway's directly.
         let decoded_hz = match config.codec {
             Codec::Opus => RATE_HZ,
             Codec::Pcm16 => config.rate_hz,
@@ -191,11 +188,11 @@ impl Listener {
         })
     }
 
-    /// Takes in one packet that arrived at `now_us`; what it reveals is appended to `facts`.
+    /// Takes in one packet that arrived at `now_us`; appends the resulting facts to `facts`.
     ///
     /// # Errors
-    /// The first packet that could not be decoded by now, which need not be this one. The stream
-    /// goes on: its place was concealed.
+    /// The first packet found undecodable in this call, which need not be the one pushed. The stream goes on: the
+    /// packet was concealed.
     pub fn push_packet(
         &mut self,
         seq: u32,
@@ -219,8 +216,8 @@ impl Listener {
         self.drain(now_us, facts)
     }
 
-    /// The device stopped its microphone behind packet `last` (0: it sent none): the open utterance ends there, or after
-    /// 200 ms without that packet.
+    /// The device stopped its microphone after packet `last` (0: it sent none). The open utterance ends there, or after
+    /// 200 ms if that packet does not arrive.
     pub fn end_stream(&mut self, last: u32, now_us: u64, facts: &mut Vec<Fact>) {
         let due_us = if last == 0 { now_us } else { now_us.saturating_add(LAST_PACKET_WAIT_US) };
         if self.ending.take().is_some() {
@@ -237,7 +234,7 @@ impl Listener {
         }
     }
 
-    /// Lets time pass: gaps are given up, a vanished device falls silent.
+    /// Advances time: gaps are given up, a device that stopped sending counts as silent.
     pub fn tick(&mut self, now_us: u64, facts: &mut Vec<Fact>) {
         if self.muted {
             return;
@@ -254,7 +251,7 @@ impl Listener {
         }
     }
 
-    /// When [`tick`](Self::tick) will have something to do.
+    /// When [`tick`](Self::tick) will have an effect.
     pub fn next_wake_us(&self) -> Option<u64> {
         if self.muted {
             return None;
@@ -269,18 +266,18 @@ impl Listener {
         self.utterances.pcm(utterance)
     }
 
-    /// The caller decided that the turn ended: its sound is dropped, and the next voice opens a new
-    /// utterance that holds none of it. Any other number than the open one's is ignored.
+    /// Ends the turn by the caller's decision: its sound is dropped, and the next voice opens a new utterance without
+    /// it. A number other than the open utterance's is ignored.
     pub fn close_utterance(&mut self, utterance: u32) {
         self.utterances.close(utterance, self.recent.end());
     }
 
-    /// Notes the end-of-turn score of the present pause, for the `Silence` facts that follow.
+    /// Sets the end-of-turn score of the present pause, for the `Silence` facts that follow.
     pub fn note_score(&mut self, utterance: u32, score: f32) {
         self.utterances.note_score(utterance, score);
     }
 
-    /// Keeps what is heard from here on for [`take_tapped`](Self::take_tapped), or stops keeping it.
+    /// Turns the tap on or off: while on, sound is kept for [`take_tapped`](Self::take_tapped).
     pub fn set_tapped(&mut self, tapped: bool) {
         match (tapped, &self.tap) {
             (true, None) => self.tap = Some(Vec::new()),
@@ -289,8 +286,8 @@ impl Listener {
         }
     }
 
-    /// What was heard since the last call, mono at 16 kHz, lost sound as it was concealed. Empty where
-    /// nothing is kept. Beyond a second that nobody took, nothing more is kept.
+    /// Sound since the last call, mono at 16 kHz, with lost packets concealed. Empty while the tap is off. Sound beyond
+    /// one second that was not taken is dropped.
     pub fn take_tapped(&mut self) -> Vec<i16> {
         self.tap.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -303,8 +300,7 @@ impl Listener {
         }
     }
 
-    /// Muted: packets are dropped before they are decoded, and everything heard is erased, the open
-    /// utterance with it.
+    /// Muted: packets are dropped undecoded, and all stored sound is erased, including the open utterance.
     pub fn set_muted(&mut self, muted: bool) {
         if muted && !self.muted {
             self.jitter.reset();
@@ -343,7 +339,7 @@ impl Listener {
         }
     }
 
-    /// When a device that sends nothing in mid-utterance is next reported silent.
+    /// When a device that stopped sending within an utterance is next reported silent.
     fn vanished_due_us(&self) -> Option<u64> {
         if !self.utterances.is_open() {
             return None;
@@ -356,10 +352,10 @@ impl Listener {
 
     fn drain(&mut self, now_us: u64, facts: &mut Vec<Fact>) -> Result<(), Error> {
         let mut result = Ok(());
-        // A lost packet may be in the next one as a copy, and a gap is only given up for a next one.
+        // A lost packet may be in the next one as a copy, and a gap is only given up when there is a next one.
         let mut lost_before = false;
         loop {
-            // Before what comes behind the end is heard.
+            // Before sound after the end is processed.
             self.end_if_due(now_us, facts);
             match self.jitter.pop_ready(now_us) {
                 Slot::Wait => return result,
@@ -397,8 +393,8 @@ impl Listener {
         }
     }
 
-    /// Compares a packet's capture time with the sound heard so far and fills a gap between them:
-    /// a device may send nothing while its own detector hears nothing.
+    /// Compares a packet's capture time with the sound so far and fills a gap between them: a device may send nothing
+    /// while its own detector finds no voice.
     fn meet(&mut self, capture_us: u64, facts: &mut Vec<Fact>) {
         let position = self.recent.end() + self.partial.len() as u64;
         if let Some(expected_us) = self.timeline.packet_us(position) {
@@ -418,8 +414,7 @@ impl Listener {
         self.hear(facts);
     }
 
-    /// Passes `samples` of missing sound without asking the detector, which would cost more than
-    /// the device task has.
+    /// Inserts `samples` of silence without running the detector, which would take too long for the device task.
     fn fill(&mut self, samples: u64, facts: &mut Vec<Fact>) {
         let samples = samples.min(us_to_samples(FILL_US_MAX, RATE_HZ)) as usize;
         if samples == 0 {
@@ -435,7 +430,7 @@ impl Listener {
         self.partial = silence;
     }
 
-    /// Converts what was decoded and hears each full frame; returns the samples at 16 kHz.
+    /// Resamples the decoded sound and processes each full frame; returns the samples at 16 kHz.
     fn hear(&mut self, facts: &mut Vec<Fact>) -> u64 {
         let before = self.partial.len();
         self.resampler.push(&self.decoded, &mut self.partial);
@@ -464,7 +459,7 @@ impl Listener {
         }
     }
 
-    /// Microseconds of sound heard so far.
+    /// Microseconds of sound processed so far.
     pub fn heard_us(&self) -> u64 {
         samples_to_us(self.recent.end(), RATE_HZ)
     }

@@ -1,12 +1,12 @@
-//! From positions in the sound to capture times.
+//! Maps positions in the sound to capture times.
 
 use crate::frame::{RATE_HZ, samples_to_us};
 
-/// Maps stream positions at 16 kHz to the device's clock, anew with each packet.
+/// Maps stream positions at 16 kHz to the device's clock; updated by each packet.
 pub(super) struct Timeline {
     /// A position and the capture time of its sample.
     anchor: Option<(u64, u64)>,
-    /// How far converted sound lags behind what was captured.
+    /// Delay of the resampled sound behind its capture.
     delay_us: u64,
 }
 
@@ -15,17 +15,17 @@ impl Timeline {
         Self { anchor: None, delay_us }
     }
 
-    /// The packet whose sound starts at `position` was captured at `capture_us`.
+    /// Notes that the packet whose sound starts at `position` was captured at `capture_us`.
     pub(super) fn anchor(&mut self, position: u64, capture_us: u64) {
         self.anchor = Some((position, capture_us));
     }
 
-    /// Forgets the anchor: the next packet may continue at any time.
+    /// Drops the anchor: the next packet may have any capture time.
     pub(super) fn unhook(&mut self) {
         self.anchor = None;
     }
 
-    /// Capture time that a packet would have whose sound starts at `position`.
+    /// Expected capture time of a packet whose sound starts at `position`.
     pub(super) fn packet_us(&self, position: u64) -> Option<u64> {
         let (anchor, capture_us) = self.anchor?;
         Some(if position >= anchor {

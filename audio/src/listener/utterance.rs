@@ -1,4 +1,4 @@
-//! From windows of voice to utterances: onset, pause, and the sound in between.
+//! Builds utterances from voiced windows: onset, pause, and the sound in between.
 
 use super::config::UTTERANCE_US_MAX;
 use super::timeline::Timeline;
@@ -84,14 +84,14 @@ impl Utterances {
             return;
         }
         if let Some(open) = self.open.take() {
-            // In mid-voice everything was handed over; in a pause, what lies behind the tail may
-            // already be the first consonant of the next utterance.
+            // During voice all sound was handed over. In a pause, sound after the tail may already be the first
+            // consonant of the next utterance.
             self.consumed = if open.in_voice { end } else { end.min(open.voice_end + self.tail) };
             self.run = 0;
         }
     }
 
-    /// Forgets all sound up to stream position `end`.
+    /// Erases all sound up to stream position `end`.
     pub(super) fn erase(&mut self, end: u64) {
         if let Some(open) = &mut self.open {
             open.pcm.fill(0);
@@ -113,7 +113,7 @@ impl Utterances {
         }
     }
 
-    /// Takes the detector's answer on one window. `recent` holds the window's sound.
+    /// Takes the detector's result for one window. `recent` holds the window's sound.
     pub(super) fn judge(&mut self, window: &Window, recent: &Preroll, timeline: &Timeline, facts: &mut Vec<Fact>) {
         let Some(probability) = window.probability else {
             return;
@@ -125,14 +125,14 @@ impl Utterances {
         }
     }
 
-    /// The open utterance ends where it is.
+    /// Ends the open utterance where it is.
     pub(super) fn end(&self, timeline: &Timeline, facts: &mut Vec<Fact>) {
         if let Some(open) = &self.open {
             facts.push(Fact::Ended { utterance: self.number, at_us: timeline.capture_us(open.voice_end) });
         }
     }
 
-    /// No sound came up to stream position `end`: the pause is at least that long.
+    /// No sound came up to stream position `end`, so the pause lasts at least until there.
     pub(super) fn silent_until(&mut self, end: u64, timeline: &Timeline, facts: &mut Vec<Fact>) {
         if let Some(open) = &mut self.open {
             open.in_voice = false;
@@ -153,7 +153,7 @@ impl Utterances {
             self.run = 0;
             return;
         }
-        // Warm-up windows may reach back into sound that was handed over already.
+        // Windows of the detector's warm-up may reach back into sound that was handed over already.
         if window.end <= self.consumed {
             return;
         }
@@ -191,7 +191,7 @@ impl Utterances {
             self.tell_silence(window.end, timeline, facts);
             return;
         }
-        // A detector that warms up hears older windows again.
+        // A detector that warms up reports older windows again.
         open.voice_end = open.voice_end.max(window.end);
         if open.paused {
             open.paused = false;

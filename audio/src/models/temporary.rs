@@ -1,4 +1,4 @@
-//! A folder beside the target that is gone when it is dropped.
+//! A folder beside the target that is deleted on drop.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,7 @@ impl Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!(".incoming-{}-{count}", process::id()));
-        // Left over by a killed process that had the same id.
+        // Left by a killed process with the same id.
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
         Ok(Self(path))

@@ -23,7 +23,7 @@ struct Clause {
     rate_hz: u32,
     last: bool,
     resampler: Resampler,
-    /// Zeros still to be fed so that the filter lets go of the end.
+    /// Zeros still to be fed to flush the filter.
     tail: usize,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Queue {
     rate_hz: u32,
     /// Converted sound of the first clause that does not fill a frame yet.
     converted: Vec<i16>,
-    /// The newest sound given out, as far back as the device's buffer reaches: a fade begins there.
+    /// The newest sound returned, as far back as the device's buffer reaches: a fade begins within it.
     sent: VecDeque<i16>,
     sent_max: usize,
 }
@@ -62,13 +62,13 @@ impl Queue {
         self.clauses.len()
     }
 
-    /// Microseconds of source sound that wait.
+    /// Queued sound at the source rate, in microseconds.
     pub(super) fn queued_us(&self) -> u64 {
         let waiting = |clause: &Clause| samples_to_us((clause.pcm.len() - clause.used) as u64, clause.rate_hz);
         self.clauses.iter().map(waiting).sum()
     }
 
-    /// The next frame. A frame never spans two clauses, so that each one's end is a packet's end.
+    /// The next frame. A frame never spans two clauses, so each clause ends at the end of a packet.
     pub(super) fn pop_frame(&mut self) -> Option<Frame> {
         let size = self.rate_hz as usize / 50;
         let clause = self.clauses.front_mut()?;
@@ -86,8 +86,7 @@ impl Queue {
         Some(Frame { clause: number, pcm, last_of_clause: ends, last_of_speech: ends && last })
     }
 
-    /// A frame that begins `back` samples before the end of what was given out and ramps to
-    /// silence.
+    /// A frame that begins `back` samples before the end of the returned sound and ramps to silence.
     pub(super) fn fade_frame(&self, back: u64) -> Vec<i16> {
         let size = self.rate_hz as usize / 50;
         let start = self.sent.len().saturating_sub(usize::try_from(back).unwrap_or(usize::MAX));
@@ -105,7 +104,7 @@ impl Clause {
         self.used == self.pcm.len() && self.tail == 0
     }
 
-    /// Converts the next chunk; false once there is none.
+    /// Converts the next chunk; returns false if there is none.
     fn convert_some(&mut self, out: &mut Vec<i16>) -> bool {
         if self.used < self.pcm.len() {
             let end = (self.used + CHUNK_SAMPLES).min(self.pcm.len());

@@ -1,4 +1,4 @@
-//! Account of one speech: what was sent, what was played, which clauses are complete.
+//! Ledger of one speech: what was sent, what was played, which clauses are complete.
 
 use super::CLAUSES_MAX;
 
@@ -13,11 +13,11 @@ pub struct Played {
     pub played_us: u64,
     /// Clauses that were played to their end by this acknowledgement, in order.
     pub completed: Vec<u16>,
-    /// The whole speech was played; said once.
+    /// The whole speech was played; reported once.
     pub finished: bool,
 }
 
-/// Where a speech is.
+/// Position within a speech.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Number of the speech, unique in the session.
@@ -29,7 +29,7 @@ pub struct Position {
     pub clause: Option<u16>,
     /// How much of that clause was played, in microseconds.
     pub clause_played_us: u64,
-    /// How long that clause is as far as it was sent, in microseconds.
+    /// How much of that clause was sent so far, in microseconds.
     pub clause_sent_us: u64,
     /// How much of the speech was played.
     pub played_us: u64,
@@ -41,7 +41,7 @@ struct Sent {
     clause: u16,
     start_us: u64,
     end_us: u64,
-    /// No more of it follows.
+    /// No more packets of this clause follow.
     ended: bool,
 }
 
@@ -92,7 +92,7 @@ impl Ledger {
         self.finished
     }
 
-    /// Whether one more clause fits beside `queued` ones that were not sent.
+    /// Whether one more clause fits in addition to `queued` clauses that were not sent.
     pub(super) fn has_room(&self, queued: usize) -> bool {
         self.clauses.len() + queued < CLAUSES_MAX
     }
@@ -111,7 +111,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing more will be sent.
+    /// Marks that nothing more will be sent.
     pub(super) fn close(&mut self) {
         self.finished = true;
     }

@@ -1,9 +1,9 @@
-//! Back half: clauses in, paced packets out, and a true count of what was played.
+//! Output side: clauses in, paced packets out, and a count of what was actually played.
 //!
-//! The device keeps a small buffer, so packets go out ahead of time, but never by more than
-//! [`Config::lead_us`]: what was sent cannot be taken back quickly, and the wearer may interrupt at
-//! any moment; and never by more than [`Config::hold_us`] beyond what the device says it *played*,
-//! which is also what counts as spoken.
+//! The device has a small buffer, so packets are sent ahead of time, within two limits. They are at most
+//! [`Config::lead_us`] ahead of the clock, because sent sound cannot be taken back quickly and the wearer may interrupt
+//! at any moment. And they are at most [`Config::hold_us`] ahead of what the device reports as *played*, which is also
+//! what counts as spoken.
 
 mod clause;
 mod ledger;
@@ -19,14 +19,13 @@ use crate::codec::{self, Codec, Encoder};
 use crate::frame::{FRAME_US, samples_to_us, us_to_samples};
 use crate::resample::{self, Resampler};
 
-/// Most speech that is queued, in microseconds: an answer is released clause by clause, and a
-/// clause is a breath long.
+/// Most queued speech in microseconds: an answer arrives clause by clause, and a clause is short.
 pub const QUEUE_US_MAX: u64 = 60_000_000;
 
-/// Most clauses of one speech, queued or sent. An hour of talk has fewer.
+/// Most clauses of one speech, queued or sent; an hour of speech has fewer.
 pub const CLAUSES_MAX: usize = 1_024;
 
-/// Longest lead in microseconds: a device with a larger buffer would make every hush lie.
+/// Longest lead in microseconds: with a longer one, what was sent would differ too much from what was heard at a hush.
 pub const LEAD_US_MAX: u64 = 2_000_000;
 
 /// Settings of one device's speaker.
@@ -38,9 +37,9 @@ pub struct Config {
     pub rate_hz: u32,
     /// Bits per second, for Opus.
     pub bitrate: u32,
-    /// How far packets run ahead of what the device plays by the clock, in microseconds.
+    /// Lead of packets over playback by the clock, in microseconds.
     pub lead_us: u64,
-    /// How far they run ahead of what it said that it played, at most; at least one lead.
+    /// Most microseconds sent beyond what the device reported as played; at least `lead_us`.
     pub hold_us: u64,
 }
 
@@ -50,26 +49,26 @@ impl Default for Config {
     }
 }
 
-/// Why a speaker could not be made or a clause not be queued.
+/// Why a speaker could not be created or a clause could not be queued.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The lead is not one frame to [`LEAD_US_MAX`], or more than the device holds.
+    /// The lead is outside one frame to [`LEAD_US_MAX`], or above `hold_us`.
     #[error(
         "speaker lead of {lead_us} us: it must be 20 ms to 2 s, and at most the {hold_us} us that the device holds"
     )]
     Lead {
-        /// What was asked for.
+        /// The configured lead.
         lead_us: u64,
-        /// What the device holds.
+        /// The configured hold.
         hold_us: u64,
     },
-    /// The codec refused.
+    /// An error of the codec.
     #[error(transparent)]
     Codec(#[from] codec::Error),
     /// The clause's rate cannot be converted.
     #[error(transparent)]
     Resample(#[from] resample::Error),
-    /// No speech was started, or it was hushed, or its last clause is in already.
+    /// No speech was started, or it was hushed, or its last clause was already queued.
     #[error("clause {clause} belongs to no open speech")]
     NoSpeech {
         /// The clause.
@@ -80,7 +79,7 @@ pub enum Error {
     Full {
         /// Its length.
         clause_us: u64,
-        /// What would fit.
+        /// The room left.
         room_us: u64,
     },
 }
@@ -96,9 +95,9 @@ pub struct Packet {
     pub clause: u16,
     /// Number in the stream to this device; wraps.
     pub seq: u32,
-    /// Where it is played, from the speech's start, in microseconds.
+    /// Playback position from the speech's start, in microseconds.
     pub playout_us: u64,
-    /// When it is played, as far as is known here, on the clock of `poll_packet`.
+    /// Estimated playback time, on the clock of `poll_packet`.
     pub planned_us: u64,
     /// The coded frame.
     pub bytes: Vec<u8>,
@@ -106,8 +105,7 @@ pub struct Packet {
     pub last_of_clause: bool,
     /// No packet of this speech follows.
     pub last_of_speech: bool,
-    /// The ramp to silence after a hush: it replaces what the device still has buffered and counts
-    /// as nothing played.
+    /// The ramp to silence after a hush. It replaces what the device has buffered and does not count as played.
     pub fade: bool,
 }
 
@@ -120,9 +118,9 @@ pub struct Hushed {
     pub turn: u32,
     /// How much of it was sent, in microseconds.
     pub sent_us: u64,
-    /// How much of it the device said it played; it may still say more.
+    /// How much of it the device has reported as played, in microseconds; further reports may follow.
     pub played_us: u64,
-    /// Where the device is by the clock: an estimate for a transcript of what was heard.
+    /// Playback position by the clock: an estimate for a transcript of what was heard.
     pub playhead_us: u64,
 }
 
@@ -132,7 +130,7 @@ pub struct Speaker {
     encoder: Encoder,
     seq: u32,
     speech: Option<Speech>,
-    /// Account of the speech before: its last acknowledgements may still be on their way.
+    /// Ledger of the previous speech, whose last acknowledgements may still arrive.
     previous: Option<Ledger>,
     fade: Option<Packet>,
 }
@@ -140,13 +138,13 @@ pub struct Speaker {
 struct Speech {
     ledger: Ledger,
     queue: Queue,
-    /// The last clause is in.
+    /// The last clause is queued.
     complete: bool,
     pace: Pace,
 }
 
 impl Speaker {
-    /// A mouth for one device.
+    /// A speaker for one device.
     ///
     /// # Errors
     /// A codec, rate or lead that cannot be used.
@@ -158,8 +156,8 @@ impl Speaker {
         Ok(Self { config, encoder, seq: 0, speech: None, previous: None, fade: None })
     }
 
-    /// Begins the speech `speech` that answers `turn`. One under way is dropped; hush it first to
-    /// end it softly.
+    /// Begins the speech `speech` that answers `turn`. A speech in progress is dropped; call [`hush`](Self::hush) first
+    /// to fade it out.
     pub fn start(&mut self, speech: u32, turn: u32) {
         self.fade = None;
         if let Some(old) = self.speech.take() {
@@ -173,11 +171,10 @@ impl Speaker {
         });
     }
 
-    /// Queues one whole clause, mono at `rate_hz`; `last` closes the speech.
+    /// Queues one whole clause, mono at `rate_hz`; `last` completes the speech.
     ///
     /// # Errors
-    /// [`Error::NoSpeech`], [`Error::Full`], or a rate that cannot be converted. Nothing is queued
-    /// then.
+    /// [`Error::NoSpeech`], [`Error::Full`], or a rate that cannot be converted. Nothing is queued then.
     pub fn push_clause(&mut self, clause: u16, pcm: &[i16], rate_hz: u32, last: bool) -> Result<(), Error> {
         let room_us = self.room_us();
         let Some(speech) = self.speech.as_mut().filter(|speech| !speech.complete) else {
@@ -193,13 +190,13 @@ impl Speaker {
         Ok(())
     }
 
-    /// Speech that still fits into the queue, in microseconds.
+    /// Room left in the queue, in microseconds of speech.
     pub fn room_us(&self) -> u64 {
         let queued_us = self.speech.as_ref().map_or(0, |speech| speech.queue.queued_us());
         QUEUE_US_MAX.saturating_sub(queued_us)
     }
 
-    /// The next packet, if it is due at `now_us`. Call until `None`.
+    /// The next packet, if it is due at `now_us`. Call until it returns `None`.
     pub fn poll_packet(&mut self, now_us: u64) -> Option<Packet> {
         if let Some(fade) = self.fade.take() {
             return Some(fade);
@@ -215,7 +212,7 @@ impl Speaker {
         let bytes = match self.encoder.encode(&frame.pcm) {
             Ok(bytes) => bytes,
             Err(error) => {
-                // A frame of the encoder's own size does not fail; silence keeps the count true.
+                // A frame of the encoder's size does not fail; an empty packet keeps the count correct.
                 tracing::error!(%error, "frame could not be encoded");
                 Vec::new()
             }
@@ -237,14 +234,14 @@ impl Speaker {
         Some(packet)
     }
 
-    /// When [`poll_packet`](Self::poll_packet) will have a packet, without another clause.
+    /// When [`poll_packet`](Self::poll_packet) will have a packet if no further clause is queued.
     pub fn next_wake_us(&self) -> Option<u64> {
         if self.fade.is_some() { Some(0) } else { self.speech_due_us() }
     }
 
-    /// Stops at once: the queue is dropped and the speech takes no more clauses. One packet may be
-    /// polled afterwards, a ramp to silence from where the device is by the clock; the device
-    /// plays it in place of what it has buffered. `None` if nothing was being said.
+    /// Stops at once: the queue is dropped and the speech accepts no more clauses. One packet may be polled afterwards,
+    /// a ramp to silence from the estimated playback position; the device plays it in place of what it has buffered.
+    /// `None` if no speech was in progress.
     pub fn hush(&mut self, now_us: u64) -> Option<Hushed> {
         let mut speech = self.speech.take()?;
         self.fade = None;
@@ -278,9 +275,8 @@ impl Speaker {
         Some(hushed)
     }
 
-    /// The device says how much of `speech` it has played; the word came at `now_us`. Returns what
-    /// that completed; `None` for a speech that is not known any more, and for what was known
-    /// already. A device that claims more than was sent is believed only as far as that.
+    /// Takes a playback report of the device for `speech`, received at `now_us`. Returns what it completed; `None` for
+    /// an unknown speech and for a report that adds nothing. A report beyond what was sent is limited to that.
     pub fn played(&mut self, speech: u32, report: Report, now_us: u64) -> Option<Played> {
         let current = self.speech.as_mut().map(|current| {
             if current.ledger.speech() == speech {
@@ -294,13 +290,13 @@ impl Speaker {
         ledger.played(report.played_us)
     }
 
-    /// Where the speech under way is, or the one before where nothing is being said.
+    /// Position in the speech in progress, else in the previous one.
     pub fn position(&self) -> Option<Position> {
         let current = self.speech.as_ref().map(|speech| &speech.ledger);
         current.or(self.previous.as_ref()).map(Ledger::position)
     }
 
-    /// Whether a speech is under way: begun, not hushed, and not played to its end.
+    /// Whether a speech is in progress: begun, not hushed, and not played to its end.
     pub fn is_speaking(&self) -> bool {
         self.speech.as_ref().is_some_and(|speech| !speech.ledger.finished())
     }

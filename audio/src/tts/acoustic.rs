@@ -1,4 +1,4 @@
-//! The acoustic network: phoneme ids to spectra, through rten, one thread for each caller.
+//! The acoustic network: phoneme ids to spectra, through rten, on one thread per caller.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use rten_tensor::{NdTensor, Tensor};
 
 use super::{Error, assets};
 
-/// Bins of a spectrum: half a transform of 1,200 samples, and one.
+/// Bins of a spectrum: half a transform of 1,200 samples, plus one.
 pub(super) const BINS: usize = 601;
 
-/// Most frames of one run, one minute of 12.5 ms frames: twice the slowest reading of the longest chunk. It
-/// bounds the memory that a damaged network can ask for after the run.
+/// Most frames of one run, one minute of 12.5 ms frames: twice the slowest reading of the longest chunk. It bounds the
+/// memory that a damaged network can make the later steps allocate.
 const FRAMES_MAX: usize = 4_800;
 
 /// What the network predicts for each frame of 12.5 ms. Matrices are [`BINS`] rows of `frames` values.
@@ -40,8 +40,8 @@ pub(super) struct Acoustic {
     outputs: [NodeId; 6],
 }
 
-/// Options with one compute thread for all networks that the calling thread runs: a clause is too small to be
-/// worth waking a second core for, and two callers must not wait for each other.
+/// Options with one compute thread for all networks that the calling thread runs: a clause is too small to benefit from
+/// a second core, and two callers must not wait for each other.
 pub(super) fn on_one_thread() -> RunOptions {
     thread_local! {
         static POOL: Arc<ThreadPool> = Arc::new(ThreadPool::with_num_threads(1));

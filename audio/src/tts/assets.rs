@@ -21,11 +21,11 @@ pub(super) const LEXICON_SILVER: &str = "lexicon_us_silver.json.gz";
 pub(super) const OOV: &str = "oov.onnx";
 pub(super) const OOV_ALPHABET: &str = "oov.json";
 
-/// Largest file and largest unpacked file accepted: four times the largest of the real ones (7.9 MB), so that a
-/// wrong or hostile file cannot fill the memory.
+/// Largest file and largest unpacked file accepted: four times the largest real one (7.9 MB), so that a wrong or
+/// malicious file cannot exhaust memory.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
-/// Reads a file of the voice whole.
+/// Reads a whole file of the voice.
 pub(super) fn read(dir: &Path, name: &str) -> Result<Vec<u8>, Error> {
     let path = dir.join(name);
     let file = File::open(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
@@ -85,7 +85,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Pairs<V> {
     }
 }
 
-/// A value that a [`Table`] stores: it appends itself to the table's pool and is read back from its range there.
+/// A value that a [`Table`] stores: it is appended to the table's pool and read back from its range there.
 pub(super) trait Pooled: Sized {
     /// The element of the pool.
     type Item;
@@ -93,8 +93,8 @@ pub(super) trait Pooled: Sized {
     fn append(self, pool: &mut Vec<Self::Item>);
 }
 
-/// A read-only map from text to a slice of a common pool: one allocation for all keys and one for all values,
-/// because the word lists hold hundreds of thousands of short strings.
+/// A read-only map from text to a slice of a common pool. All keys share one allocation and all values another, because
+/// the word lists hold hundreds of thousands of short strings.
 pub(super) struct Table<V: Pooled> {
     keys: String,
     pool: Vec<V::Item>,

@@ -1,4 +1,4 @@
-//! What can go wrong while loading a voice or speaking.
+//! Errors of loading a voice and of synthesis.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file of the voice is larger than any such file can be.
+    /// A file of the voice is too large.
     #[error("voice file {path} holds more than {bytes_max} bytes; it is not the file of this voice, fetch it again")]
     TooLarge {
         /// The file.
@@ -21,7 +21,7 @@ pub enum Error {
         /// The most that is accepted, in bytes.
         bytes_max: u64,
     },
-    /// A file of the voice does not hold what its name promises.
+    /// A file of the voice has invalid content.
     #[error("voice file {path} is damaged: {reason}; fetch it again")]
     Damaged {
         /// The file.
@@ -29,13 +29,13 @@ pub enum Error {
         /// What was wrong.
         reason: String,
     },
-    /// A clause is longer than one call takes.
+    /// A clause is longer than the limit of one call.
     #[error("a clause may hold at most {chars_max} characters; split the text at sentence ends")]
     TooLong {
         /// The limit in characters.
         chars_max: usize,
     },
-    /// A network failed or gave something unusable.
+    /// A network failed or returned unusable values.
     #[error("the {model} network of the voice failed: {reason}")]
     Model {
         /// Which network.

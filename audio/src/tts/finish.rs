@@ -1,15 +1,15 @@
-//! The last touch on a sentence: silence around it cut, ends faded, samples as PCM16.
+//! Finishes a sentence: trims the silence around it, fades its ends, converts samples to PCM16.
 
 use super::Voice;
 
 /// Louder than this counts as sound (-50 dB of full scale).
 const SOUND_LEVEL: f32 = 0.003;
-/// What is kept before the first sound, so that a soft onset is not clipped; the network gives 240 to 315 ms,
-/// which the wearer would wait for.
+/// Kept before the first sound, so that a soft onset is not clipped. The network gives 240 to 315 ms, which would delay
+/// the answer.
 const LEAD_MS: usize = 20;
-/// What is kept after the last sound, as the pause before the next sentence; the network gives 310 to 460 ms.
+/// Kept after the last sound, as the pause before the next sentence. The network gives 310 to 460 ms.
 const TAIL_MS: usize = 250;
-/// Length of the fade at each end: too short to hear, long enough not to click.
+/// Length of the fade at each end: inaudible, but long enough to avoid a click.
 const FADE_MS: usize = 4;
 
 const SAMPLES_PER_MS: usize = Voice::RATE_HZ as usize / 1_000;

@@ -1,8 +1,8 @@
 //! Speech synthesis: text to PCM with the Hibari voice, clause by clause.
 //!
-//! Three steps: `text` turns a clause into phonemes, `acoustic` runs the network that predicts a spectrum
-//! every 12.5 ms, `vocoder` turns the spectra into samples. Voice, rules and word lists are those of the
-//! package hibari-tts 0.2.1 (Apache-2.0, after misaki, Kokoro and spaCy); its files are used as they are.
+//! Three steps: `text` turns a clause into phonemes, `acoustic` runs the network that predicts a spectrum every 12.5
+//! ms, `vocoder` turns the spectra into samples. Voice, rules and word lists are those of the package hibari-tts 0.2.1
+//! (Apache-2.0, after misaki, Kokoro and spaCy); its files are used unchanged.
 
 mod acoustic;
 mod assets;
@@ -24,23 +24,23 @@ use acoustic::Acoustic;
 use text::FrontEnd;
 use vocoder::Vocoder;
 
-/// Longest clause in characters: about two minutes of speech, far more than a reply is cut into; it bounds
-/// the work of one call.
+/// Longest clause in characters: about two minutes of speech, far more than a clause of a reply. It bounds the work of
+/// one call.
 pub const CLAUSE_CHARS_MAX: usize = 2_000;
 
-/// Slowest and fastest pace the network was trained for; other values are clamped.
+/// Slowest and fastest pace in the network's training; other values are clamped.
 pub const SPEED_RANGE: std::ops::RangeInclusive<f32> = 0.5..=2.0;
 
 /// Seed of the noise in breath and fricatives: fixed, so that the same clause always gives the same samples.
 const NOISE_SEED: u64 = 0x4c6f_7267;
 
-/// One voice, loaded once and shared: `Send + Sync`, no state of a call survives it.
+/// One voice, loaded once and shared: `Send + Sync`, no state is kept between calls.
 ///
-/// Calls from several threads run side by side: each thread has its own compute thread for the networks.
+/// Calls from several threads run in parallel: each thread has its own compute thread for the networks.
 pub struct Voice {
     front_end: FrontEnd,
     acoustic: Acoustic,
-    /// Those not in use: as many as ever worked at the same time.
+    /// Idle vocoders: as many as were ever in use at the same time.
     vocoders: Mutex<Vec<Vocoder>>,
 }
 
@@ -65,7 +65,7 @@ impl Voice {
     /// Loads the voice from the folder `dir`.
     ///
     /// # Errors
-    /// A file that is missing, too large or not what its name says; the error names it.
+    /// A file that is missing, too large or invalid; the error names it.
     pub fn load(dir: &Path) -> Result<Self, Error> {
         Ok(Self {
             front_end: FrontEnd::load(dir)?,
@@ -74,14 +74,14 @@ impl Voice {
         })
     }
 
-    /// One clause as PCM16, mono, at [`Voice::RATE_HZ`]; empty when the text holds nothing to say.
+    /// One clause as PCM16, mono, at [`Voice::RATE_HZ`]; empty if the text contains nothing to speak.
     ///
     /// `speed` 1.0 is the voice's own pace, 2.0 twice as fast. Silence before the first sound is cut to a few
-    /// milliseconds, that after each sentence to a pause, and all ends fade: clauses can be played one after the
-    /// other without clicks.
+    /// milliseconds, silence after each sentence to a pause, and all ends are faded: clauses can be played back to back
+    /// without clicks.
     ///
     /// # Errors
-    /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] when a network fails.
+    /// [`Error::TooLong`] above [`CLAUSE_CHARS_MAX`]; [`Error::Model`] if a network fails.
     pub fn synthesize(&self, clause: &str, speed: f32) -> Result<Vec<i16>, Error> {
         let speed = clamp_speed(speed);
         let (mut samples, mut pcm) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl Voice {
         Ok(pcm)
     }
 
-    /// The phoneme ids that the network gets for `clause`, without the pads: one list a sentence.
+    /// The network's phoneme ids for `clause`, without the pads: one list per sentence.
     ///
     /// # Errors
     /// As [`Voice::synthesize`].

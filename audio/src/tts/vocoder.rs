@@ -1,9 +1,9 @@
-//! From predicted spectra to samples: a pulse train at the predicted pitch, filtered; plus shaped noise; plus a
-//! part with free phase; then the inverse short-time Fourier transform (1,200 points, hop 300, Hann).
+//! From predicted spectra to samples: a filtered pulse train at the predicted pitch, plus shaped noise, plus a part
+//! with free phase; then the inverse short-time Fourier transform (1,200 points, hop 300, Hann).
 //!
-//! S = e^voiced · e^(iπ tanh θ) · STFT(pulses) + e^noise · Z + e^rest · e^(iφ), as in hibari-tts 0.2.1, `dsp.py`.
-//! Two real frames share one complex transform, and frames go through in blocks, so that the working set
-//! stays in the second-level cache whatever the length of the clause.
+//! S = e^voiced · e^(iπ tanh θ) · STFT(pulses) + e^noise · Z + e^rest · e^(iφ), as in hibari-tts 0.2.1, `dsp.py`. Two
+//! real frames share one complex transform. Frames are processed in blocks, so that the working set stays in the
+//! second-level cache for any clause length.
 
 use std::f32::consts::PI;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const FFT: usize = 1_200;
 const HOP: usize = 300;
 /// Below this pitch a frame is unvoiced.
 const VOICED_HZ_MIN: f32 = 40.0;
-/// Harmonics of the pulse train end here.
+/// Upper limit of the pulse train's harmonics.
 const HARMONIC_HZ_MAX: f32 = 11_000.0;
 /// Log magnitudes are capped here before the exponential.
 const LOG_MAX: f32 = 7.0;
@@ -72,7 +72,7 @@ impl Vocoder {
     /// Appends `spectrum.frames` · 300 samples to `out`; `normal` draws from a standard normal distribution.
     pub(super) fn render(&mut self, spectrum: &Spectrum, mut normal: impl FnMut() -> f32, out: &mut Vec<f32>) {
         let frames = spectrum.frames;
-        // The pulse train is mirrored at both ends by half a transform, so that it must be longer than that.
+        // The pulse train is mirrored at both ends by half a transform, so it must be longer than that.
         if frames * HOP <= FFT / 2 {
             return;
         }
@@ -91,7 +91,7 @@ impl Vocoder {
         out.extend(kept.map(|(n, sample)| sample * norm.at(n)));
     }
 
-    /// Frames `start + pair` and, when the block holds it, the next one.
+    /// Renders frame `start + pair` and, if the block holds it, the next one.
     fn render_pair(&mut self, start: usize, pair: usize, len: usize, normal: &mut impl FnMut() -> f32) {
         let (first, second) = (start + pair, (pair + 1 < len).then_some(start + pair + 1));
         let scale = 4.0 / FFT as f32;
@@ -115,7 +115,7 @@ impl Vocoder {
             a = self.block.shape(pair, bin, a, normal);
             b = if second.is_some() { self.block.shape(pair + 1, bin, b, normal) } else { Complex32::default() };
             if bin == mirror || bin == 0 {
-                // A real signal has real ends of its spectrum.
+                // For a real signal the first and the last bin are real.
                 a.im = 0.0;
                 b.im = 0.0;
             }
@@ -138,7 +138,7 @@ impl Vocoder {
 }
 
 impl Block {
-    /// Turns frames `start..start + len` around (frame by frame) and takes them out of logarithms and angles.
+    /// Transposes frames `start..start + len` to frame order, and converts log magnitudes and phases.
     fn fill(&mut self, spectrum: &Spectrum, start: usize, len: usize) {
         let turn = |source: &[f32], target: &mut Vec<f32>| {
             target.resize(len * BINS, 0.0);
@@ -202,7 +202,7 @@ impl Pulses {
             let hz = if pitch > VOICED_HZ_MIN { pitch } else { VOICED_HZ_MIN };
             turns = (turns + f64::from(hz) / f64::from(Voice::RATE_HZ)).fract();
             let sines = f64::from((HARMONIC_HZ_MAX / hz).floor()) + 0.5;
-            // Whole turns are taken off before the sine, which is exact only for small angles.
+            // Whole turns are removed before the sine, which is accurate only for small angles.
             self.samples.push((turns * sines).fract() as f32 * (2.0 * PI));
             self.divisor.push(turns as f32 * PI);
             harmonics.push(if pitch > VOICED_HZ_MIN { sines as f32 } else { 0.0 });
@@ -222,7 +222,7 @@ impl Pulses {
         self.sounding.extend(harmonics.chunks(HOP).map(|hop| hop.iter().any(|sines| *sines > 0.0)));
     }
 
-    /// Whether a pulse falls under the window of `frame`, which reaches two hops to each side.
+    /// Whether a pulse lies within the window of `frame`, which reaches two hops to each side.
     fn sounds_in(&self, frame: usize) -> bool {
         let reach = frame.saturating_sub(2)..(frame + 3).min(self.sounding.len());
         self.sounding.get(reach).is_some_and(|hops| hops.contains(&true))
@@ -242,7 +242,7 @@ impl Pulses {
     }
 }
 
-/// Pitch at sample `n`, linear between the middles of frames.
+/// Pitch at sample `n`, interpolated linearly between frame centres.
 fn pitch_at(pitch_hz: &[f32], n: usize) -> f32 {
     let (frame, at) = (n / HOP, n % HOP);
     let place = ((at as f32 + 0.5) / HOP as f32 + 0.5).fract();
@@ -261,7 +261,7 @@ struct WindowNorm<'a> {
 
 impl<'a> WindowNorm<'a> {
     fn new(window: &'a [f32], frames: usize) -> Self {
-        // Four Hann windows a quarter apart: the sum of squares is the same everywhere.
+        // For four Hann windows a quarter apart the sum of squares is constant.
         let inside = 1.0 / (0..FFT / HOP).map(|k| window[k * HOP].powi(2)).sum::<f32>();
         Self { window, frames, inside }
     }

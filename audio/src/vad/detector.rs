@@ -1,4 +1,4 @@
-//! Gate and decision together: frames in, probabilities of speech out.
+//! Combines gate and model: frames in, probabilities of speech out.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use super::webrtc::Gate;
 use crate::frame::FRAME_SAMPLES;
 use crate::preroll::Preroll;
 
-/// Windows of older sound that Silero hears first when the gate opens: cold, it takes about that
-/// long to recognise speech. Three runs of it stay under half a millisecond.
+/// Windows of older sound given to Silero first when the gate opens: without them it takes about that long to recognise
+/// speech. Three runs stay under half a millisecond.
 const WARM_UP_WINDOWS: usize = 2;
 
-/// What the detector says about one window of 32 ms.
+/// The detector's result for one window of 32 ms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// Stream position of its first sample.
     pub start: u64,
     /// Stream position just after its last sample.
     pub end: u64,
-    /// Probability of speech. `None` is "no answer", which is not silence: the model is warming up
-    /// or the sound was lost. A closed gate answers 0.
+    /// Probability of speech. `None` means unknown, not silence: the model is warming up or the sound was lost. A
+    /// closed gate gives 0.
     pub probability: Option<f32>,
 }
 
-/// Counts since the detector was made.
+/// Counts since the detector was created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Frames for which the gate was open.
     pub open_frames: u64,
-    /// Windows that Silero heard.
+    /// Windows processed by Silero.
     pub windows: u64,
-    /// Windows on which it failed.
+    /// Windows on which Silero failed.
     pub failures: u64,
 }
 
@@ -38,11 +38,11 @@ pub struct Stats {
 pub struct Detector {
     gate: Gate,
     silero: silero::Stream,
-    /// Whether Silero is following the stream at present.
+    /// Whether Silero is processing the stream at present.
     following: bool,
     /// Sound that does not fill a window yet; it ends at the newest position.
     partial: Vec<i16>,
-    /// Windows left for which a low probability is "no answer".
+    /// Windows left for which a low probability counts as unknown.
     warming: usize,
     stats: Stats,
 }
@@ -60,8 +60,8 @@ impl Detector {
         }
     }
 
-    /// Takes the next frame, which `recent` must end with already, and appends the windows that it
-    /// completes to `windows`. With `keep_open` Silero runs even while the gate is closed.
+    /// Takes the next frame, which must already be the end of `recent`, and appends the windows that it completes to
+    /// `windows`. With `keep_open` Silero runs even while the gate is closed.
     pub fn push(&mut self, frame: &[i16; FRAME_SAMPLES], recent: &Preroll, keep_open: bool, windows: &mut Vec<Window>) {
         let open = self.gate.push(frame);
         self.stats.open_frames += u64::from(open);
@@ -77,12 +77,12 @@ impl Detector {
         self.run(recent.end(), windows);
     }
 
-    /// The stream goes on at a later place: what was heard so far says nothing about what comes.
+    /// The stream continues at a later position: the sound so far does not predict what follows.
     pub fn skip(&mut self) {
         self.following = false;
     }
 
-    /// Forgets the sound so far.
+    /// Resets the detector.
     pub fn reset(&mut self) {
         self.gate.reset();
         self.silero.reset();
@@ -96,7 +96,7 @@ impl Detector {
         self.stats
     }
 
-    /// Lets Silero hear a little of what went before, so that it answers from the first window on.
+    /// Runs Silero on the most recent sound first, so that its results are valid from the first window on.
     fn follow(&mut self, recent: &Preroll) {
         self.silero.reset();
         self.following = true;
@@ -122,7 +122,7 @@ impl Detector {
             self.stats.windows += 1;
             let warm = self.warming == 0;
             self.warming = self.warming.saturating_sub(1);
-            // A model that warms up may already be sure of speech, never of silence.
+            // During warm-up the model may be sure of speech, but never of silence.
             let probability = probability.filter(|p| warm || *p >= 0.5);
             used += WINDOW_SAMPLES;
             windows.push(Window { start, end: start + WINDOW_SAMPLES as u64, probability });

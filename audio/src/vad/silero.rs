@@ -1,7 +1,7 @@
 //! The decision: Silero VAD v6 through rten. One shared model, a small state per stream.
 //!
-//! Shapes: in `input` [1, 576] (64 samples of context and 512 new ones, ±1.0) and `state`
-//! [2, 1, 128]; out a probability of speech [1, 1] and the next state.
+//! Shapes: input `input` [1, 576] (64 samples of context and 512 new ones, ±1.0) and `state` [2, 1, 128]; output a
+//! probability of speech [1, 1] and the next state.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::scheduling::Scheduling;
 /// New samples in one window: 32 ms at 16 kHz.
 pub const WINDOW_SAMPLES: usize = 512;
 
-/// Samples of the previous window that go before the new ones.
+/// Samples of the previous window that precede the new ones.
 const CONTEXT_SAMPLES: usize = 64;
 
 const STATE_SHAPE: [usize; 3] = [2, 1, 128];
@@ -25,7 +25,7 @@ const STATE_LEN: usize = 256;
 /// File name of the model in the models folder.
 pub const FILE_NAME: &str = "silero-v6-16k.onnx";
 
-/// Most inference threads; each stream keeps to one of them.
+/// Most inference threads; each stream always uses the same one.
 const THREADS_MAX: usize = 4;
 
 /// Why the model could not be used.
@@ -36,7 +36,7 @@ pub enum Error {
     Load {
         /// The file.
         path: String,
-        /// What the loader said.
+        /// The loader's error message.
         reason: String,
     },
     /// The file is a model of another shape.
@@ -48,7 +48,7 @@ pub enum Error {
     /// The model failed on a window.
     #[error("the voice detector failed: {reason}")]
     Run {
-        /// What the runtime said.
+        /// The runtime's error message.
         reason: String,
     },
 }
@@ -60,14 +60,14 @@ pub struct Model {
     state: NodeId,
     probability: NodeId,
     next_state: NodeId,
-    /// Single-threaded pools: the model is far too small to be split, and a run on a pool of
-    /// several threads would wake them all.
+    /// Single-threaded pools: the model is far too small to split, and a run on a pool of several threads would wake
+    /// them all.
     pools: Vec<Arc<ThreadPool>>,
     streams: AtomicUsize,
 }
 
 impl Model {
-    /// Loads the model from `path` and tries it once.
+    /// Loads the model from `path` and runs it once as a check.
     ///
     /// # Errors
     /// [`Error::Load`] or [`Error::Shape`].
@@ -97,14 +97,14 @@ impl Model {
         let pools = (0..threads)
             .map(|_| {
                 let pool = ThreadPool::with_num_threads(1);
-                // A packet waits for it.
+                // Packet processing waits for this thread.
                 pool.run(|| Scheduling::Responsive.apply());
                 Arc::new(pool)
             })
             .collect();
         let model =
             Arc::new(Self { model, input, state, probability, next_state, pools, streams: AtomicUsize::new(0) });
-        // A model that loads but computes something else is found now, not in mid-sentence.
+        // Detects a model that loads but computes something else now, not within a sentence.
         Stream::new(model.clone())
             .push(&[0; WINDOW_SAMPLES])
             .map_err(|error| Error::Shape { what: format!("{}: {error}", path.display()) })?;
@@ -133,7 +133,7 @@ impl Stream {
         }
     }
 
-    /// Forgets the sound so far.
+    /// Resets to the start of a stream.
     pub fn reset(&mut self) {
         self.window.fill(0.0);
         self.state.fill(0.0);

@@ -4,16 +4,16 @@ use webrtc_vad::{SampleRate, Vad, VadMode};
 
 use crate::frame::{FRAME_SAMPLES, FRAME_US};
 
-/// The detector with the one promise that its raw pointer withholds.
+/// The detector, marked as `Send`.
 struct SendVad(Vad);
 
-// SAFETY: the detector is a plain block of memory on the C heap that nothing else points to: no
-// thread-locals, no callbacks, no sharing. All access goes through `&mut`, so moving the owner to
-// another thread moves the only access with it.
+// SAFETY: the detector is a plain block of memory on the C heap that nothing else points to: no thread-locals, no
+// callbacks, no sharing. All access goes through `&mut`, so moving the owner to another thread moves the only access
+// with it.
 #[allow(unsafe_code, reason = "the one promise that makes the detector movable; see SAFETY")]
 unsafe impl Send for SendVad {}
 
-/// Says for each 20 ms frame at 16 kHz whether something speech-like is near.
+/// Reports for each 20 ms frame at 16 kHz whether speech-like sound is near.
 pub struct Gate {
     vad: SendVad,
     hangover_us: u64,
@@ -30,7 +30,7 @@ impl Gate {
 
     /// Takes one frame and returns whether the gate is open.
     pub fn push(&mut self, frame: &[i16; FRAME_SAMPLES]) -> bool {
-        // A frame of the right length cannot fail; if it did, an open gate loses nothing.
+        // A frame of the right length cannot fail; on an error the gate stays open, which loses nothing.
         if self.vad.0.is_voice_segment(frame).unwrap_or(true) {
             self.left_us = self.hangover_us + FRAME_US;
         }
@@ -38,7 +38,7 @@ impl Gate {
         self.left_us > 0
     }
 
-    /// Forgets the sound so far.
+    /// Resets the detector.
     pub fn reset(&mut self) {
         *self = Self::new(self.hangover_us);
     }

@@ -1,4 +1,4 @@
-//! Real speech, made noise, and a ride through the listener, shared by tests and benches.
+//! Real speech, generated noise, and a run through the listener, shared by tests and benches.
 #![allow(dead_code, reason = "each test and bench uses its own part")]
 
 use std::path::{Path, PathBuf};
@@ -147,7 +147,7 @@ pub fn packets(pcm: &[i16], codec: Codec, rate_hz: u32) -> Vec<Vec<u8>> {
     pcm.chunks_exact(rate_hz as usize / 50).map(|frame| encoder.encode(frame).unwrap()).collect()
 }
 
-/// What became of an utterance that was closed after a set silence.
+/// Result of an utterance that was closed after a given silence.
 #[derive(Debug, Clone)]
 pub struct Heard {
     pub utterance: u32,

@@ -1,4 +1,4 @@
-//! What a frame says, for a person: the work of `lorgnette wire decode`.
+//! Human-readable descriptions of frames, for `lorgnette wire decode`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,10 +8,10 @@ use crate::{Class, Decoded, Down, Frame, Header, Message, Up, decode_down, decod
 
 use super::{ToJson, encode_pretty};
 
-/// The bytes of one envelope in words.
+/// Description of one envelope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Header, kind and direction, a line each; empty where there is no header.
+    /// Header, kind and direction, one per line; empty if there is no header.
     pub head: String,
     /// The message as JSON, or the exact error.
     pub body: Result<String, String>,

@@ -1,4 +1,4 @@
-//! What can be wrong with a JSON message.
+//! Errors of JSON messages.
 
 use alloc::string::{String, ToString};
 
@@ -9,13 +9,13 @@ pub enum JsonError {
     /// Not JSON.
     #[error("not JSON: {message}")]
     Syntax {
-        /// What the parser says, with line and column.
+        /// The parser's error message, with line and column.
         message: String,
     },
-    /// JSON, but not an object.
+    /// Not a JSON object.
     #[error("`{field}` is not an object")]
     NotAnObject {
-        /// Name of the field; `message` for the whole.
+        /// Name of the field; `message` for the whole message.
         field: &'static str,
     },
     /// The whole message is too long.
@@ -26,18 +26,18 @@ pub enum JsonError {
         /// The maximum.
         max: usize,
     },
-    /// A field is not there.
+    /// A field is missing.
     #[error("field `{field}` is missing")]
     Missing {
         /// Name of the field.
         field: &'static str,
     },
-    /// A field has another type.
+    /// A field has the wrong type.
     #[error("field `{field}` is not {expected}")]
     WrongType {
         /// Name of the field.
         field: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
     /// A text, byte string or list is longer than its maximum.
@@ -50,7 +50,7 @@ pub enum JsonError {
         /// The maximum.
         max: usize,
     },
-    /// What would be wrong in the binary form too.
+    /// An error of the binary form.
     #[error(transparent)]
     Wire(#[from] crate::Error),
 }

@@ -1,7 +1,7 @@
-//! The JSON form of every message, for browsers and debugging, and the owned mirror that it needs.
+//! The JSON form of every message, for browsers and debugging, and the owned types that it needs.
 //!
-//! Borrowed text cannot be read from JSON (an escape has no bytes to borrow), hence [`UpOwned`] and [`DownOwned`]: decode
-//! to the mirror, then work on `to_borrowed()`. One object per message: `kind` (name), `kind_number`,
+//! Borrowed text cannot be read from JSON (an escape has no bytes to borrow), hence the owned types [`UpOwned`] and
+//! [`DownOwned`]: decode to these, then work on `to_borrowed()`. One object per message: `kind` (name), `kind_number`,
 //! `sequence`, `turn`, `time_us`, then the fields. Byte strings are base64 (RFC 4648 section 4, padded).
 
 use alloc::string::String;
@@ -26,7 +26,7 @@ pub(crate) use owned::{Array, Base64, Object, PutJson, put_bits};
 pub use owned::{ListOwned, Owned};
 pub use place::{Fields, FromJson, Place};
 
-/// The owned mirror of one direction: [`UpOwned`] or [`DownOwned`].
+/// The owned messages of one direction: [`UpOwned`] or [`DownOwned`].
 pub trait MessageOwned: Sized {
     /// The borrowed form.
     type Borrowed<'a>;
@@ -64,12 +64,12 @@ impl<'a, M: Message<'a> + ToJson> serde::Serialize for Text<'_, M> {
 /// The JSON form of a frame, on one line.
 ///
 /// # Errors
-/// None that a message can cause; the signature follows the serialiser.
+/// No message causes one; the signature follows the serialiser.
 pub fn encode<'a, M: Message<'a> + ToJson>(frame: &Frame<M>) -> Result<String, JsonError> {
     serde_json::to_string(&Text(frame)).map_err(|error| JsonError::syntax(&error))
 }
 
-/// As [`encode`], on many lines for a person.
+/// As [`encode`], indented over several lines.
 ///
 /// # Errors
 /// As [`encode`].
@@ -80,7 +80,7 @@ pub fn encode_pretty<'a, M: Message<'a> + ToJson>(frame: &Frame<M>) -> Result<St
 /// Decodes one text message from the device.
 ///
 /// # Errors
-/// Anything wrong with the syntax or a field; see [`JsonError`].
+/// Any invalid syntax or field; see [`JsonError`].
 pub fn decode_up(text: &str) -> Result<Decoded<UpOwned>, JsonError> {
     decode(text, <Up<'_> as Message<'_>>::DOWN)
 }
@@ -88,7 +88,7 @@ pub fn decode_up(text: &str) -> Result<Decoded<UpOwned>, JsonError> {
 /// Decodes one text message from the gateway.
 ///
 /// # Errors
-/// Anything wrong with the syntax or a field; see [`JsonError`].
+/// Any invalid syntax or field; see [`JsonError`].
 pub fn decode_down(text: &str) -> Result<Decoded<DownOwned>, JsonError> {
     decode(text, <Down<'_> as Message<'_>>::DOWN)
 }
@@ -107,7 +107,7 @@ fn decode<M: MessageOwned>(text: &str, down: bool) -> Result<Decoded<M>, JsonErr
     let name = object.field("kind").string("the name of a kind")?;
     let kind = match M::SCHEMA.iter().find(|message| message.name == name) {
         Some(message) => message.kind,
-        // A name of a later version, or of the other direction: the number tells.
+        // A name of a later version, or of the other direction: `kind_number` decides.
         None if object.has("kind_number") => u16::from_json(object.field("kind_number"))?,
         None if down => DOWN_BIT,
         None => 0,

@@ -1,4 +1,4 @@
-//! The owned mirror of single messages, and how borrowed ones are written as JSON.
+//! The owned form of single messages, and JSON serialisation of borrowed ones.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use super::{Fields, JsonError};
 use crate::codec::{Wire, Writer};
 use crate::{Error, List};
 
-/// The owned mirror of one message or record.
+/// The owned form of one message or record.
 pub trait Owned: Sized {
     /// The borrowed form.
     type Borrowed<'a>: Wire<'a> + Copy;
@@ -22,13 +22,13 @@ pub trait Owned: Sized {
     /// A copy of a borrowed message.
     ///
     /// # Errors
-    /// An item of a list is beyond a maximum; never for a decoded message.
+    /// An item of a list exceeds a maximum; never for a decoded message.
     fn from_borrowed(borrowed: &Self::Borrowed<'_>) -> Result<Self, Error>;
     #[doc(hidden)]
     fn from_json(object: Fields<'_>) -> Result<Self, JsonError>;
 }
 
-/// The owned mirror of a [`List`]: the items, and their wire form to borrow from.
+/// The owned form of a [`List`]: the items, and their wire form to borrow from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListOwned<O> {
     items: Vec<O>,
@@ -36,10 +36,10 @@ pub struct ListOwned<O> {
 }
 
 impl<O: Owned> ListOwned<O> {
-    /// A list of these.
+    /// A list of these items.
     ///
     /// # Errors
-    /// A field of an item is beyond its maximum.
+    /// A field of an item exceeds its maximum.
     pub fn new(items: Vec<O>) -> Result<Self, Error> {
         let mut counter = Writer::counter();
         for item in &items {
@@ -80,7 +80,7 @@ impl Serialize for Base64<'_> {
     }
 }
 
-/// A borrowed record that can be written as a JSON object.
+/// A borrowed record that can be serialised as a JSON object.
 pub(crate) trait PutJson {
     fn put_fields<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error>;
 }
@@ -109,7 +109,7 @@ impl<'a, R: PutJson + Wire<'a> + Copy> Serialize for Array<'a, R> {
     }
 }
 
-/// A bit mask as a list: the names of known bits, the numbers of others.
+/// A bit mask as a list: names for known bits, numbers for others.
 pub(crate) fn put_bits<S: Serializer>(bits: u32, names: &[(u32, &str)], serializer: S) -> Result<S::Ok, S::Error> {
     let mut sequence = serializer.serialize_seq(None)?;
     for bit in (0..u32::BITS).filter(|bit| bits & (1 << bit) != 0) {

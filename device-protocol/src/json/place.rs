@@ -1,4 +1,4 @@
-//! Strict reading of JSON fields: each place knows its name, for exact errors.
+//! Strict reading of JSON fields; each `Place` holds its field's name for exact errors.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -70,7 +70,7 @@ impl<'j> Place<'j> {
     pub(crate) fn bytes(self, max: usize) -> Result<Vec<u8>, JsonError> {
         const EXPECTED: &str = "bytes in base64";
         let text = self.string(EXPECTED)?;
-        // Judged before decoding, so that nothing larger is allocated.
+        // Checked before decoding, so that nothing larger is allocated.
         self.check(base64::decoded_len_estimate(text.len()).saturating_sub(2), max)?;
         let bytes = STANDARD.decode(text).map_err(|_| self.wrong(EXPECTED))?;
         self.check(bytes.len(), max)?;
@@ -91,7 +91,7 @@ impl<'j> Place<'j> {
         O::from_json(self.fields()?)
     }
 
-    /// A missing field is none, as is `null`.
+    /// A missing field and `null` are both `None`.
     pub(crate) fn option<O: Owned>(self) -> Result<Option<O>, JsonError> {
         match self.value {
             None | Some(Value::Null) => Ok(None),
@@ -114,7 +114,7 @@ impl<'j> Place<'j> {
         number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| self.wrong(expected))
     }
 
-    /// A list of names and, for bits without a name, numbers. Names of later versions have no bit here.
+    /// A list of names, and numbers for bits without a name. Names of later versions have no bit here.
     pub(crate) fn bits(self, names: &[(u32, &str)], width: u32) -> Result<u32, JsonError> {
         const EXPECTED: &str = "a list of names and bit numbers";
         let values = self.value()?.as_array().ok_or_else(|| self.wrong(EXPECTED))?;

@@ -1,4 +1,4 @@
-//! The declaration of all messages of one direction.
+//! Declaration of all messages of one direction.
 
 /// Declares all messages of one direction: kind, name and type.
 macro_rules! direction {
@@ -75,7 +75,7 @@ macro_rules! direction {
         #[cfg(feature = "json")]
         $(#[$meta])*
         ///
-        /// Owned mirror, for the JSON form.
+        /// Owned form, for JSON.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[allow(clippy::large_enum_variant)] // as the borrowed form
         pub enum $owned {
@@ -84,7 +84,7 @@ macro_rules! direction {
 
         #[cfg(feature = "json")]
         impl $owned {
-            /// The borrowed form: what [`encode`](crate::encode) takes and the rest of the program works with.
+            /// The borrowed form, as taken by [`encode`](crate::encode).
             pub fn to_borrowed(&self) -> $name<'_> {
                 match self {
                     $( Self::$variant(message) => $name::$variant($crate::json::Owned::to_borrowed(message)), )*
@@ -94,7 +94,7 @@ macro_rules! direction {
             /// A copy of a borrowed message.
             ///
             /// # Errors
-            /// An item of a list is beyond a maximum; never for a decoded message.
+            /// An item of a list exceeds a maximum; never for a decoded message.
             pub fn from_borrowed(message: &$name<'_>) -> Result<Self, $crate::Error> {
                 Ok(match message {
                     $( $name::$variant(message) => Self::$variant($crate::json::Owned::from_borrowed(message)?), )*

@@ -1,4 +1,4 @@
-//! What each field type is in Rust, on the wire, in tables and in JSON.
+//! Each field type in Rust, on the wire, in tables and in JSON.
 
 macro_rules! field_type {
     ($life:lifetime, text [$max:expr]) => { &$life str };

@@ -1,8 +1,8 @@
-//! The declaration of a message or a nested record.
+//! Declaration of a message or a nested record.
 
 /// Declares a message or a nested record; see the module.
 macro_rules! message {
-    // With borrowed fields: the owned mirror has its own name.
+    // With borrowed fields: the owned form has its own name.
     (
         $(#[$meta:meta])*
         pub struct $name:ident<$life:lifetime>, owned $owned:ident {
@@ -26,7 +26,7 @@ macro_rules! message {
         #[cfg(feature = "json")]
         $(#[$meta])*
         ///
-        /// Owned mirror, for the JSON form.
+        /// Owned form, for JSON.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $owned {
             $( $(#[$field_meta])* pub $field: field_owned_type!($kind $([$($arg)*])?), )*
@@ -39,7 +39,7 @@ macro_rules! message {
 
         message!(@json $owned, $name, [$name<$life>] $life; $( $field: $kind $([$($arg)*])? $(= $default)?, )*);
     };
-    // Without borrowed fields: its own mirror.
+    // Without borrowed fields: the type is its own owned form.
     (
         $(#[$meta:meta])*
         pub struct $name:ident {
@@ -94,7 +94,7 @@ macro_rules! message {
         if $reader.is_empty() { $default } else { field_get!($reader, $kind $([$($arg)*])?) }
     };
     (@schema $( $field:ident : $kind:ident $([$($arg:tt)*])? $(= $default:expr)?, )*) => {
-        /// The fields in the order of the wire.
+        /// The fields in wire order.
         pub const FIELDS: &'static [$crate::schema::Field] = &[
             $( field_schema!($field, message!(@appended $(= $default)?), $kind $([$($arg)*])?), )*
         ];
@@ -143,7 +143,7 @@ macro_rules! message {
             field_default_owned!($default, $kind $([$($arg)*])?)
         }
     };
-    // One for each field that is sent: appended ones at the end that say nothing are left out, as an older sender does.
+    // One flag per sent field: trailing appended fields with their default value are omitted, as an older sender does.
     (@sent $self:ident, $( $field:ident $(= $default:expr)?, )*) => {{
         let says: &[bool] = &[$( message!(@says $self.$field $(= $default)?), )*];
         0..says.iter().rposition(|says| *says).map_or(0, |last| last + 1)

@@ -1,9 +1,9 @@
-//! How messages are declared: one declaration gives the struct, its wire form, its table of fields and its owned mirror.
+//! Message declarations: one declaration gives the struct, its wire form, its table of fields and its owned form.
 //!
 //! A field is `name: type`, with `type` one of `u8 u16 u32 u64 i16 i32 bool`, an open enumeration or set of
 //! [`crate::values`], `text[max]`, `bytes[max]`, `array[n]`, `record[Type]`, `option[Type]` (of a record) or
-//! `list[Type, max]`. A field that a later version appends to a message ends with `= default`: bodies of older firmware end
-//! before it and give that default.
+//! `list[Type, max]`. A field that a later version appends to a message has `= default`: bodies of older firmware end
+//! before it, and it then takes that default.
 
 /// One field of a message, for tables and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,9 +12,9 @@ pub struct Field {
     pub name: &'static str,
     /// Wire type as declared, such as `u32`, `text` or `record Capabilities`.
     pub wire: &'static str,
-    /// Maximum in bytes (text, bytes), in items (list); 0 where the type says it all.
+    /// Maximum in bytes (text, bytes) or items (list); 0 for other types.
     pub max: usize,
-    /// True where older firmware does not send it.
+    /// True if older firmware does not send it.
     pub appended: bool,
 }
 
@@ -25,7 +25,7 @@ pub struct MessageSchema {
     pub kind: u16,
     /// Name in the JSON form.
     pub name: &'static str,
-    /// Fields in the order of the wire, behind the stamp.
+    /// Fields in wire order, after the stamp.
     pub fields: &'static [Field],
 }
 

@@ -1,49 +1,49 @@
-//! A message that two versions of a device know differently: appended fields and ignored rests.
+//! One message in two versions: appended fields and ignored trailing bytes.
 #![allow(dead_code)] // not every table of these messages is read
 
 use crate::Error;
 use crate::codec::{Reader, Wire, Writer};
 
 message! {
-    /// As the first version has it.
+    /// In the first version.
     pub struct Old {
-        /// Known to both.
+        /// In both versions.
         level: u32,
-        /// A nested record, as the first version has it.
+        /// A nested record, in the first version.
         part: record[OldPart],
-        /// Behind the record, to see that its length is honoured.
+        /// After the record, to check that its length is used.
         end: u8,
     }
 }
 
 message! {
-    /// As the first version has it.
+    /// In the first version.
     pub struct OldPart {
-        /// Known to both.
+        /// In both versions.
         rate: u16,
     }
 }
 
 message! {
-    /// As a later version has it: two fields appended.
+    /// In a later version: two fields appended.
     pub struct New<'a>, owned NewOwned {
-        /// Known to both.
+        /// In both versions.
         level: u32,
-        /// A nested record, as the later version has it.
+        /// A nested record, in the later version.
         part: record[NewPart],
-        /// Behind the record.
+        /// After the record.
         end: u8,
         /// Appended first.
         label: text[16] = "none",
-        /// Appended later still.
+        /// Appended in a still later version.
         gain: u16 = 100,
     }
 }
 
 message! {
-    /// As a later version has it: one field appended.
+    /// In a later version: one field appended.
     pub struct NewPart {
-        /// Known to both.
+        /// In both versions.
         rate: u16,
         /// Appended.
         channels: u8 = 1,

@@ -1,6 +1,6 @@
-//! The declarations of enumerations and sets that may grow.
+//! Declarations of extensible enumerations and sets.
 
-/// Declares an enumeration that later versions may extend: an unknown number survives as `Other`.
+/// Declares an enumeration that later versions may extend: an unknown number is kept as `Other`.
 macro_rules! open_enum {
     (
         $(#[$meta:meta])*
@@ -36,7 +36,7 @@ macro_rules! open_enum {
                 }
             }
 
-            /// The name in the JSON form; none for numbers that this version does not know.
+            /// The name in the JSON form; `None` for numbers that this version does not know.
             pub const fn name(self) -> Option<&'static str> {
                 match Self::from_number(self.number()) {
                     $( Self::$variant => Some($text), )*
@@ -76,7 +76,7 @@ macro_rules! open_enum {
         impl $crate::json::FromJson for $name {
             fn from_json(place: $crate::json::Place<'_>) -> Result<Self, $crate::json::JsonError> {
                 match place.as_str() {
-                    // A name of a later version has no number here; the highest one stands for it.
+                    // A name of a later version has no number here; it maps to the highest number.
                     Some(name) => Ok(Self::from_name(name).unwrap_or(Self::Other($number::MAX))),
                     None => place.integer("a name or a number").map(Self::from_number),
                 }
@@ -85,7 +85,7 @@ macro_rules! open_enum {
     };
 }
 
-/// Declares a set as a bit mask: unknown bits are kept and mean nothing.
+/// Declares a set as a bit mask: unknown bits are kept and have no meaning.
 macro_rules! bit_set {
     (
         $(#[$meta:meta])*
@@ -109,22 +109,22 @@ macro_rules! bit_set {
             /// Bits and names of this version.
             pub const NAMES: &'static [(u32, &'static str)] = &[$( ($bit, $text) ),*];
 
-            /// Both sets together.
+            /// The union of both sets.
             pub const fn with(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// True where every bit of `other` is set.
+            /// True if every bit of `other` is set.
             pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
-            /// True without any bit.
+            /// True if no bit is set.
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
             }
 
-            /// True where the bit of this number is set.
+            /// True if the bit with this number is set.
             pub const fn has_bit(self, bit: u32) -> bool {
                 bit < $number::BITS && self.0 & (1 << bit) != 0
             }

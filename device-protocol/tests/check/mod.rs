@@ -1,15 +1,15 @@
-//! What must hold for any bytes of a peer; shared by the corpus test and the fuzz target.
+//! Invariants for any bytes of a peer; shared by the corpus test and the fuzz target.
 
 use device_protocol::json::{self, ToJson, describe};
 use device_protocol::{Decoded, Frame, Message, decode_down, decode_up, encode, first_frame, limits};
 
-/// Nothing panics, and what decodes says the same after both forms.
+/// Nothing panics, and what decodes is the same after encoding in both forms.
 pub fn peer_bytes(bytes: &[u8]) {
     let _ = describe(bytes);
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let _ = json::decode_up(text);
     let _ = json::decode_down(text);
-    // As a stream: envelope after envelope.
+    // As a stream, one envelope after another.
     let mut rest = bytes;
     while let Ok(Some(frame)) = first_frame(rest) {
         one(frame);

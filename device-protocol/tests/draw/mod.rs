@@ -12,7 +12,7 @@ impl Draw<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    /// All widths are about as frequent, so that each varint length occurs.
+    /// All widths are about equally frequent, so that each varint length occurs.
     fn number(&mut self, bits: u32) -> u64 {
         let width = u32::from(self.byte()) % (bits + 1);
         let value = (0..8).fold(0u64, |value, _| value << 8 | u64::from(self.byte()));
@@ -47,7 +47,7 @@ impl Draw<'_> {
 
     fn record(&mut self, fields: &[Field]) -> Map<String, Value> {
         let drawn: Vec<(&Field, Value)> = fields.iter().map(|field| (field, self.value(field))).collect();
-        // A sender leaves out what was appended last and says nothing.
+        // A sender omits trailing appended fields with their default value.
         let said = drawn.iter().rposition(|(field, value)| !field.appended || !is_default(field, value));
         let said = drawn.into_iter().take(said.map_or(0, |last| last + 1));
         said.map(|(field, value)| (field.name.into(), value)).collect()
@@ -96,7 +96,7 @@ impl Draw<'_> {
     }
 }
 
-/// Whether an appended field says nothing: all of them have nothing, 0, false or the first name as their default.
+/// Whether an appended field has its default value: nothing, 0, false or the first name.
 fn is_default(field: &Field, value: &Value) -> bool {
     let enumeration = ENUMERATIONS.iter().find(|known| known.name == field.wire);
     match enumeration.and_then(|known| known.names.first()) {

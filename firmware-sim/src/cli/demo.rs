@@ -1,4 +1,4 @@
-//! `lorgnette-sim demo`: the product, seen and heard. Spoken turns over both transports, in the simulator's voice.
+//! `lorgnette-sim demo`: spoken turns over both transports, in the simulator's voice.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,9 +36,9 @@ pub(super) struct Arguments {
     with_model: bool,
 }
 
-/// What a turn must lead to.
+/// What a turn must result in.
 enum Proof {
-    /// The answer holds one of these.
+    /// The answer contains one of these.
     Answer(&'static [&'static str]),
     /// This device tool is called with these arguments.
     Tool(&'static str, &'static str),
@@ -93,7 +93,7 @@ const OVER_QUIC: Scene = Scene {
     proof: Proof::Answer(&["it", "time", "clock"]),
 };
 
-/// No tool knows this.
+/// Only a language model can answer this.
 const OF_A_MODEL: Scene = Scene {
     title: "a question to the language model",
     file: "7-question.wav",
@@ -101,13 +101,13 @@ const OF_A_MODEL: Scene = Scene {
     proof: Proof::Answer(&["paris"]),
 };
 
-/// A question with a long answer, and what is said into it.
+/// A question with a long answer, and the interruption.
 const LONG_QUESTION: &str = "Hey Mentra, what can I say?";
 const INTERRUPTION: &str = "Mentra, stop.";
-/// How much of the long answer is listened to.
+/// How much of the long answer plays before the interruption.
 const LISTEN: Duration = Duration::from_millis(1_200);
 
-/// How long the glasses rest between two turns, so that the ear hears them apart.
+/// Pause between two turns, so that they can be told apart by ear.
 const REST: Duration = Duration::from_millis(600);
 
 pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
@@ -134,7 +134,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
         Ok(options)
     };
     println!("{}", stage.style.bold("\n  Simulated glasses talk to the gateway; every sentence is real sound.\n"));
-    // Loading the voice must not count as the first turn's time.
+    // Loads the voice before the first turn, so that its time does not count.
     say::spoken(INTERRUPTION).await?;
 
     let mut glasses = pair::connect(options(&arguments.gateway_ws)?, false).await?;
@@ -153,7 +153,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
     let mut glasses = pair::connect(options(&arguments.gateway_quic)?, false).await?;
     stage.introduce(&glasses);
     stage.play(&mut glasses, &OVER_QUIC).await?;
-    // Before the interruption: a very small model repeats the broken answer that it finds in the conversation.
+    // Before the interruption: a very small model repeats the interrupted answer that it finds in the conversation.
     if arguments.with_model {
         stage.play(&mut glasses, &OF_A_MODEL).await?;
     }
@@ -206,7 +206,7 @@ impl Stage {
         println!("\n  {}", self.style.bold(&(head + &rule)));
     }
 
-    /// One turn: said, understood, answered.
+    /// Runs one turn: said, understood, answered.
     async fn play(&mut self, glasses: &mut Glasses, scene: &Scene) -> Result<()> {
         self.headline(scene.title);
         let clip = say::spoken(scene.sentence).await?;
@@ -227,7 +227,7 @@ impl Stage {
         Ok(())
     }
 
-    /// The wearer speaks into a long answer.
+    /// The wearer interrupts a long answer.
     async fn interrupt(&mut self, glasses: &mut Glasses) -> Result<()> {
         let title = "an interruption";
         self.headline(title);
@@ -320,7 +320,7 @@ fn proven(proof: &Proof, events: &[Event]) -> Result<(), String> {
     }
 }
 
-/// Tells what happens as it happens.
+/// Prints events as they occur.
 struct Narrator {
     style: Style,
     next: u64,
@@ -332,14 +332,14 @@ impl Narrator {
         Self { style, next, caption: String::new() }
     }
 
-    /// Tells what happens while `clip` is said; a link that breaks shows in what follows.
+    /// Prints events while `clip` is said. A broken link shows in the following steps.
     async fn while_saying(&mut self, glasses: &Glasses, clip: Clip, wait: Duration) -> Result<Said> {
         let end = |event: &Event| matches!(event.seen, Seen::Said { .. });
         let (said, _) = tokio::join!(glasses.say(clip), self.until(glasses, wait, end));
         Ok(said?)
     }
 
-    /// Tells everything up to the end of the first speech behind `t0_us`.
+    /// Prints everything up to the end of the first speech after `t0_us`.
     async fn until_heard(&mut self, glasses: &Glasses, t0_us: u64, wait: Duration) -> Result<(), String> {
         let heard = |event: &Event| event.at_us > t0_us && matches!(event.seen, Seen::SpeechHeard { .. });
         self.until(glasses, wait, heard).await

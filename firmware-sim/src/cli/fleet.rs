@@ -1,4 +1,4 @@
-//! `lorgnette-sim fleet`: many glasses at once, from sound that is coded only once.
+//! `lorgnette-sim fleet`: many glasses at once, with sound that is encoded only once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::options::Common;
 use super::{pair, show};
 
-/// Glasses in one process: each needs a socket, and the packets of a second must fit the network of one machine.
+/// Most glasses in one process: each needs a socket, and the packets of a second must fit the network of one machine.
 const GLASSES_MAX: u32 = 1_000;
-/// Format of the packets; a gateway asks glasses that offer 16 kHz for it.
+/// Packet duration; a gateway requests it from glasses that offer 16 kHz.
 const FRAME_US: u64 = 20_000;
-/// Between two connects, so that a gateway's limit on handshakes is not what is measured.
+/// Delay between two connects, so that a gateway's limit on handshakes is not what is measured.
 const STAGGER: Duration = Duration::from_millis(50);
-/// How long after its sentence a turn may still be answered.
+/// How long after its sentence a turn may be answered.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 /// Run many glasses at once. Each is paired the first time, one after the other: type the codes that are shown.
@@ -53,7 +53,7 @@ struct Tally {
     latencies: Vec<Latency>,
 }
 
-/// What all glasses share.
+/// Shared by all glasses.
 struct Piece {
     packets: Arc<[Bytes]>,
     voiced_us: u64,
@@ -115,7 +115,7 @@ pub(super) async fn run(common: &Common, arguments: &Arguments) -> Result<()> {
 async fn live(glasses: Glasses, piece: Arc<Piece>, mut random: Random, ends: Instant) -> Tally {
     let mut tally = Tally::default();
     let period = piece.length.div_f64(piece.duty);
-    // Glasses that all spoke at once would measure a queue that no house has.
+    // If all glasses spoke at once, the run would measure a queue that no household has.
     let mut next = Instant::now() + period.mul_f64(random.unit());
     while next < ends && !glasses.is_over() {
         sleep_until(next).await;

@@ -1,4 +1,4 @@
-//! The commands and what they have in common.
+//! The commands and their common parts.
 
 mod demo;
 mod fleet;
@@ -52,7 +52,7 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// An error and its causes; a cause that was quoted already is not told twice.
+/// An error and its causes; a cause whose text is already quoted is not repeated.
 fn in_one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -77,7 +77,7 @@ fn block_on(arguments: Arguments) -> Result<()> {
             Command::Demo(arguments) => demo::run(&common, &arguments).await,
         }
     });
-    // A synthesis that still runs is nobody's concern any more.
+    // A synthesis that is still running is abandoned.
     runtime.shutdown_background();
     result
 }

@@ -1,4 +1,4 @@
-//! Options that every command takes.
+//! Options common to all commands.
 
 use std::path::PathBuf;
 

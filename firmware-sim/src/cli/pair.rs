@@ -23,7 +23,7 @@ pub(super) async fn run(common: &Common) -> Result<()> {
     Ok(())
 }
 
-/// Connects, and prints the pairing code as soon as the glasses show it: somebody, or a script, waits for that line.
+/// Connects, and prints the pairing code as soon as the glasses show it: a person or a script waits for that line.
 pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Result<Glasses> {
     let target = options.target.clone();
     let mut glasses = Glasses::start(options)?;
@@ -36,7 +36,7 @@ pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Resul
             if json {
                 super::show::json_line(&event);
             } else if let Seen::PairingCode { code, fingerprint, expires_s, .. } = event.seen {
-                // The gateway tells it again whenever somebody has tried a code.
+                // The gateway repeats it after each attempt to enter a code.
                 if announced.as_ref() == Some(&(code.clone(), fingerprint.clone())) {
                     continue;
                 }
@@ -51,7 +51,7 @@ pub(super) async fn connect(options: firmware_sim::Options, json: bool) -> Resul
                 }
                 eprintln!("to pair these glasses, type at the gateway within {expires_s} s: {command}");
             }
-            // A pipe that is gone is no reason to stop: the pairing goes on.
+            // A closed pipe does not stop the pairing.
             drop(std::io::stdout().flush());
         }
     };

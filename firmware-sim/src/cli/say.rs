@@ -80,20 +80,20 @@ async fn clips(arguments: &Arguments) -> Result<Vec<Clip>> {
     Ok(clips)
 }
 
-/// A sentence in the simulator's own voice.
+/// A clip of a sentence in the simulator's own voice.
 #[cfg(feature = "tts")]
 pub(super) async fn spoken(text: &str) -> Result<Clip> {
     let pcm = firmware_sim::voice::speak(text).await.map_err(anyhow::Error::msg);
     Ok(Clip::new(text, &pcm.context("the simulator's own voice")?, None))
 }
 
-/// A sentence in the simulator's own voice.
+/// Without the `tts` feature there is no voice.
 #[cfg(not(feature = "tts"))]
 pub(super) async fn spoken(_text: &str) -> Result<Clip> {
     bail!("this build has no voice; build with the feature `tts`, or say WAV files")
 }
 
-/// Prints events as they come.
+/// Prints events as they occur.
 pub(super) struct Printer {
     pub(super) style: show::Style,
     json: bool,
@@ -106,7 +106,7 @@ impl Printer {
         Self { style: show::Style::detect(), json: common.json, quiet: common.quiet, next: 0 }
     }
 
-    /// Prints everything that came since the last time.
+    /// Prints everything since the last call.
     pub(super) fn drain(&mut self, glasses: &Glasses, t0_us: Option<u64>) {
         for event in glasses.log().since(self.next) {
             self.next += 1;
@@ -123,16 +123,16 @@ impl Printer {
     }
 }
 
-/// How a turn went.
+/// Outcome of a turn.
 pub(super) struct Turn {
     pub(super) latency: Latency,
     pub(super) answered: bool,
 }
 
-/// How often what was seen is printed while a turn runs.
+/// Interval at which events are printed during a turn.
 pub(super) const PRINT_EVERY: Duration = Duration::from_millis(50);
 
-/// Says a clip and waits until the answer was shown and heard.
+/// Says a clip and waits until the answer was shown and played.
 pub(super) async fn take_turn(
     glasses: &mut Glasses,
     clip: Clip,
@@ -167,8 +167,8 @@ pub(super) async fn take_turn(
     Ok(Turn { latency: latency::measure(&events, said.t0_us), answered })
 }
 
-/// Waits until a speech that began after `t0_us` was heard; false where the gateway goes. A timer that rang while
-/// the wearer spoke is no answer.
+/// Waits until a speech that began after `t0_us` was played; returns false if the gateway disconnects. A timer that
+/// rang while the wearer spoke does not count as an answer.
 async fn answered(log: &firmware_sim::seen::Log, mark: u64, t0_us: u64) -> bool {
     let mut answers = Vec::new();
     let (event, _) = log

@@ -14,10 +14,10 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use super::options::Common;
 use super::{pair, say};
 
-/// Longest script in bytes: a person's patience ends earlier.
+/// Longest script in bytes.
 const SCRIPT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What the list of steps does not say.
+/// Notes that are not in the list of steps.
 const REMARKS: &str = "\
 `wait-for` and `expect` look at everything since the last thing that the wearer did. `idle` comes when the time for
 a follow-up after an answer is over (`hearing.follow_up_ms`). `expect silence` fails where anything sounds from now
@@ -96,7 +96,7 @@ fn read(file: &Path) -> Result<Vec<script::Step>> {
     script::parse(&text).with_context(|| name.to_string())
 }
 
-/// Runs each line as it comes. What is wrong is told at once, and is an error at the end.
+/// Runs each line as it is typed. An error is printed at once, and the command fails at the end.
 async fn run_typed(glasses: &Glasses, voice: &Speaking) -> Result<usize> {
     let mut lines = BufReader::new(tokio::io::stdin().take(SCRIPT_BYTES_MAX)).lines();
     let mut runner = Runner::new(glasses, voice);

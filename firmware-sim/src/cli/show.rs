@@ -1,15 +1,15 @@
-//! Events as lines for people or programs, and the display as a box.
+//! Output of events for people or programs, and of the display as a box.
 
 use firmware_sim::latency::Latency;
 use firmware_sim::{Event, Seen};
 
 /// Prints one event as JSON.
 pub(crate) fn json_line(event: &Event) {
-    // Strings and numbers only: this cannot fail.
+    // Strings and numbers only, so serialisation cannot fail.
     println!("{}", serde_json::to_string(event).unwrap_or_default());
 }
 
-/// Colours where a terminal shows them.
+/// Colours, if the output is a terminal.
 #[derive(Clone, Copy)]
 pub(crate) struct Style {
     colour: bool,
@@ -46,7 +46,7 @@ impl Style {
     }
 }
 
-/// The display as a box, with what is on it.
+/// The display as a box, with its content.
 pub(crate) fn frame(style: Style, lines: &[String], state: &str) -> String {
     let columns = lines.first().map_or(0, |line| line.chars().count());
     let title: String = format!(" {state} ").chars().take(columns).collect();
@@ -58,12 +58,12 @@ pub(crate) fn frame(style: Style, lines: &[String], state: &str) -> String {
     out + &format!("      {}", style.dim(&format!("╰{}╯", "─".repeat(columns + 2))))
 }
 
-/// Removes what a terminal would obey.
+/// Removes control characters that a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// One event in words; none for those that say nothing to people.
+/// One event in words; `None` for events that are not for people.
 pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<String> {
     let words = match &event.seen {
         Seen::Welcome { gateway, transport, up, down, resumed, .. } => {
@@ -87,7 +87,7 @@ pub(crate) fn line(style: Style, event: &Event, t0_us: Option<u64>) -> Option<St
         Seen::Display { .. } => style.dim("display     empty"),
         Seen::DisplayStale { revision } => style.dim(&format!("display     revision {revision} is stale")),
         Seen::SpeechStart { text, .. } => format!("speech      {}", style.bold(&plain(text))),
-        // The first one stands with the speech's beginning.
+        // The first one is part of the speech's start.
         Seen::Clause { clause: 0, .. } => return None,
         Seen::Clause { text, .. } => format!("            {}", style.bold(&plain(text))),
         Seen::FirstSound { .. } => style.dim("speech      first sound"),
@@ -126,7 +126,7 @@ fn when(at_us: u64, t0_us: Option<u64>) -> String {
     }
 }
 
-/// A table of latencies, one row a turn.
+/// A table of latencies, one row per turn.
 pub(crate) fn table(style: Style, rows: &[(String, Latency)]) -> String {
     const CORNER: &str = "from the last voiced sample to";
     let widths = rows.iter().map(|(name, _)| name.chars().count());

@@ -1,4 +1,4 @@
-//! From no link to an open session, and back to no link.
+//! Connecting, opening or resuming a session, and reconnecting.
 
 use super::*;
 
@@ -39,7 +39,7 @@ impl Driver {
         } else {
             self.see(Seen::LinkLost { reason: error.to_string() });
         }
-        // The first attempt's failure belongs to the caller; later ones are the back-off's.
+        // The failure of the first attempt is returned to the caller; later ones are retried with back-off.
         if self.first.is_some() || !error.may_retry() || !self.options.reconnect {
             self.over |= self.first.is_some() || !error.may_retry();
             self.settle(Err(error));
@@ -68,7 +68,7 @@ impl Driver {
             identity.pin(welcome.gateway_key).map_err(handshake::Error::Identity)?;
         }
         if welcome.resumed.is_none() {
-            // The last words about the old session's speech count in its sequences, not in the new ones.
+            // The last reports on the old session's speech use its sequence numbers, not the new ones.
             self.speaker.reset(now_us);
             self.take_reports();
             self.sequences = Sequences::default();

@@ -1,4 +1,4 @@
-//! One task per pair of glasses: the link, the clock's ticks and the wearer's commands meet here.
+//! One task per pair of glasses: it handles the link, the clock's ticks and the wearer's commands.
 
 mod joining;
 mod sound;
@@ -31,33 +31,33 @@ use crate::speaker::{Heard, Report, Speaker};
 use crate::tools::{Answer, Controls};
 use crate::transport::{self, Inbound, Link};
 
-/// Waits before the next attempt to connect, in milliseconds; the last one stays (PROTOCOL.md, section 7).
+/// Delays before the next attempt to connect, in milliseconds; the last one repeats (PROTOCOL.md, section 7).
 const BACK_OFF_MS: [u64; 6] = [0, 500, 1_000, 2_000, 4_000, 8_000];
 
-/// Kept sound goes out again at most four times as fast as real time.
+/// Kept sound is replayed at most four times as fast as real time.
 const REPLAY_SPEED: u64 = 4;
 
 /// How long the gateway may take to close after a goodbye.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
-/// Microphone packets that are made up for in one go when the machine was busy: two seconds.
+/// Most microphone packets sent at once to catch up after the machine was busy: two seconds.
 const CATCH_UP_PACKETS_MAX: u32 = 100;
 
-/// Answers of device tools that are kept for a repeated call.
+/// Answers of device tools kept for repeated calls.
 pub(crate) const ANSWERS_MAX: usize = 64;
 
-/// A question that is open.
+/// An open question.
 pub(crate) struct Asked {
     pub(crate) approval: u32,
-    /// From when on the wearer can have read it.
+    /// When the wearer can have read it.
     pub(crate) readable_us: u64,
     pub(crate) expires_us: u64,
-    /// An answer that came too early for that, and waits.
+    /// An answer that came before that, and is held back.
     pub(crate) choice: Option<Choice>,
 }
 
 impl Asked {
-    /// When something is to be done about it.
+    /// When it next needs handling.
     fn due_us(&self) -> u64 {
         if self.choice.is_some() { self.readable_us } else { self.expires_us }
     }
@@ -65,7 +65,7 @@ impl Asked {
 
 type Connected = (Identity, Result<(Link, Welcome), Error>);
 
-/// Everything that one pair of glasses is.
+/// The state of one pair of glasses.
 pub(crate) struct Driver {
     pub(crate) options: Options,
     pub(crate) clock: Clock,
@@ -112,7 +112,7 @@ impl Driver {
         let (columns, rows) = options.profile.display.unwrap_or((1, 1));
         let mut speaker = Speaker::new(options.decode);
         let controls = Controls::default();
-        // The file of what was heard is for people: it is recorded at full volume.
+        // The recording is for people: it is made at full volume.
         speaker.set_volume(100);
         Self {
             random: Random::new(options.faults.seed),
@@ -148,7 +148,7 @@ impl Driver {
         }
     }
 
-    /// Runs until the session is over for good or the glasses are dropped.
+    /// Runs until the session has ended permanently or the glasses are dropped.
     pub(crate) async fn run(mut self) {
         self.connect();
         while !self.over {
@@ -175,7 +175,7 @@ impl Driver {
         self.close().await;
     }
 
-    /// Lets what is queued go out before the connection is dropped.
+    /// Sends queued frames before the connection is dropped.
     async fn close(&mut self) {
         let Some(Link { up, mut down, .. }) = self.link.take() else {
             return;
@@ -248,7 +248,7 @@ impl Driver {
         self.over = true;
     }
 
-    /// The gateway broke the protocol.
+    /// Reports a protocol violation by the gateway and ends the session.
     pub(crate) fn violation(&mut self, reason: GoodbyeReason, what: String) {
         self.see(Seen::Violation { what: what.clone() });
         let message: String = what.chars().take(limits::LABEL_BYTES_MAX / 4).collect();
@@ -271,7 +271,7 @@ impl Driver {
         self.take_reports();
     }
 
-    /// The link is gone; the session may go on.
+    /// Handles a lost link; the session may be resumed.
     pub(crate) fn lose(&mut self, reason: &str) {
         if self.link.take().is_none() {
             return;
@@ -318,7 +318,7 @@ impl Driver {
         if self.screen.handle_timeout(now_us) {
             self.draw();
         }
-        // The gateway counts a question without an answer as no; the glasses only take it off.
+        // The gateway counts a question without an answer as no; the glasses only remove it.
         self.approvals.retain(|asked| asked.expires_us > now_us);
         let answered = self.approvals.iter().filter(|asked| asked.due_us() <= now_us);
         for (approval, choice) in answered.filter_map(|asked| Some((asked.approval, asked.choice?))).collect::<Vec<_>>()
@@ -327,7 +327,7 @@ impl Driver {
         }
     }
 
-    /// Answers a question; one that has just come, as soon as the wearer can have read it.
+    /// Answers a question; a new one only once the wearer can have read it.
     fn approve(&mut self, approval: u32, choice: Choice) {
         let now_us = self.clock.now_us();
         if let Some(asked) = self.approvals.iter_mut().find(|asked| asked.approval == approval)

@@ -1,4 +1,4 @@
-//! What the microphone says, what the ear heard, and how messages leave.
+//! Microphone packets, speaker reports, and sending of messages.
 
 use super::*;
 
@@ -27,7 +27,7 @@ impl Driver {
                 duration_us: u32::try_from(frame_us).unwrap_or(0),
                 payload: &packet.payload,
             };
-            // What is said into a muted microphone is said all the same.
+            // Sound into a muted microphone counts as said.
             if !self.muted {
                 self.send(Up::Audio(audio), capture_us, self.turn);
             }
@@ -35,7 +35,7 @@ impl Driver {
                 self.see(Seen::Said { label: said.label, begins_us: said.begins_us, t0_us: said.t0_us });
             }
         }
-        // The machine stood still for longer: what was not captured is silence.
+        // After a longer stall the uncaptured time is silence.
         self.capture_us = self.capture_us.max(now_us);
     }
 
@@ -64,7 +64,7 @@ impl Driver {
                             complete: heard.complete,
                         },
                     );
-                    // Who sees the event may ask for the sound at once.
+                    // A reader of the event may request the sound at once.
                     self.heard.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
                     self.log.push(at_us, seen);
                 }
@@ -81,7 +81,7 @@ impl Driver {
         self.send(message.into(), self.clock.now_us(), self.turn);
     }
 
-    /// Stamps, keeps and sends. Before the first session there is nobody to send to.
+    /// Stamps, keeps and sends a message. Before the first session nothing is sent.
     pub(super) fn send(&mut self, message: Up<'_>, time_us: u64, turn: u32) {
         if self.welcome.is_none() {
             return;
@@ -96,7 +96,7 @@ impl Driver {
         let bytes = match encode(&frame, &mut self.buffer) {
             Ok(length) => Bytes::copy_from_slice(self.buffer.get(..length).unwrap_or_default()),
             Err(error) => {
-                // The number is used up; the gateway would see a gap, so that the session cannot go on.
+                // The sequence number is used up; the gateway would see a gap, so the session ends.
                 self.see(Seen::Violation { what: format!("own message does not fit: {error}") });
                 self.over = true;
                 return;
@@ -107,7 +107,7 @@ impl Driver {
             Class::Audio => self.sequences.keep_sound(sequence, time_us, bytes.clone()),
             Class::Link | Class::Reserved => {}
         }
-        // Sound that is older goes first.
+        // Older sound is sent first.
         if class == Class::Audio && !self.replay.is_empty() && self.link.is_some() {
             self.replay.push_back(bytes);
         } else {

@@ -1,12 +1,12 @@
-//! Scripts: what the wearer does and what must be seen, one step a line. `#` begins a remark.
+//! Scripts: actions of the wearer and expected results, one step per line. `#` begins a comment.
 //!
 //! ```text
 #![doc = include_str!("steps.txt")]
 //! ```
 //!
-//! `wait-for` and `expect` look at everything since the last thing that the wearer did. `expect silence` fails where
-//! anything sounds from now on for so long, also the rest of a speech that began before: what stops one takes a moment,
-//! which a `wait` in front gives it.
+//! `wait-for` and `expect` search all events since the wearer's last action. `expect silence` fails if any sound is
+//! played within the given time, including the rest of a speech that began before. Stopping a speech takes a moment:
+//! put a `wait` before the step.
 
 mod parse;
 mod run;
@@ -21,13 +21,13 @@ use crate::transport::Target;
 pub use parse::parse;
 pub use run::{Failure, Runner, Voice, run};
 
-/// All steps, as a person writes them.
+/// All steps, in the form shown to people.
 pub const STEPS: &str = include_str!("steps.txt");
 
-/// Steps of one script: hours of talk.
+/// Most steps of one script.
 pub const STEPS_MAX: usize = 10_000;
 
-/// How long is waited where a step does not say.
+/// Time limit of a step that does not name one.
 pub const WITHIN_DEFAULT: Duration = Duration::from_secs(10);
 
 /// A step with its line.
@@ -48,20 +48,20 @@ pub enum Saying {
     File(PathBuf),
 }
 
-/// What must be seen.
+/// What must occur.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The first sound of a speech.
     Speech,
     /// Any text on the display.
     AnyDisplay,
-    /// The conversation rests.
+    /// The conversation is idle.
     Idle,
     /// Words on the display, in a transcript or in a caption.
     AnyText(String),
     /// Words on the display.
     Display(String),
-    /// Words in the caption of a speech that was heard to its end or its interruption.
+    /// Words in the caption of a speech that was played to its end or its interruption.
     Heard(String),
     /// Words in a final transcript.
     Transcript(String),
@@ -74,15 +74,15 @@ pub enum Condition {
 pub enum Action {
     /// Say something, to its end.
     Say(Saying),
-    /// Type something.
+    /// Type a request.
     Text(String),
-    /// Do nothing for so long.
+    /// Do nothing for this time.
     Wait(Duration),
-    /// Wait until something is seen; it is an error where it is not.
+    /// Wait until something occurs; an error if it does not.
     Expect(Condition, Duration),
-    /// Nothing may sound for so long.
+    /// No sound may be played for this time.
     ExpectSilence(Duration),
-    /// Wait for speech, then for so long, then say something.
+    /// Wait for speech, then for this time, then say something.
     Interrupt(Saying, Duration),
     /// Use a button.
     Button(ButtonId, ButtonAction),
@@ -90,9 +90,9 @@ pub enum Action {
     Touch(Gesture),
     /// Answer the open question.
     Approve(bool),
-    /// Switch the microphone.
+    /// Mute or unmute the microphone.
     Mute(bool),
-    /// Break the link off.
+    /// Break the link.
     Cut,
     /// Connect again.
     Reconnect(Option<Target>),

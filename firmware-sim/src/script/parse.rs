@@ -1,4 +1,4 @@
-//! From lines to steps, with exact errors.
+//! Parses lines into steps, with exact errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use device_protocol::{ButtonAction, ButtonId, Gesture};
 
 use super::{Action, Condition, STEPS_MAX, Saying, Step, WITHIN_DEFAULT};
 
-/// Why a script was not understood.
+/// Why a script could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct ParseError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be valid.
     pub what: String,
 }
 
-/// Reads a script.
+/// Parses a script.
 ///
 /// # Errors
-/// The first line that is not understood.
+/// The first invalid line.
 pub fn parse(text: &str) -> Result<Vec<Step>, ParseError> {
     let mut steps = Vec::new();
     for (at, line) in text.lines().enumerate() {

@@ -13,10 +13,10 @@ use crate::glasses::Glasses;
 use crate::microphone::Clip;
 use crate::seen::{Event, Log, Seen};
 
-/// Events among which an open question or a speech that still plays is looked for.
+/// Number of recent events searched for an open question or a speech in progress.
 const LOOK_BACK: usize = 1_024;
 
-/// Turns what is to be said into sound.
+/// Produces the sound of what is to be said.
 pub trait Voice {
     /// The sound of a saying.
     fn clip<'a>(&'a self, saying: &'a Saying) -> Pin<Box<dyn Future<Output = Result<Clip, String>> + Send + 'a>>;
@@ -28,7 +28,7 @@ pub trait Voice {
 pub struct Failure {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What was wrong.
+    /// The problem.
     pub what: String,
 }
 
@@ -54,12 +54,12 @@ pub async fn run(
 pub struct Runner<'a> {
     glasses: &'a Glasses,
     voice: &'a (dyn Voice + Sync),
-    /// Since when `expect` looks: the last thing that the wearer did.
+    /// Where `expect` starts searching: the wearer's last action.
     mark: u64,
 }
 
 impl<'a> Runner<'a> {
-    /// A wearer who has done nothing yet.
+    /// A runner before the first action.
     pub fn new(glasses: &'a Glasses, voice: &'a (dyn Voice + Sync)) -> Self {
         Self { glasses, voice, mark: glasses.log().mark() }
     }
@@ -67,10 +67,10 @@ impl<'a> Runner<'a> {
     /// Runs one step.
     ///
     /// # Errors
-    /// What was wrong; the next step can be run all the same.
+    /// The problem; the next step can still be run.
     pub async fn step(&mut self, step: &Step) -> Result<(), Failure> {
         if !matches!(step.action, Action::Expect(..) | Action::ExpectSilence(_) | Action::Wait(_)) {
-            // An interruption first waits for the speech of what was said before.
+            // An interruption first waits for the answer to what was said before.
             if !matches!(step.action, Action::Interrupt(..)) {
                 self.mark = self.glasses.log().mark();
             }
@@ -133,7 +133,7 @@ async fn expect(glasses: &Glasses, condition: &Condition, within: Duration, mark
     }
 }
 
-/// Nothing sounds for so long, also nothing that began before.
+/// Checks that no sound is played for this time, including speech that began before.
 async fn expect_silence(log: &Log, time: Duration) -> Result<(), String> {
     let mark = log.mark();
     let instead = |what: &str, event: &Event| {
@@ -166,7 +166,7 @@ fn ends(event: &Event) -> bool {
 }
 
 fn has(text: &str, words: &str) -> bool {
-    // A display breaks lines where it has to.
+    // A display breaks lines where needed.
     let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     flat(text).contains(&flat(words))
 }
@@ -198,7 +198,7 @@ fn name(condition: &Condition) -> String {
     }
 }
 
-/// What was seen instead, in a line.
+/// The events seen instead, in one line.
 fn summary(events: &[Event]) -> String {
     let parts = events.iter().filter_map(|event| match &event.seen {
         Seen::Transcript { is_final: true, text, .. } => Some(format!("transcript \"{text}\"")),
@@ -248,7 +248,7 @@ mod tests {
         // Over, and nothing new.
         log.push(2_000_000, heard(7));
         assert_eq!(expect_silence(&log, TIME).await, Ok(()));
-        // A new one within the time, and one behind it.
+        // A new one within the time, and one after it.
         for (after, passes) in [(TIME / 2, false), (TIME * 2, true)] {
             let later = async {
                 tokio::time::sleep(after).await;

@@ -1,5 +1,5 @@
-//! The virtual speaker: plays each chunk at its place in the speech and in real time, keeps what really came out, and
-//! says what was played. Time is an argument; the driver wakes it at `poll_timeout`.
+//! The virtual speaker: plays each chunk at its position in the speech in real time, records what was played, and
+//! reports it. Time is an argument; the driver wakes it at `poll_timeout`.
 
 mod speech;
 
@@ -9,25 +9,25 @@ use audio::codec::{Codec, Decoder};
 use device_protocol::down::{SpeechChunk, SpeechEnd, SpeechStart};
 use device_protocol::{PlayState, limits};
 
-/// Sound that must be there before playing begins, unless the speech is already whole (PROTOCOL.md, section 8).
+/// Sound that must be buffered before playback begins, unless the speech is already complete (PROTOCOL.md, section 8).
 const PREBUFFER_US: u64 = 60_000;
 
-/// Between two reports while sound comes out: a little below what the protocol allows, because wake-ups come late.
+/// Interval of reports during playback: a little below the protocol's limit, because wake-ups come late.
 const REPORT_EVERY_US: u64 = limits::PLAYED_EVERY_MS_MAX as u64 * 1_000 - 20_000;
 
-/// Speeches that may wait behind the one that plays; a gateway sends at most 600 ms ahead.
+/// Most speeches queued after the playing one; a gateway sends at most 600 ms ahead.
 const SPEECHES_MAX: usize = 8;
 
-/// Chunks that wait in one speech, or for their speech: more than a minute of 20 ms packets.
+/// Most chunks queued in one speech, or for their speech: more than a minute of 20 ms packets.
 const CHUNKS_MAX: usize = 4_096;
 
-/// Rounding of positions: one sample at 8 kHz.
+/// Rounding tolerance of positions: one sample at 8 kHz.
 const SLACK_US: u64 = 125;
 
-/// Longest silence of a starved speech that is kept in the record: nobody wants hours of it.
+/// Longest silence of a starved speech in the recording.
 const STARVED_US_MAX: u64 = 10_000_000;
 
-/// What the speaker reports.
+/// A report of the speaker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the variants say what their fields are")]
 pub enum Report {
@@ -38,14 +38,14 @@ pub enum Report {
         turn: u32,
         /// Clause of the sample played last.
         clause: u16,
-        /// Sound that came out.
+        /// Microseconds played.
         played_us: u64,
         /// When that was reached.
         at_us: u64,
-        /// Where it stands.
+        /// Playback state.
         state: PlayState,
     },
-    /// The first sample came out.
+    /// The first sample was played.
     FirstSound {
         speech: u32,
         /// Its turn.
@@ -56,7 +56,7 @@ pub enum Report {
     Over(Heard),
 }
 
-/// A speech as it was heard.
+/// A speech as it was played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// Number of the speech, unique in the session.
@@ -65,15 +65,15 @@ pub struct Heard {
     pub turn: u32,
     /// Its caption.
     pub text: String,
-    /// When the first sample came out; none: nothing did.
+    /// When the first sample was played; `None`: none was.
     pub began_us: Option<u64>,
     /// When it was over.
     pub ended_us: u64,
-    /// Sound that came out, without gaps and concealment.
+    /// Microseconds played, without gaps and concealment.
     pub played_us: u64,
-    /// False where it was stopped.
+    /// False if it was stopped.
     pub complete: bool,
-    /// What came out, silence of gaps included.
+    /// The played samples, including the silence of gaps.
     pub pcm: Vec<i16>,
     /// Rate of `pcm` in hertz.
     pub rate_hz: u32,
@@ -86,23 +86,23 @@ struct Chunk {
     payload: Vec<u8>,
 }
 
-/// A packet that sounds now.
+/// The packet being played.
 #[derive(Debug)]
 struct Sounding {
     from_us: u64,
     duration_us: u64,
     pcm: Vec<i16>,
-    /// Concealment is heard but not counted.
+    /// False for concealment, which is audible but not counted.
     counts: bool,
 }
 
-/// What `fetch` found.
+/// Result of `fetch`.
 enum Fetched {
-    /// A packet sounds.
+    /// A packet is playing.
     Packet,
     /// More may come.
     NotYet,
-    /// Nothing will come.
+    /// No more will come.
     Over,
 }
 
@@ -116,7 +116,7 @@ struct Speech {
     highest_sequence: u32,
     end: Option<(u64, u32)>,
     began_us: Option<u64>,
-    /// Place in the speech of the next packet, and the time at which its turn comes.
+    /// Position in the speech of the next packet, and the time at which it is played.
     head_us: u64,
     next_us: u64,
     sounding: Option<Sounding>,
@@ -133,9 +133,9 @@ pub struct Speaker {
     decode: bool,
     volume_percent: u8,
     speeches: VecDeque<Speech>,
-    /// Chunks that came before their speech, with arrival and sequence.
+    /// Chunks that came before the start of their speech, with arrival and sequence.
     early: VecDeque<(u64, u32, u32, u64, Chunk)>,
-    /// Every speech up to this number has begun, and every one up to the other is over.
+    /// Every speech up to the first number has begun, and every one up to the second is over.
     begun: u32,
     over: u32,
     reports: VecDeque<Report>,
@@ -155,12 +155,12 @@ impl Speaker {
         }
     }
 
-    /// Loudness of what is heard, in percent.
+    /// Playback volume in percent.
     pub fn set_volume(&mut self, percent: u8) {
         self.volume_percent = percent.min(100);
     }
 
-    /// Forgets everything: a new session counts its speeches anew. What was playing is over.
+    /// Resets for a new session, which restarts its numbers. What was playing is over.
     pub fn reset(&mut self, now_us: u64) {
         self.handle_hush(now_us, 0, 0);
         self.early.clear();
@@ -212,7 +212,7 @@ impl Speaker {
             }
         }
         if start.speech <= self.over {
-            // A hush overtook it.
+            // A hush arrived before it.
             self.reports.extend(speech.finish(now_us, false));
         } else if self.speeches.len() < SPEECHES_MAX {
             self.speeches.push_back(speech);
@@ -244,7 +244,7 @@ impl Speaker {
         self.poll(now_us);
     }
 
-    /// No chunk follows but those that are still under way.
+    /// No further chunks except those still in transit.
     pub fn handle_end(&mut self, now_us: u64, end: &SpeechEnd) {
         if let Some(speech) = self.speeches.iter_mut().find(|speech| speech.id == end.speech) {
             speech.end = Some((now_us, end.last_audio_sequence));
@@ -252,7 +252,7 @@ impl Speaker {
         self.poll(now_us);
     }
 
-    /// Silence within `fade_ms`.
+    /// Fades to silence within `fade_ms`.
     pub fn handle_hush(&mut self, now_us: u64, speech: u32, fade_ms: u16) {
         self.poll(now_us);
         let through = if speech == 0 { self.begun } else { speech };
@@ -275,12 +275,12 @@ impl Speaker {
         self.poll(now_us);
     }
 
-    /// True while a speech plays or waits.
+    /// True while a speech is playing or queued.
     pub fn is_busy(&self) -> bool {
         !self.speeches.is_empty()
     }
 
-    /// When something happens next by itself.
+    /// When something happens next without input.
     pub fn poll_timeout(&self) -> Option<u64> {
         let early = self.early.front().map(|(at, ..)| at + u64::from(limits::SPEECH_START_WAIT_MS_MAX) * 1_000);
         let speech = self.speeches.front().and_then(Speech::poll_timeout);

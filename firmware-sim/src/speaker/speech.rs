@@ -1,17 +1,17 @@
-//! One speech on its way through the speaker: buffered, played, accounted.
+//! One speech in the speaker: buffered, played, counted.
 
 use super::*;
 
 impl Speech {
     pub(super) fn add(&mut self, sequence: u32, position_us: u64, chunk: Chunk) {
         self.highest_sequence = self.highest_sequence.max(sequence);
-        // What was played, or concealed, is over; what is there came twice.
+        // Sound at positions already played or concealed is late; what is buffered is a duplicate.
         if position_us + SLACK_US >= self.head_us && self.chunks.len() < CHUNKS_MAX && self.fade.is_none() {
             self.chunks.entry(position_us).or_insert(chunk);
         }
     }
 
-    /// True where no chunk can come any more.
+    /// True if no more chunks can come.
     pub(super) fn is_whole(&self, now_us: u64) -> bool {
         self.end.is_some_and(|(at, last)| {
             self.highest_sequence >= last || now_us >= at + u64::from(limits::LAST_SOUND_WAIT_MS_MAX) * 1_000
@@ -26,20 +26,20 @@ impl Speech {
         match &self.sounding {
             Some(sounding) => {
                 let ends_us = sounding.from_us + sounding.duration_us;
-                // Concealment is not reported, so that it must not wake anybody for a report either.
+                // Concealment is not reported, so it must not cause a wake-up for a report.
                 let report_us = if sounding.counts { self.reported_us + REPORT_EVERY_US } else { ends_us };
                 Some(ends_us.min(report_us.max(sounding.from_us + 1)))
             }
-            // Behind another speech nothing is due; starved, only the end is.
+            // Queued after another speech, nothing is due; while starved, only the end is.
             None if self.starved_since.is_some() || self.began_us.is_none() => whole,
             None => Some(self.next_us),
         }
     }
 
-    /// Plays up to `now_us`; the answer is whether it was complete, once it is over.
+    /// Plays up to `now_us`. Once the speech is over, returns whether it was complete.
     pub(super) fn play(&mut self, now_us: u64, volume: u8, reports: &mut VecDeque<Report>) -> Option<bool> {
         loop {
-            // Packets under a fade still sound, up to its end.
+            // Packets under a fade are still played, up to its end.
             let fades_at = self.fade.map(|(_, ends)| ends).filter(|ends| *ends <= now_us);
             let sounds_until = self.sounding.as_ref().map(|sounding| sounding.from_us + sounding.duration_us);
             if let Some(fades_at) = fades_at
@@ -57,7 +57,7 @@ impl Speech {
                 continue;
             }
             if self.began_us.is_none() && !self.may_begin(now_us) {
-                // A speech whose end is known and that has no sound at all is over at once.
+                // A speech whose end is known and that has no sound is over at once.
                 return (self.is_whole(now_us) && self.chunks.is_empty()).then_some(true);
             }
             match self.fetch(now_us, reports) {
@@ -73,7 +73,7 @@ impl Speech {
         buffered >= PREBUFFER_US || (self.is_whole(now_us) && !self.chunks.is_empty())
     }
 
-    /// Puts the next packet under the head.
+    /// Makes the next packet the playing one.
     pub(super) fn fetch(&mut self, now_us: u64, reports: &mut VecDeque<Report>) -> Fetched {
         let Some((&position, _)) = self.chunks.first_key_value() else {
             return self.run_dry(now_us, reports);
@@ -134,7 +134,7 @@ impl Speech {
         Fetched::NotYet
     }
 
-    /// Fills a hole of `gap_us` with what the decoder makes up.
+    /// Fills a gap of `gap_us` with the decoder's concealment.
     pub(super) fn conceal(&mut self, gap_us: u64) {
         let mut pcm = Vec::new();
         if let Some(decoder) = &mut self.decoder {
@@ -165,7 +165,7 @@ impl Speech {
         self.chunks.clear();
     }
 
-    /// The first `part_us` of a packet came out.
+    /// Outputs the first `part_us` of a packet.
     pub(super) fn emit(&mut self, sounding: &Sounding, part_us: u64, volume: u8) {
         if sounding.counts {
             self.played_us += part_us;
@@ -206,7 +206,7 @@ impl Speech {
         reports.push_back(Report::Played { speech: self.id, turn: self.turn, clause, played_us, at_us, state });
     }
 
-    /// The last report and the record.
+    /// The last report and the record of the speech.
     pub(super) fn finish(self, at_us: u64, complete: bool) -> [Report; 2] {
         let state = if complete { PlayState::Finished } else { PlayState::Stopped };
         let (speech, turn, clause, played_us) = (self.id, self.turn, self.clause.unwrap_or(0), self.played_us);

@@ -1,4 +1,4 @@
-//! Two ways to the gateway, which look the same from here: a queue of frames up and one down.
+//! Two transports to the gateway with the same interface: a queue of frames up and one down.
 
 mod quic;
 mod tls;
@@ -14,34 +14,34 @@ use device_protocol::PATH;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Frames that may wait in one direction: five seconds of 20 ms packets.
+/// Most queued frames in one direction: five seconds of 20 ms packets.
 pub const QUEUE_FRAMES_MAX: usize = 256;
 
-/// How long opening a connection may take, the handshake of the protocol not included.
+/// Time limit for opening a connection, excluding the handshake of the protocol.
 const OPEN_MAX: Duration = Duration::from_secs(10);
 
-/// Port where an address names none.
+/// Port if an address names none.
 const PORT_DEFAULT: u16 = 8460;
 
-/// Why there is no link.
+/// Why a link could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address is none of ours.
+    /// The address is invalid.
     #[error(
         "'{0}' is no address of a gateway; use ws://HOST:PORT/glasses, wss://HOST:PORT/glasses or quic://HOST:PORT"
     )]
     Address(String),
-    /// The host has no address or takes no connection.
+    /// The host has no address or accepts no connection.
     #[error("cannot reach {target}: {reason}")]
     Unreachable {
-        /// Whither.
+        /// The target.
         target: String,
-        /// What went wrong.
+        /// The cause.
         reason: String,
     },
 }
 
-/// What carries the frames.
+/// The transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// WebSocket without TLS.
@@ -55,7 +55,7 @@ pub enum Scheme {
 impl Scheme {
     const NAMES: [(&'static str, Self); 3] = [("ws", Self::Ws), ("wss", Self::Wss), ("quic", Self::Quic)];
 
-    /// As in addresses.
+    /// The scheme in addresses.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, scheme)| *scheme == self).map_or("?", |(name, _)| name)
     }
@@ -64,7 +64,7 @@ impl Scheme {
 /// The address of a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What carries the frames.
+    /// The transport.
     pub scheme: Scheme,
     /// Name or address, without brackets.
     pub host: String,
@@ -85,7 +85,7 @@ impl FromStr for Target {
             Some(at) => rest.split_at(at),
             None => (rest, PATH),
         };
-        // An IPv6 address stands in brackets, because it has colons of its own.
+        // An IPv6 address is in brackets, because it contains colons.
         let (host, port) = match authority.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
             Some((host, "")) => (host, None),
             Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or_else(wrong)?)),
@@ -122,7 +122,7 @@ impl Target {
     }
 }
 
-/// What comes down.
+/// Received from the gateway.
 #[derive(Debug)]
 pub enum Inbound {
     /// One envelope.
@@ -131,12 +131,12 @@ pub enum Inbound {
     Closed {
         /// Close code of the WebSocket or of QUIC; 0: none.
         code: u16,
-        /// In words.
+        /// The reason in words.
         reason: String,
     },
 }
 
-/// An open connection. Dropping `up` sends what is queued and closes; dropping both breaks it off.
+/// An open connection. Dropping `up` sends what is queued and closes; dropping both aborts it.
 #[derive(Debug)]
 pub struct Link {
     /// Frames to the gateway.
@@ -147,16 +147,16 @@ pub struct Link {
     pub binding: [u8; 32],
     /// SHA-256 of the gateway's certificate, or zeros without TLS.
     pub certificate: [u8; 32],
-    /// What carries it.
+    /// Name of the transport.
     pub name: &'static str,
-    /// True where sound may be lost or overtaken.
+    /// True if sound may be lost or reordered.
     pub loses_sound: bool,
 }
 
 /// Opens a connection.
 ///
 /// # Errors
-/// The gateway cannot be reached, or speaks another protocol.
+/// The gateway cannot be reached, or uses another protocol.
 pub async fn open(target: &Target) -> Result<Link, Error> {
     let opening = async {
         match target.scheme {

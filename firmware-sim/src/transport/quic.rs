@@ -1,4 +1,5 @@
-//! QUIC: control on one stream that the device opens, sound in datagrams or, where it fits none, alone on a stream.
+//! QUIC: control on one stream that the device opens, sound in datagrams or, if it does not fit one, on a stream of its
+//! own.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,16 +15,16 @@ use tokio::time::timeout;
 
 use super::{Error, Inbound, Link, QUEUE_FRAMES_MAX, Scheme, Target, tls};
 
-/// Name in the TLS greeting; nobody checks it.
+/// Server name in the TLS ClientHello; it is not checked.
 const SERVER_NAME: &str = "lorgnette";
 
-/// How long the last frames may take to arrive before the connection is closed over them.
+/// How long the last frames may take to arrive before the connection is closed regardless.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
 
-/// How long the connection may stand idle: more than three of the slowest heartbeats.
+/// Idle timeout of the connection: more than three of the slowest heartbeats.
 const IDLE_MS: u32 = 200_000;
 
-/// Bytes of sound that may wait in either direction: two seconds of PCM at 16 kHz.
+/// Most bytes of sound queued in either direction: two seconds of PCM at 16 kHz.
 const DATAGRAM_BUFFER_BYTES: usize = 64 * 1024;
 
 pub(super) async fn open(target: &Target) -> Result<Link, Error> {
@@ -56,7 +57,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
             () = down_queue.closed() => {}
         }
         connection.close(VarInt::from_u32(0), b"");
-        // The endpoint sends the close; it must outlive it.
+        // The endpoint sends the close, so it must outlive the connection.
         drop(timeout(FLUSH_MAX, endpoint.wait_idle()).await);
     });
     Ok(Link { up, down, binding, certificate, name: Scheme::Quic.name(), loses_sound: true })
@@ -77,7 +78,7 @@ fn config() -> Result<quinn::ClientConfig, String> {
     Ok(config)
 }
 
-/// Writes until the queue ends, then waits until the gateway has everything.
+/// Writes until the queue ends, then waits until the gateway has received everything.
 async fn write(connection: &Connection, mut control: SendStream, mut frames: mpsc::Receiver<Bytes>) {
     while let Some(frame) = frames.recv().await {
         let sound = matches!(peek(&frame), Ok(Some(header)) if header.class() == Class::Audio);
@@ -89,7 +90,7 @@ async fn write(connection: &Connection, mut control: SendStream, mut frames: mps
             write_alone(connection, frame).await
         };
         if !sent {
-            // The gateway takes nothing more; what it said last is still to be read.
+            // The gateway accepts nothing more; its last frames are still to be read.
             return std::future::pending().await;
         }
     }
@@ -98,7 +99,7 @@ async fn write(connection: &Connection, mut control: SendStream, mut frames: mps
     }
 }
 
-/// One frame on a stream of its own; dropped where the gateway lets no more of them be open.
+/// Sends one frame on its own stream; drops it if the gateway allows no more open streams.
 async fn write_alone(connection: &Connection, frame: Bytes) -> bool {
     let opened = tokio::select! {
         biased;
@@ -115,7 +116,7 @@ async fn write_alone(connection: &Connection, frame: Bytes) -> bool {
 async fn read_all(connection: &Connection, control: RecvStream, down: &mpsc::Sender<Inbound>) {
     let sound = async {
         read_sound(connection, down).await;
-        // What came on the control stream before the connection ended is still to be read.
+        // Frames received on the control stream before the connection ended are still to be read.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -146,7 +147,7 @@ async fn read_control(mut control: RecvStream, down: &mpsc::Sender<Inbound>) {
                     }
                 }
                 Ok(_) => break,
-                // Where the next frame starts is not known; the decoder says what is wrong with this one.
+                // The start of the next frame is unknown; the decoder reports the problem of this one.
                 Err(_) => {
                     drop(down.send(Inbound::Frame(buffer.freeze())).await);
                     return;
@@ -166,7 +167,7 @@ async fn read_sound(connection: &Connection, down: &mpsc::Sender<Inbound>) {
             stream = connection.accept_uni() => match stream {
                 Ok(mut stream) => {
                     let down = down.clone();
-                    // The gateway may have 32 of these open at most; each ends with its frame or the connection.
+                    // The gateway may have at most 32 of these open; each ends with its frame or the connection.
                     tokio::spawn(async move {
                         if let Ok(frame) = stream.read_to_end(limits::AUDIO_FRAME_BYTES_MAX).await {
                             drop(down.send(Inbound::Frame(frame.into())).await);

@@ -1,9 +1,9 @@
-//! TLS 1.3 that takes any certificate.
+//! TLS 1.3 that accepts any certificate.
 //!
-//! The gateway makes its certificate itself, so there is no authority to ask. Who the gateway is, is proven by the
+//! The gateway's certificate is self-signed, so there is no authority to check. The gateway's identity is proven by the
 //! handshake of the protocol (PROTOCOL.md, section 6): it signs with the Ed25519 key that the glasses pinned, over the
-//! TLS exporter of this very connection. Somebody in the middle has another exporter and therefore no valid signature.
-//! The certificate's own signature is still checked, so that the peer holds the key that the exporter depends on.
+//! TLS exporter of this connection. A man in the middle has another exporter and therefore no valid signature. The
+//! certificate's own signature is still checked, so that the peer holds the key that the exporter depends on.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) fn fingerprint(chain: Option<&[CertificateDer<'_>]>) -> [u8; 32] {
     chain.and_then(<[_]>::first).map_or([0; 32], |own| Sha256::digest(own).into())
 }
 
-/// Takes any name and issuer; see the head of this module for why that is safe here.
+/// Accepts any name and issuer; see the module documentation for why that is safe here.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

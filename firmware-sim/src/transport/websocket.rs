@@ -40,7 +40,7 @@ pub(super) async fn open(target: &Target) -> Result<Link, Error> {
 async fn connect(target: &Target) -> Result<TcpStream, Error> {
     let addresses = target.addresses().await?;
     let stream = TcpStream::connect(&addresses[..]).await.map_err(|error| target.unreachable(error))?;
-    // Packets of sound are small and must not wait for each other.
+    // Packets of sound are small and must not be delayed by Nagle's algorithm.
     stream.set_nodelay(true).map_err(|error| target.unreachable(error))?;
     Ok(stream)
 }
@@ -71,7 +71,7 @@ where
     let write = async {
         while let Some(frame) = up.recv().await {
             if sink.send(Message::Binary(frame)).await.is_err() {
-                // The gateway takes nothing more; what it said last is still to be read.
+                // The gateway accepts nothing more; its last frames are still to be read.
                 return std::future::pending().await;
             }
         }

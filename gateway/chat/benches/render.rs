@@ -1,6 +1,6 @@
-//! What a request costs before it leaves: from a conversation and many tools to the bytes that are sent, for each
-//! provider. `first` is a set-up that has seen none of the tools; `other` a choice of tools that was not asked with
-//! before, all of them known; `same` the list that the last request had.
+//! Cost of a request before it is sent: from a conversation and many tools to the bytes of the body, for each provider.
+//! `first`: an adapter that has seen none of the tools; `other`: a selection of tools not requested before, all of them
+//! known; `same`: the list of the last request.
 //!
 //! `cargo xtask bench render`
 
@@ -25,7 +25,7 @@ fn tool(number: usize) -> Arc<ToolSpec> {
     })
 }
 
-/// Twenty messages with five calls of tools.
+/// Twenty messages with five tool calls.
 fn conversation() -> Vec<Message> {
     let mut messages = Vec::new();
     for round in 0..5 {
@@ -73,7 +73,7 @@ fn main() {
             watch: Watch::default(),
             pending: None,
         };
-        // The same tools in another order; a list comes back only when it is no longer kept.
+        // The same tools in another order; a list repeats only after it has left the cache.
         let others: Vec<Request> = (0..ROUNDS)
             .map(|round| {
                 let mut list: Vec<_> = request.tools.iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! A provider's key: read from the environment or a file, never shown.
+//! A provider's key: read from the environment or a file, never printed.
 
 use std::{
     fmt,
@@ -10,15 +10,15 @@ use std::{
 
 use thiserror::Error;
 
-/// Longest key or token in bytes; a file that holds more is none. Tokens that carry claims are the longest.
+/// Longest key or token in bytes; a longer file is rejected. Tokens that carry claims are the longest.
 const KEY_BYTES_MAX: usize = 16 * 1024;
 
-/// Whether anybody but its owner may do anything with a file of this mode.
+/// Whether a file of this mode is accessible to anyone but its owner.
 pub(crate) fn is_open_to_others(mode: u32) -> bool {
     mode & 0o077 != 0
 }
 
-/// Why there is no key.
+/// Why a key could not be read.
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// The variable is not set.
@@ -27,7 +27,7 @@ pub enum KeyError {
     /// The file cannot be read.
     #[error("the key file {0} cannot be read: {1}")]
     Unreadable(String, io::Error),
-    /// Others may read the file.
+    /// The file is readable by others.
     #[error(
         "the key file {path} has mode {mode:04o}: others may read the key in it; run `chmod 600 {path}`, and think of a \
          new key"
@@ -38,42 +38,42 @@ pub enum KeyError {
         /// Its permissions.
         mode: u32,
     },
-    /// There is something, but no key.
+    /// The content is not a usable key.
     #[error("{0} holds no usable key: it must be one line of printable ASCII")]
     Unusable(String),
 }
 
-/// A secret. Its debug form hides it; [`Key::redact`] takes it out of other people's texts.
+/// A secret. Its debug form hides it; [`Key::redact`] removes it from other texts.
 #[derive(Clone)]
 pub struct Key(String);
 
 impl Key {
-    /// From an environment variable.
+    /// Reads a key from an environment variable.
     pub fn from_env(variable: &str) -> Result<Self, KeyError> {
         let value = std::env::var(variable).map_err(|_| KeyError::Unset(variable.to_owned()))?;
         Self::checked(&value, variable)
     }
 
-    /// From a file that holds nothing else, and that nobody but its owner may read.
+    /// Reads a key from a file that contains nothing else and is accessible to its owner only.
     ///
     /// # Errors
-    /// The file is readable by others, cannot be read, or holds something else. The error holds nothing of it.
+    /// The file is readable by others, cannot be read, or has other content. The error contains none of it.
     pub fn from_file(path: &Path) -> Result<Self, KeyError> {
         let name = path.display().to_string();
         let unreadable = |error| KeyError::Unreadable(name.clone(), error);
         let file = File::open(path).map_err(unreadable)?;
-        // Of the open file, so that nobody can put another in its place between.
+        // The mode of the open file, so that it cannot be replaced between check and reading.
         let mode = file.metadata().map_err(unreadable)?.permissions().mode() & 0o7777;
         if is_open_to_others(mode) {
             return Err(KeyError::Mode { path: name, mode });
         }
         let mut value = String::new();
-        // One byte more than fits, so that a longer file is refused and not cut.
+        // One byte more than allowed, so that a longer file is rejected and not truncated.
         file.take(KEY_BYTES_MAX as u64 + 1).read_to_string(&mut value).map_err(unreadable)?;
         Self::checked(&value, &name)
     }
 
-    /// From a text at hand.
+    /// Checks a key given as text.
     pub fn new(value: &str) -> Result<Self, KeyError> {
         Self::checked(value, "the given text")
     }
@@ -84,7 +84,7 @@ impl Key {
         if usable { Ok(Self(value.to_owned())) } else { Err(KeyError::Unusable(source.to_owned())) }
     }
 
-    /// The secret itself, for the one header that carries it.
+    /// The secret itself, for the header that carries it.
     pub(crate) fn secret(&self) -> &str {
         &self.0
     }

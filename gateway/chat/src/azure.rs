@@ -1,15 +1,15 @@
-//! What Azure wants otherwise of those whose protocols it speaks: the key in a header of its own, a version in the query.
+//! Azure's differences from the protocols that it implements: the key in its own header, a version in the query.
 
 use form_urlencoded::Serializer;
 
 use crate::oauth::HeaderStyle;
 
-/// How a key is sent; `azure`: to Azure.
+/// The header for the key; `azure`: for Azure.
 pub(crate) fn key_style(azure: bool) -> HeaderStyle {
     if azure { HeaderStyle::Named("api-key") } else { HeaderStyle::Bearer }
 }
 
-/// The base address, with a version where there is one.
+/// The base address, with the version if given.
 pub(crate) fn address(base_url: &str, version: Option<&str>) -> String {
     let Some(version) = version else {
         return base_url.to_owned();

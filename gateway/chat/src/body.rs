@@ -1,14 +1,14 @@
-//! The body of a request: JSON, of which large parts were written before.
+//! The body of a request: JSON, large parts of which are already serialised.
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// JSON as it is sent. Cheap to clone.
+/// Serialised JSON. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body(Bytes);
 
 impl Body {
-    /// An object of these fields, and of one more that is written already. The latter counts where both have its key.
+    /// An object of these fields and of one that is already serialised. The latter wins if both have its key.
     pub fn object(mut fields: Map<String, Value>, written: Option<(&str, &[u8])>) -> Self {
         let Some((key, json)) = written else {
             return Self(Value::Object(fields).to_string().into());
@@ -16,7 +16,7 @@ impl Body {
         fields.remove(key);
         let is_empty = fields.is_empty();
         let mut out = Value::Object(fields).to_string().into_bytes();
-        // The bracket that closes it.
+        // The closing bracket.
         out.pop();
         out.reserve(json.len() + key.len() + 8);
         if !is_empty {
@@ -29,15 +29,15 @@ impl Body {
         Self(out.into())
     }
 
-    /// What is sent.
+    /// The bytes to send.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// The body, read again.
+    /// Parses the body.
     ///
     /// # Errors
-    /// It is nested deeper than is read: a conversation may hold arguments of any depth.
+    /// It is nested deeper than the parser allows: arguments in a conversation may have any depth.
     pub fn to_value(&self) -> serde_json::Result<Value> {
         serde_json::from_slice(&self.0)
     }

@@ -1,5 +1,5 @@
-//! Commands on the box, conversation at a model: what the tools' own sentences cover is answered by
-//! the offline engine, at once and without a network; everything else goes to the model.
+//! Commands on the gateway, conversation with a model: requests that match the tools' own sentences are answered by the
+//! offline engine, at once and without a network; everything else goes to the model.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub struct CommandsFirst {
 }
 
 impl CommandsFirst {
-    /// In front of this model.
+    /// Puts the engine in front of this model.
     pub fn new(model: Arc<dyn ChatModel>) -> Self {
         Self::with_engine(intents::Engine::new(), model)
     }
 
-    /// This engine in front of this model.
+    /// Puts this engine in front of this model.
     pub fn with_engine(engine: intents::Engine, model: Arc<dyn ChatModel>) -> Self {
         Self { engine, model }
     }

@@ -1,9 +1,9 @@
-//! Tools as a provider declares them, written once and kept.
+//! Tool declarations for a provider, serialised once and cached.
 //!
-//! Normalising and writing a tool's schema costs far more than everything else in a request, and tools hardly ever
-//! change. A provider's set-up therefore keeps each tool's declaration as JSON, and the joined declarations of the
-//! lists that were asked for last. The cache only saves work: what comes out depends on nothing but what goes in. Tools are
-//! known by their address, which is enough where equal definitions are one object, as those of a catalogue are.
+//! Normalising and serialising a tool's schema costs far more than everything else in a request, and tools rarely
+//! change. An adapter therefore caches each tool's declaration as JSON, and the joined declarations of the most recent
+//! lists. The cache never changes the result. Tools are identified by address, which suffices if equal definitions
+//! share one object, as in a catalogue.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -19,23 +19,23 @@ use crate::{
     schema::{self, Declaration, Subset},
 };
 
-/// Most bytes of declarations that one set-up keeps, each counted with `TOOL_BYTES`: some thousand ordinary tools.
-/// What was used longest ago goes first.
+/// Most bytes of declarations that one adapter caches, each entry counted with `TOOL_BYTES`: some thousand ordinary
+/// tools. The least recently used are evicted first.
 pub const CACHE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// What a kept tool takes besides its JSON, about.
+/// Approximate size of a cached tool besides its JSON.
 const TOOL_BYTES: usize = 1024;
-/// Most lists that one set-up keeps: a conversation asks with the same list again and again, and equal glasses are offered
+/// Most lists that one adapter caches: a conversation sends the same list repeatedly, and identical glasses are offered
 /// the same one.
 pub const LISTS_MAX: usize = 32;
-/// Most tools that are prepared ahead: about as many as are kept.
+/// Most tools prepared ahead: about as many as are cached.
 const PREPARED_MAX: usize = 2_000;
 
-/// How one provider declares tools.
+/// How tools are declared to one provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// What names may look like.
+    /// Rule for names.
     pub rule: Rule,
-    /// What schemas may say.
+    /// Subset for schemas.
     pub subset: Subset,
     /// Most tools in a request; further ones are left out.
     pub tools_max: usize,
@@ -43,23 +43,23 @@ pub struct Style {
     pub declare: fn(Declaration) -> Value,
 }
 
-/// A list of tools, declared.
+/// A list of tools and its declarations.
 #[derive(Debug)]
 pub struct Declared {
-    /// As it was asked for; held, so that no other tool can come to lie at the same address.
+    /// The requested list; held, so that no other tool can be allocated at the same address.
     tools: Vec<Arc<ToolSpec>>,
-    /// What the conversation has called besides.
+    /// Names of other tools that the conversation has called.
     strangers: BTreeSet<String>,
     names_offered: BTreeSet<String>,
-    /// The tools that are declared, each name once.
+    /// The declared tools, each name once.
     pub offered: Vec<Arc<ToolSpec>>,
-    /// Names of these and of everything that the conversation has called.
+    /// Names of these and of all tools that the conversation has called.
     pub names: NameMap,
-    /// A JSON array of the declarations; none without tools.
+    /// A JSON array of the declarations; `None` without tools.
     pub json: Option<String>,
 }
 
-/// The declarations of one set-up.
+/// The declarations of one adapter.
 #[derive(Debug)]
 pub struct Declarations {
     style: Style,
@@ -68,20 +68,20 @@ pub struct Declarations {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the address of the tool that each entry holds.
+    /// By the address of the tool held in each entry.
     tools: HashMap<usize, Written>,
     bytes: usize,
-    /// The list used last stands in front.
+    /// Most recently used first.
     lists: VecDeque<Arc<Declared>>,
-    /// Counts lists that were put together.
+    /// Counts the lists built.
     time: u64,
 }
 
 #[derive(Debug)]
 struct Written {
-    /// Held, so that no other tool can come to lie at the same address, and nobody can change it.
+    /// Held, so that no other tool can be allocated at the same address, and that it cannot be modified.
     tool: Arc<ToolSpec>,
-    /// The provider's name that stands in the JSON.
+    /// The provider's name in the JSON.
     name: String,
     json: String,
     changes: Changes,
@@ -95,23 +95,24 @@ impl Written {
 }
 
 impl Declarations {
-    /// Nothing is kept yet.
+    /// An empty cache.
     pub fn new(style: Style) -> Self {
         Self { style, kept: Mutex::default() }
     }
 
-    /// The tools of a request, or none of them, and the names of everything that the request offers or has called.
+    /// The declarations of a request's tools, or of none of them, and the names of all tools that the request offers or
+    /// has called.
     pub fn of(&self, request: &Request, with_tools: bool) -> Arc<Declared> {
         let tools = if with_tools { request.tools.clone() } else { Tools::default() };
         let called: BTreeSet<&str> = request.messages.iter().flat_map(called).collect();
         self.list(&tools, &called)
     }
 
-    /// Writes these tools ahead of the first request that holds any of them, and the list of all of them where one
-    /// request may hold it.
+    /// Serialises these tools before the first request with any of them, and the list of all of them if one request may
+    /// contain it.
     pub fn prepare(&self, tools: &Tools) {
         for tool in tools.iter().take(PREPARED_MAX) {
-            // The lock is held for one tool at a time: a request may come meanwhile.
+            // The lock is held for one tool at a time, because a request may arrive meanwhile.
             let mut kept = self.kept();
             let name = NameMap::new(self.style.rule, []).insert(&tool.name);
             kept.ahead(&self.style, tool, name);
@@ -122,7 +123,7 @@ impl Declarations {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Whoever panicked left at most an entry less.
+        // After a panic at most one entry is missing.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -173,7 +174,7 @@ impl Kept {
         Declared { tools: tools.to_vec(), strangers, names_offered, offered, names, json }
     }
 
-    /// One tool, unless it is known: then another one in its list may have given it another name.
+    /// Serialises one tool, unless it is cached: then another tool in its list may have given it another name.
     fn ahead(&mut self, style: &Style, tool: &Arc<ToolSpec>, name: String) {
         if !self.tools.contains_key(&Arc::as_ptr(tool).addr()) {
             self.written(style, tool, name);
@@ -193,7 +194,7 @@ impl Kept {
             .entry(Arc::as_ptr(tool).addr())
             .and_modify(|written| {
                 written.used = time;
-                // Another tool in the list wants the same name, or no longer does.
+                // Its name differs because another tool in the list wants the same, or no longer does.
                 if written.name != name {
                     *bytes -= written.bytes();
                     *written = make(name.clone());
@@ -209,7 +210,7 @@ impl Kept {
         written
     }
 
-    /// Half of what may be kept stays, so that the next lists need not forget again.
+    /// Evicts down to half of the limit, so that the next lists need not evict again.
     fn forget(&mut self) {
         if self.bytes <= CACHE_BYTES_MAX {
             return;
@@ -262,7 +263,7 @@ mod tests {
         let declarations = Declarations::new(crate::responses::STYLE);
         let tools: Tools = (0..3).map(|number| tool(number, 9)).collect();
         let first = declarations.of(&request(tools.clone()), true);
-        // The same tools in another list are the same list.
+        // The same tools in another list count as the same list.
         let again = declarations.of(&request(tools.iter().cloned().collect()), true);
         assert!(Arc::ptr_eq(&first, &again));
         let part = declarations.of(&request(tools.iter().take(2).cloned().collect()), true);
@@ -278,7 +279,7 @@ mod tests {
         declarations.prepare(&tools);
         let list = declarations.kept().lists.front().cloned().expect("a list");
         assert!(Arc::ptr_eq(&list, &declarations.of(&request(tools.clone()), true)));
-        // Tools of one name, and more than a request may hold: each is written, and no list.
+        // Tools with equal names, and more than a request may have: each is serialised, but no list.
         let many: Tools = (0..=TOOLS_MAX).map(|number| tool(number / 2, 9)).collect();
         declarations.prepare(&many);
         let kept = declarations.kept();
@@ -299,7 +300,7 @@ mod tests {
             let kept = declarations.kept.lock().expect("unpoisoned");
             assert_eq!(kept.bytes, kept.tools.values().map(Written::bytes).sum::<usize>());
             assert!(kept.bytes <= CACHE_BYTES_MAX && kept.lists.len() <= LISTS_MAX);
-            // What every round uses stays.
+            // What every round uses stays cached.
             assert!(kept.tools.values().any(|written| Arc::ptr_eq(&written.tool, &lasting[0])));
             forgotten |= kept.tools.len() < round * 199;
         }

@@ -1,6 +1,6 @@
-//! What the parsers of all providers share: bounds, the assembly of tool calls, and the one last event.
+//! Common part of all providers' parsers: limits, assembly of tool calls, and the single last event.
 //!
-//! A provider's own part is its [`Dialect`]; [`Parser`] makes a [`Parse`] of it.
+//! A provider implements [`Dialect`]; [`Parser`] makes a [`Parse`] of it.
 
 use gateway_core::vocab::{FailureKind, ModelEvent, StopReason, ToolCall, Usage};
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -15,37 +15,37 @@ use crate::{
 
 /// Longest text of an answer in bytes: about an hour of speech.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// Longest thoughts of an answer in bytes; they travel with the conversation from then on.
+/// Longest thoughts of an answer in bytes; they stay in the conversation from then on.
 pub(crate) const THINKING_BYTES_MAX: usize = 1024 * 1024;
 /// Most tool calls in one answer: far more than any sensible answer, few enough to run.
 const CALLS_MAX: usize = 32;
 /// Longest arguments of one call in bytes, and longest id and name.
 const ARGUMENTS_BYTES_MAX: usize = 256 * 1024;
 
-/// Whether an event was understood. The first failure is the last event of the answer.
+/// Result of an event. The first failure is the last event of the answer.
 pub type Outcome = Result<(), Failure>;
 
-/// How one provider says things. Bytes are cut into events before, bounds are kept behind.
+/// One provider's answer format. Splitting bytes into events and enforcing limits happen outside.
 pub trait Dialect: Send {
     /// The data of one server-sent event.
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome;
 
-    /// The whole body of an answer that is not streamed.
+    /// The whole body of an answer that was not streamed.
     fn handle_document(&mut self, document: &[u8], answer: &mut Answer) -> Outcome;
 }
 
-/// JSON of a server. Errors give the place only: serde's message quotes the input, which may be private.
+/// Parses a server's JSON. Errors contain only the position: serde's message quotes the input, which may be private.
 pub fn json<T: DeserializeOwned>(data: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(data)
         .map_err(|error| bug(format!("an event of the answer is malformed at column {}", error.column())))
 }
 
-/// A tool call as far as it is known.
+/// A tool call, as far as received.
 #[derive(Debug, Default)]
 pub struct PartialCall {
-    /// The provider's id; empty for none.
+    /// The provider's id; empty if it has none.
     pub id: String,
-    /// The id is one that [`Answer::unique_call_id`] gave.
+    /// The id was made by [`Answer::unique_call_id`].
     pub id_is_ours: bool,
     /// The provider's name of the tool.
     pub name: String,
@@ -53,7 +53,7 @@ pub struct PartialCall {
     pub arguments: String,
 }
 
-/// An answer as far as it is known.
+/// An answer, as far as received.
 #[derive(Debug)]
 pub struct Answer {
     names: NameMap,
@@ -61,9 +61,9 @@ pub struct Answer {
     text_bytes: usize,
     thinking_bytes: usize,
     calls: Vec<PartialCall>,
-    /// Why it stopped, as soon as the provider has said so.
+    /// The stop reason, once received.
     pub stop: Option<StopReason>,
-    /// Tokens, as far as they are told.
+    /// Token counts, as far as received.
     pub usage: Usage,
     finished: bool,
 }
@@ -82,7 +82,7 @@ impl Answer {
         }
     }
 
-    /// More text for the wearer.
+    /// Adds text for the wearer.
     pub fn push_text(&mut self, text: String) -> Outcome {
         self.text_bytes = self.text_bytes.saturating_add(text.len());
         if self.text_bytes > TEXT_BYTES_MAX {
@@ -94,7 +94,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A thought that the provider wants to see again.
+    /// Adds a thought that the provider wants sent back.
     pub fn push_thinking(&mut self, provider: &str, data: Value) -> Outcome {
         self.thinking_bytes = self.thinking_bytes.saturating_add(data.to_string().len());
         if self.thinking_bytes > THINKING_BYTES_MAX {
@@ -104,7 +104,7 @@ impl Answer {
         Ok(())
     }
 
-    /// A new tool call; returns its position.
+    /// Begins a tool call; returns its position.
     pub fn open_call(&mut self) -> Result<usize, Failure> {
         if self.calls.len() >= CALLS_MAX {
             return Err(bug(format!("the answer holds more than {CALLS_MAX} tool calls")));
@@ -118,17 +118,17 @@ impl Answer {
         self.names.unique_call_id(id)
     }
 
-    /// Whether anything but thoughts has been said.
+    /// Whether the answer contains anything besides thoughts.
     pub fn has_said(&self) -> bool {
         self.text_bytes > 0 || !self.calls.is_empty()
     }
 
-    /// How many calls there are.
+    /// Number of calls.
     pub fn calls_len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Changes the call at a position that [`Answer::open_call`] gave. No effect at any other.
+    /// Changes the call at a position returned by [`Answer::open_call`]. No effect at any other.
     pub fn change_call(&mut self, position: usize, change: impl FnOnce(&mut PartialCall)) -> Outcome {
         let Some(call) = self.calls.get_mut(position) else {
             return Ok(());
@@ -141,14 +141,15 @@ impl Answer {
         Ok(())
     }
 
-    /// The provider has said that this was all. Calls leave now, since half an answer may hold half a call.
+    /// The provider has ended the answer. Calls are emitted only now, since an incomplete answer may contain an
+    /// incomplete call.
     pub fn complete(&mut self) {
         if self.finished {
             return;
         }
         let mut stop = self.stop.unwrap_or(StopReason::End);
         let calls = std::mem::take(&mut self.calls);
-        // An answer that was cut short may hold half a call: better none.
+        // A truncated answer may contain an incomplete call, so none is emitted.
         if matches!(stop, StopReason::End | StopReason::ToolCalls) && !calls.is_empty() {
             stop = StopReason::ToolCalls;
             let mut whole = Vec::new();
@@ -156,7 +157,7 @@ impl Answer {
                 match arguments(&call.arguments) {
                     Some(arguments) => {
                         let id = if call.id_is_ours { call.id } else { self.names.unique_call_id(&call.id) };
-                        // A name that was never offered stays as it is: the executor says so.
+                        // A name that was never offered is kept; the executor reports it.
                         let name = self.names.tool(&call.name).unwrap_or(&call.name).to_owned();
                         let arguments = self.names.arguments_for_tool(&name, arguments);
                         whole.push(ModelEvent::ToolCall(ToolCall { id, name, arguments }));
@@ -200,7 +201,7 @@ pub struct Parser<D> {
 }
 
 impl<D: Dialect> Parser<D> {
-    /// For the answer to the request that `names` was rendered with.
+    /// A parser for the answer to the request that `names` was rendered with.
     pub fn new(dialect: D, names: NameMap) -> Self {
         Self { dialect, events: Events::default(), answer: Answer::new(names) }
     }
@@ -242,7 +243,7 @@ impl<D: Dialect> Parse for Parser<D> {
     fn finish(&mut self) -> Vec<ModelEvent> {
         let mut data = Vec::new();
         let taken = self.events.finish(&mut data);
-        // What the cut left of an event is no event: the answer is incomplete, not malformed.
+        // A truncated event is dropped: the answer is then incomplete, not malformed.
         data.retain(|data| data.trim_ascii() == b"[DONE]" || serde_json::from_slice::<IgnoredAny>(data).is_ok());
         self.handle_all(data);
         if let Err(error) = taken {

@@ -1,21 +1,21 @@
-//! What providers say when they do not answer, as the kinds that the agent acts on.
+//! Maps providers' errors to the kinds of failure that the agent handles.
 //!
-//! Sources: OpenAI's, Anthropic's and Google's lists of API errors, and the codes of google.rpc.Code. The words of
-//! one provider mean nothing else at another, so one table serves them all.
+//! Sources: OpenAI's, Anthropic's and Google's lists of API errors, and the codes of google.rpc.Code. No code has
+//! different meanings at two providers, so one table serves all.
 
 use gateway_core::vocab::FailureKind;
 use serde_json::Value;
 
-/// A kind, and words for the log.
+/// A kind, and a message for the log.
 pub type Failure = (FailureKind, String);
 
-/// A failure that is nobody's fault but ours or the server's.
+/// A failure caused by a bug of the gateway or the server.
 pub fn bug(message: impl Into<String>) -> Failure {
     (FailureKind::Bug, message.into())
 }
 
-/// The kind behind a provider's error object, where one of its codes is known. The object is what stands under
-/// `error`: its `code`, `type`, `status` and the reasons in its `details` are looked at, the most exact first.
+/// The kind of a provider's error object, if one of its codes is known. The object is the value of `error`: its `code`,
+/// `type`, `status` and the reasons in its `details` are checked, the most specific first.
 pub fn kind_of(error: &Value) -> Option<FailureKind> {
     let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
     let reasons = details.filter_map(|detail| detail.get("reason"));
@@ -27,7 +27,7 @@ pub fn kind_of(error: &Value) -> Option<FailureKind> {
     })
 }
 
-/// Whether waiting does not help, although the server says that it has had too much.
+/// Whether a rate-limit error is an exhausted quota, for which waiting does not help.
 pub fn is_used_up(error: &Value) -> bool {
     ["code", "type"].iter().any(|key| {
         let word = error.get(*key).and_then(Value::as_str);
@@ -75,13 +75,13 @@ fn kind_of_word(word: &str) -> Option<FailureKind> {
     })
 }
 
-/// An error in the middle of a stream. One that is not known may go away.
+/// An error within a stream. An unknown one counts as transient.
 pub fn in_stream(error: &Value) -> Failure {
     let kind = kind_of(error).unwrap_or(FailureKind::Transient);
     (kind, format!("the provider broke off: {}", words(error)))
 }
 
-/// The words of a provider's error, bounded.
+/// The message of a provider's error, bounded.
 pub fn words(error: &Value) -> String {
     const ERROR_CHARS_MAX: usize = 200;
     let message = error.get("message").unwrap_or(error);

@@ -1,15 +1,15 @@
-//! Habits of families of models, known by their names.
+//! Prompt hints for model families, recognised by name.
 
-/// What is said to a model because of its family.
+/// A hint for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// Beside how the assistant speaks.
+    /// In addition to the assistant's style instructions.
     Besides(&'static str),
-    /// In place of it: more confuses a model so small.
+    /// In place of them: longer instructions confuse a model this small.
     Only(&'static str),
 }
 
-/// By what names contain, each against a habit of that family; the first counts.
+/// Substrings of names, each with the family's hint; the first match is used.
 const FAMILIES: [(&str, Hint); 8] = [
     ("smollm", Hint::Only("Answer in one short sentence.")),
     ("tinyllama", Hint::Only("Answer in one short sentence.")),
@@ -21,7 +21,7 @@ const FAMILIES: [(&str, Hint); 8] = [
     ("mistral", Hint::Besides("Answer in one or two sentences.")),
 ];
 
-/// What is said to the model of this name, in whatever case.
+/// The hint for the model of this name, ignoring case.
 pub fn hint(model: &str) -> Option<Hint> {
     let name = model.to_lowercase();
     FAMILIES.iter().find(|(family, _)| name.contains(family)).map(|(_, hint)| *hint)

@@ -1,4 +1,4 @@
-//! Keys and tokens that the gateway keeps itself: one file each, in a folder of its own, readable by nobody else.
+//! Keys and tokens stored by the gateway: one file each, in a separate folder, readable by the owner only.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -12,21 +12,21 @@ use thiserror::Error;
 
 use crate::auth::{Key, is_open_to_others};
 
-/// Longest file: two tokens and what is around them.
+/// Longest file: two tokens and their JSON.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 /// Longest name of an entry.
 const NAME_CHARS_MAX: usize = 64;
-/// What owner, group and others may do with a secret.
+/// Permissions of a secret file.
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// Why an entry cannot be read or written. Holds no secret.
+/// Why an entry cannot be read or written. Contains no secret.
 #[derive(Debug, Error)]
 pub enum KeyringError {
-    /// The name is no file name.
+    /// The name is not a valid file name.
     #[error("'{0}' is no name of a login: use lower-case letters, digits, '-' and '_'")]
     Name(String),
-    /// Others may read the file.
+    /// The file is readable by others.
     #[error(
         "{path} has mode {mode:04o}: others may read the secret in it; run `chmod 600 {path}`, and think of a new key"
     )]
@@ -36,42 +36,42 @@ pub enum KeyringError {
         /// Its permissions.
         mode: u32,
     },
-    /// The file system refuses.
+    /// A file system operation failed.
     #[error("{path} cannot be {verb}: {error}")]
     File {
         /// The file.
         path: String,
         /// `read`, `written` or `removed`.
         verb: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// The file holds something else.
+    /// The file has other content.
     #[error("{0} holds no key and no token; log in again")]
     Malformed(String),
 }
 
-/// An access token, and what renews it.
+/// An access token and its refresh token.
 #[derive(Clone, Debug)]
 pub struct Token {
     /// Sent as a bearer.
     pub access: Key,
-    /// Gets the next one.
+    /// Renews the access token.
     pub refresh: Option<Key>,
-    /// Milliseconds since the Unix epoch; unknown where absent.
+    /// Expiry in milliseconds since the Unix epoch; `None`: unknown.
     pub expires_at_ms: Option<i64>,
 }
 
-/// What is kept under a name.
+/// The entry under a name.
 #[derive(Clone, Debug)]
 pub enum Entry {
     /// A key that does not change.
     Key(Key),
-    /// A token that does.
+    /// A token that is renewed.
     Token(Token),
 }
 
-/// As it stands in the file.
+/// The format of the file.
 #[derive(Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Stored {
@@ -94,15 +94,15 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// In this folder, which is made with the first entry.
+    /// A keyring in this folder, which is created with the first entry.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// What is kept under a name; nothing where nobody has logged in.
+    /// The entry under a name; `None` if there was no login.
     ///
     /// # Errors
-    /// The file is readable by others, cannot be read, or holds something else.
+    /// The file is readable by others, cannot be read, or has other content.
     pub fn get(&self, name: &str) -> Result<Option<Entry>, KeyringError> {
         let path = self.path(name)?;
         let shown = path.display().to_string();
@@ -111,7 +111,7 @@ impl Keyring {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(failed)?,
         };
-        // Of the open file, so that nobody can put another in its place between.
+        // The mode of the open file, so that it cannot be replaced between check and reading.
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
         if is_open_to_others(mode) {
             return Err(KeyringError::Mode { path: shown, mode });
@@ -122,7 +122,7 @@ impl Keyring {
         parse(&text).map(Some).ok_or(KeyringError::Malformed(shown))
     }
 
-    /// Keeps an entry in place of an older one: at any moment the file holds one or the other, whole.
+    /// Stores an entry, replacing an older one atomically.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -131,7 +131,7 @@ impl Keyring {
         let write = || -> io::Result<()> {
             DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&self.folder)?;
             let new = self.folder.join(format!(".{name}.new"));
-            // A file that a crash has left may have any mode.
+            // A file left by a crash may have any mode.
             match fs::remove_file(&new) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -145,7 +145,7 @@ impl Keyring {
         write().map_err(|error| KeyringError::File { path: path.display().to_string(), verb: "written", error })
     }
 
-    /// Forgets an entry; false where there is none.
+    /// Removes an entry; returns false if there is none.
     ///
     /// # Errors
     /// It cannot be removed.
@@ -158,7 +158,7 @@ impl Keyring {
         }
     }
 
-    /// Where the entries are.
+    /// The folder of the entries.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -172,7 +172,7 @@ impl Keyring {
     }
 }
 
-/// Whether an entry may be called so.
+/// Whether a name is valid for an entry.
 pub fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(allowed)

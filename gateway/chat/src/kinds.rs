@@ -1,4 +1,4 @@
-//! All providers that a model can be configured for: a line for each, which names its folder.
+//! All providers that a model can be configured for: one line each, with the name of its folder.
 
 use serde::{Deserialize, Deserializer};
 
@@ -7,16 +7,16 @@ use crate::{
     settings::{Section, keys},
 };
 
-/// A provider is called as its folder is.
+/// A provider has the name of its folder.
 macro_rules! providers {
     ($($kind:ident: $folder:ident;)*) => {
-        /// The protocol that a model speaks.
+        /// The protocol of a model.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Kind {
             $(#[doc = concat!("`", stringify!($folder), "`")] $kind,)*
         }
 
-        /// The options of a model, as its provider has read them.
+        /// The options of a model, as read by its provider.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Settings {
             $(#[doc = concat!("`", stringify!($folder), "`")] $kind($folder::Settings),)*
@@ -26,24 +26,24 @@ macro_rules! providers {
             /// All of them.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// As it is written in a configuration.
+            /// The name in a configuration.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => stringify!($folder),)*
                 }
             }
 
-            /// The options that it knows, beside what every model has.
+            /// The options that it accepts, besides those common to all models.
             pub fn options(self) -> &'static [&'static str] {
                 match self {
                     $(Self::$kind => keys::<$folder::Settings>(),)*
                 }
             }
 
-            /// Reads options.
+            /// Reads the options.
             ///
             /// # Errors
-            /// It does not know one of them, or one is of another type.
+            /// An option is unknown or has the wrong type.
             pub fn read<'de, D: Deserializer<'de>>(self, options: D) -> Result<Settings, D::Error> {
                 Ok(match self {
                     $(Self::$kind => Settings::$kind(Deserialize::deserialize(options)?),)*
@@ -52,7 +52,7 @@ macro_rules! providers {
         }
 
         impl Settings {
-            /// What follows from them.
+            /// The provider's view of the options.
             pub fn section(&self) -> &dyn Section {
                 match self {
                     $(Self::$kind(section) => section,)*
@@ -99,7 +99,7 @@ mod tests {
             assert!(error.contains("unknown field `colour`"), "{name}: {error}");
             assert!(kind.options().iter().all(|option| error.contains(option)), "{name}: {error}");
             for option in kind.options() {
-                // No option takes one list in another.
+                // No option accepts a list of lists.
                 assert!(kind.read(json!({*option: [[]]})).is_err(), "{name}: {option}");
             }
         }

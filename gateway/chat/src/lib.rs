@@ -1,10 +1,10 @@
 //! Model providers: pure render and parse, one thin HTTP shell, the offline intent engine.
 //!
-//! Everything that answers a wearer is a [`ChatModel`]: a [`provider`] behind [`http`], the engine that needs no network
-//! ([`intents`], also in front of another model: [`commands_first`]), or a script for tests ([`scripted`]). A provider is
-//! one folder: adapter, [options](settings), addresses, headers, envelope; [`kinds`] lists them. The names, schemas and
-//! ids of providers exist only in this crate (a house rule, which lists its exceptions): the rest of the house sees
-//! [`kinds::Kind`], [`Request`] and [`ModelEvent`].
+//! Everything that answers a wearer is a [`ChatModel`]: a [`provider`] behind [`http`], the engine that needs no
+//! network ([`intents`], also in front of another model: [`commands_first`]), or a script for tests ([`scripted`]). A
+//! provider is one folder: adapter, [options](settings), addresses, headers, envelope; [`kinds`] lists them. The names,
+//! schemas and ids of providers exist only in this crate (a rule that a test checks, with a list of exceptions): the
+//! rest of the workspace uses [`kinds::Kind`], [`Request`] and [`ModelEvent`].
 
 pub mod anthropic;
 pub mod auth;
@@ -41,105 +41,106 @@ use tokio_util::sync::CancellationToken;
 
 pub use watch::Watch;
 
-/// Tools in one request: what OpenAI documents for `tools` (at most 128 functions), the least of all providers.
+/// Most tools in one request: OpenAI's documented limit for `tools` (at most 128 functions), the lowest of all
+/// providers.
 pub const TOOLS_MAX: usize = 128;
 
-/// How long a connection that was opened ahead waits for its request: as long as a wearer speaks, and shorter than a
+/// How long a connection that was opened ahead waits for its request: as long as an utterance, and shorter than a
 /// server waits for a first request.
 pub const AHEAD_MAX: Duration = Duration::from_secs(10);
 
-/// Tools that are offered, shared with whoever offers them.
+/// The offered tools; lists and tools are shared.
 pub type Tools = Arc<[Arc<ToolSpec>]>;
 
-/// Whether two lists hold the same tools in the same order. The lists of two devices are two, but most of what is in
-/// them is shared: only what is not is looked into.
+/// Whether two lists contain the same tools in the same order. The lists of two devices are separate but share most
+/// tools: only tools that are not shared are compared by content.
 pub fn same_tools(one: &Tools, other: &Tools) -> bool {
     let same = |(one, other): (&Arc<ToolSpec>, &Arc<ToolSpec>)| Arc::ptr_eq(one, other) || one == other;
     Arc::ptr_eq(one, other) || (one.len() == other.len() && one.iter().zip(other.iter()).all(same))
 }
 
-/// One question to a model: everything that it is told.
+/// One request to a model, with all its context.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Standing instructions; empty for none.
+    /// System instructions; empty for none.
     pub system: String,
-    /// The conversation, oldest first. The last message is the wearer's, or carries tool results.
+    /// The conversation, oldest first. The last message is the wearer's, or contains tool results.
     pub messages: Vec<Message>,
     /// The tools that may be called in this answer.
     pub tools: Tools,
-    /// When the question was asked; local time is `wall_ms` plus `offset_s`.
+    /// Time of the question; local time is `wall_ms` plus `offset_s`.
     pub now: Timestamp,
     /// BCP 47 tag of the wearer's language, for example `en`.
     pub language: String,
-    /// What is going on around the wearer's words.
+    /// Context of the wearer's words: apps, active sides and preferences.
     pub scene: Arc<Scene>,
-    /// Longest answer in the provider's tokens; the provider's default where absent.
+    /// Longest answer in the provider's tokens; `None`: the provider's default.
     pub max_tokens: Option<u32>,
-    /// Told when it goes out.
+    /// Notified when the request is sent.
     pub watch: Watch,
-    /// What the wearer's last words may be the answer to, or go on with: for engines of commands. A model reads it from
-    /// the messages.
+    /// The pending command that the wearer's last words may answer or continue, for command engines. A model reads it
+    /// from the messages.
     pub pending: Option<Pending>,
 }
 
-/// What an engine of commands makes of the wearer's words before they are asked.
+/// A command engine's assessment of the wearer's words before they are submitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matched {
     /// Whether they are a command.
     pub matched: CommandMatch,
-    /// Sentences of the tools, as a wearer would say them: what a recogniser should listen for.
+    /// Sentences of the tools, as a wearer would say them: bias for the recogniser.
     pub vocabulary: Arc<[String]>,
 }
 
-/// Something that answers requests with a stream of events.
+/// Answers requests with a stream of events.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Name for logs and measurements.
     fn name(&self) -> &str;
 
-    /// What the box answers to this request by itself, whole, without asking anybody; the last event is `Done`. `None`
-    /// where the answer has to be asked for with [`stream`](Self::stream). Cheap: no network, and no effect.
+    /// The complete answer that the gateway gives without a remote request; the last event is `Done`. `None` if the
+    /// answer must be requested with [`stream`](Self::stream). Cheap: no network, no side effects.
     fn answer_on_box(&self, _request: &Request) -> Option<Vec<ModelEvent>> {
         None
     }
 
-    /// Tools that it takes in one request. Whoever asks leaves the least relevant ones out.
+    /// Most tools accepted in one request. The caller leaves out the least relevant ones.
     fn tools_max(&self) -> usize {
         TOOLS_MAX
     }
 
-    /// The tools of this request that its provider would be told of; `None` where only the one who answers can say.
+    /// The tools of this request that its provider would be sent; `None` if only the answering model can tell.
     fn offers(&self, request: &Request) -> Option<Tools> {
         Some(request.tools.clone())
     }
 
-    /// Does ahead what the first request with these tools would have to wait for. Takes its time: some 20 µs a tool.
+    /// Does in advance the work that the first request with these tools would wait for. Takes some 20 µs per tool.
     fn prepare(&self, _tools: &Tools, _language: &str) {}
 
-    /// Whether [`answer_on_box`](Self::answer_on_box), [`match_command`](Self::match_command) and [`offers`](Self::offers) have all
-    /// that they need of these tools. Until they were [prepared](Self::prepare) those three do it themselves, and take
-    /// milliseconds for it. Cheap.
+    /// Whether [`answer_on_box`](Self::answer_on_box), [`match_command`](Self::match_command) and
+    /// [`offers`](Self::offers) are [prepared](Self::prepare) for these tools. Otherwise they do the work themselves,
+    /// which takes milliseconds. Cheap.
     fn is_ready(&self, _tools: &Tools, _language: &str) -> bool {
         true
     }
 
-    /// A request comes in a few seconds: opens the connection that it needs, and sends nothing. Whether one was opened;
-    /// [`close_unused`](Self::close_unused) closes it [`AHEAD_MAX`] later, unless it was taken.
+    /// Opens a connection for a request expected within seconds, and sends nothing. Returns whether one was opened. If
+    /// it is not taken within [`AHEAD_MAX`], [`close_unused`](Self::close_unused) closes it.
     async fn open_ahead(&self) -> bool {
         false
     }
 
-    /// Closes what was opened ahead and not taken in its time.
+    /// Closes a connection that was opened ahead and not taken in time.
     fn close_unused(&self) {}
 
-    /// Whether the wearer's last words are a command; `None` where every sentence is as good as any
-    /// other. Cheap: no network, and no effect.
+    /// Whether the wearer's last words are a command; `None` if this model does not distinguish commands. Cheap: no
+    /// network, no side effects.
     fn match_command(&self, _request: &Request) -> Option<Matched> {
         None
     }
 
-    /// Streams the answer to a request that the [box does not answer](Self::answer_on_box) into `events`. The last event
-    /// is `Done` or `Failed`, exactly one, unless `cancel` fires or the receiver is dropped first: then the stream just
+    /// Streams the answer to a request without a [local answer](Self::answer_on_box) into `events`. The last event is
+    /// `Done` or `Failed`, exactly one, unless `cancel` fires or the receiver is dropped first: then the stream just
     /// ends.
     async fn stream(&self, request: Request, events: mpsc::Sender<ModelEvent>, cancel: CancellationToken);
 }

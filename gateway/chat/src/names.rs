@@ -1,10 +1,10 @@
-//! Names as a provider takes them, and the exact way back.
+//! Provider-specific tool names, and their reverse mapping.
 //!
-//! Which name a tool is given depends on the set of tools in a request, never on their order: a tool that is named
-//! legally keeps its name, and of several that would become the same each gets a short hash of its own.
+//! A tool's name depends on the set of tools in a request, never on their order: a tool with a legal name keeps it, and
+//! tools whose names would collide each get a short hash.
 //!
-//! Sources: the providers' API references. The strict rule is what OpenAI, Anthropic and compatible servers take in
-//! practice; Gemini also takes dots.
+//! Sources: the providers' API references. The strict rule is what OpenAI, Anthropic and compatible servers accept in
+//! practice; Gemini also accepts dots.
 
 use std::{
     borrow::Cow,
@@ -16,14 +16,14 @@ use gateway_core::vocab::{Message, Part};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Longest name that every provider takes.
+/// Longest name that every provider accepts.
 pub const NAME_CHARS_MAX: usize = 63;
-/// Between the two ends of a name that was too long.
+/// Replaces the middle of a name that is too long.
 const ELLIPSIS: &str = "__";
-/// Hexadecimal digits of a hash that tells two names apart.
+/// Hexadecimal digits of a hash that distinguishes two names.
 const HASH_CHARS: usize = 6;
 
-/// What a provider's names may look like.
+/// A provider's rule for names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rule {
     /// `^[A-Za-z][A-Za-z0-9_-]{0,62}$`
@@ -33,17 +33,17 @@ pub enum Rule {
     Gemini,
 }
 
-/// How the arguments of a tool differ between its own schema and the one that a provider was given.
+/// How a tool's arguments differ between its own schema and the provider's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// A property's own name, and the one that the provider takes.
+    /// A property's own name, and the provider's name for it.
     pub renamed: BTreeMap<String, String>,
-    /// Properties, as the provider calls them, that hold JSON as text, since the provider's schema has no free objects.
+    /// Properties, by the provider's name, that contain JSON as text, since the provider's schema has no free objects.
     pub as_text: BTreeSet<String>,
 }
 
-/// Provider names for tools, one to one, and the call ids that are taken already. Clones share the names until one of
-/// them learns another.
+/// Provider names for tools, one to one, and the call ids in use. Clones share the names until one of them adds
+/// another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameMap {
     rule: Rule,
@@ -59,7 +59,7 @@ struct Names {
 }
 
 impl NameMap {
-    /// Names for these tools, whatever their order.
+    /// Names for these tools, independent of their order.
     pub fn new<'a>(rule: Rule, tools: impl IntoIterator<Item = &'a str>) -> Self {
         let mut map = Self { rule, ..Self::default() };
         let all: BTreeSet<&str> = tools.into_iter().collect();
@@ -67,7 +67,7 @@ impl NameMap {
         for tool in all {
             wanted.entry(map.sanitised(tool)).or_default().push(tool);
         }
-        // Who is named legally keeps the name, as does who is alone in wanting one.
+        // A tool with a legal name keeps it, as does the only one that wants a name.
         let mut others = Vec::new();
         for (name, tools) in wanted {
             let alone = tools.len() == 1;
@@ -82,7 +82,7 @@ impl NameMap {
         map
     }
 
-    /// The provider's name of a tool: matches the rule; made on first use.
+    /// The provider's name of a tool: matches the rule; created on first use.
     pub fn insert(&mut self, tool: &str) -> String {
         if let Some(known) = self.shared.to_provider.get(tool) {
             return known.clone();
@@ -93,19 +93,19 @@ impl NameMap {
         name
     }
 
-    /// The tool behind a provider's name; none for a name that was never given out.
+    /// The tool with this provider name; `None` for a name that was never assigned.
     pub fn tool(&self, name: &str) -> Option<&str> {
         self.shared.to_tool.get(name).map(String::as_str)
     }
 
-    /// Remembers how a tool's schema was changed for the provider.
+    /// Stores how a tool's schema was changed for the provider.
     pub fn insert_changes(&mut self, tool: &str, changes: &Changes) {
         if *changes != Changes::default() {
             Arc::make_mut(&mut self.shared).changes.insert(tool.to_owned(), changes.clone());
         }
     }
 
-    /// Arguments of a call as the provider was taught to write them.
+    /// Converts a call's arguments to the provider's form.
     pub fn arguments_for_provider<'a>(&self, tool: &str, arguments: &'a Value) -> Cow<'a, Value> {
         match self.shared.changes.get(tool) {
             Some(changes) => Cow::Owned(changes.forth(arguments.clone(), false)),
@@ -113,7 +113,7 @@ impl NameMap {
         }
     }
 
-    /// Arguments of a call as the tool's own schema has them.
+    /// Converts a call's arguments to the tool's own schema.
     pub fn arguments_for_tool(&self, tool: &str, arguments: Value) -> Value {
         match self.shared.changes.get(tool) {
             Some(changes) => {
@@ -124,13 +124,12 @@ impl NameMap {
         }
     }
 
-    /// Marks a call id as taken.
+    /// Marks a call id as used.
     pub fn insert_call_id(&mut self, id: &str) {
         self.call_ids.insert(id.to_owned());
     }
 
-    /// A call id that is unique in the conversation: the provider's own, unless it is empty,
-    /// overlong or taken.
+    /// A call id that is unique in the conversation: the provider's own, unless it is empty, overlong or used.
     pub fn unique_call_id(&mut self, id: &str) -> String {
         const ID_BYTES_MAX: usize = 128;
         let mut unique = id.to_owned();
@@ -149,7 +148,7 @@ impl NameMap {
         names.to_tool.insert(name, tool.to_owned());
     }
 
-    /// A free name with a hash of the whole name behind it.
+    /// A free name that ends in a hash of the whole name.
     fn hashed(&self, tool: &str) -> String {
         let mut salt = 0_u32;
         loop {
@@ -183,7 +182,7 @@ impl NameMap {
 }
 
 impl Changes {
-    /// `text`: the value stands where the provider writes JSON as text.
+    /// `text`: the provider writes this value as JSON text.
     fn forth(&self, value: Value, text: bool) -> Value {
         match value {
             Value::Object(map) if text => Value::String(Value::Object(map).to_string()),
@@ -200,7 +199,7 @@ impl Changes {
         }
     }
 
-    /// `own`: properties' own names by the provider's.
+    /// `own`: the properties' own names by the provider's.
     fn back(&self, value: Value, text: bool, own: &BTreeMap<&str, &str>) -> Value {
         match value {
             Value::String(written) if text => match serde_json::from_str::<Value>(&written) {
@@ -241,7 +240,7 @@ pub(crate) fn ellipsised(name: &str, chars_max: usize) -> String {
     format!("{head}{ELLIPSIS}{tail}")
 }
 
-/// A few hexadecimal digits that stand for a text. More of them with each salt, so that a search for a free name ends.
+/// A hash of a text in hexadecimal digits. Each salt adds digits, so that the search for a free name ends.
 pub(crate) fn hash(text: &str, salt: u32) -> String {
     let mut digest = Sha256::new();
     digest.update(salt.to_be_bytes());
@@ -326,7 +325,7 @@ mod tests {
         use proptest::strategy::Strategy as _;
         proptest::prop_oneof![
             "\\PC{0,70}",
-            // Few letters, so that they collide.
+            // Few letters, so that collisions occur.
             "[a./_]{1,4}",
             "[a.]{60,70}",
             "a(_[0-9a-f]{6})?",

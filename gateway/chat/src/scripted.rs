@@ -1,4 +1,4 @@
-//! A model for tests: it answers by a list or a function, on tokio's (pausable) clock.
+//! A model for tests: it answers from a list or a function, on tokio's (pausable) clock.
 
 use std::{
     collections::VecDeque,
@@ -18,23 +18,23 @@ use crate::{ChatModel, Request};
 /// One step of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Says this much text.
+    /// Emits this text.
     Text(String),
     /// Calls a tool.
     Call(ToolCall),
     /// Waits on tokio's clock.
     Wait(Duration),
-    /// Never goes on; only cancellation ends it.
+    /// Never continues; only cancellation ends it.
     Hang,
     /// Ends with `Failed`.
     Fail(FailureKind, String),
-    /// It took so many tokens; nothing where this is not said.
+    /// Reports this token usage; without this step none is reported.
     Took(Usage),
-    /// Ends with `Done` and this reason instead of the one that follows from the steps.
+    /// Ends with `Done` and this reason instead of the one implied by the steps.
     Stop(StopReason),
 }
 
-/// The steps of one answer; `Done` follows by itself unless a step ended it.
+/// The steps of one answer; `Done` follows unless a step ended it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer(pub Vec<Step>);
 
@@ -49,7 +49,7 @@ impl Answer {
         Self::default().then_call(id, name, arguments)
     }
 
-    /// An answer that never comes.
+    /// An answer that never arrives.
     pub fn hang() -> Self {
         Self(vec![Step::Hang])
     }
@@ -59,7 +59,7 @@ impl Answer {
         Self(vec![Step::Fail(kind, message.into())])
     }
 
-    /// The same after a delay.
+    /// Prepends a delay.
     pub fn after(mut self, delay: Duration) -> Self {
         self.0.insert(0, Step::Wait(delay));
         self
@@ -85,7 +85,7 @@ enum Source {
     Function(Box<Script>),
 }
 
-/// A scripted model. It remembers every request, so that tests can look at what was asked.
+/// A scripted model. It stores every request for inspection by tests.
 pub struct Scripted {
     source: Source,
     requests: Mutex<Vec<Request>>,
@@ -97,12 +97,12 @@ impl Scripted {
         Self::new(Source::List(Mutex::new(answers.into_iter().collect())))
     }
 
-    /// Asks `answer` for every request; its second argument counts requests from 0.
+    /// Calls `answer` for every request; its second argument counts requests from 0.
     pub fn by(answer: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Self {
         Self::new(Source::Function(Box::new(answer)))
     }
 
-    /// Adds an answer to the end of the list; without effect on a scripted function.
+    /// Adds an answer to the end of the list; no effect on a scripted function.
     pub fn push(&self, answer: Answer) {
         if let Source::List(list) = &self.source {
             lock(list).push_back(answer);
@@ -178,7 +178,7 @@ async fn play(answer: Answer, events: &mpsc::Sender<ModelEvent>) {
     let _ = events.send(done).await;
 }
 
-/// A panic of one test thread must not hide what the script has seen.
+/// Ignores poisoning, so that a panic of one test thread does not hide the recorded requests.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

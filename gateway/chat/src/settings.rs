@@ -1,5 +1,5 @@
-//! What a provider takes from the configuration, beside what every model has there: read by `serde`, checked, and turned
-//! into addresses, headers and an adapter by the provider's own folder.
+//! A provider's configuration options, besides those common to all models: read by `serde`, checked, and turned into
+//! addresses, headers and an adapter by the provider's folder.
 
 use std::{fmt::Display, ops::RangeInclusive, sync::Arc};
 
@@ -10,52 +10,52 @@ use serde::{
 
 use crate::{oauth::HeaderStyle, provider::Provider};
 
-/// Most tokens that an answer may be asked for: far more than can be listened to.
+/// Most tokens of an answer that may be requested: far more than can be listened to.
 pub(crate) const TOKENS_MAX: u32 = 128_000;
-/// Temperatures that providers take.
+/// Temperatures that providers accept.
 pub(crate) const TEMPERATURE: RangeInclusive<f64> = 0.0..=2.0;
 /// Lengths of an answer.
 pub(crate) const TOKENS: RangeInclusive<u32> = 1..=TOKENS_MAX;
 
-/// An option whose value cannot be.
+/// An option with an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// Key of the option.
     pub option: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub what: String,
 }
 
-/// What every model has, and its adapter needs.
+/// Options common to all models, as needed by its adapter.
 #[derive(Clone, Copy, Debug)]
 pub struct Common<'a> {
-    /// The provider's name of the model.
+    /// The provider's model name.
     pub model: &'a str,
     /// Whether it is offered tools.
     pub tools: bool,
-    /// Whether it is shown pictures.
+    /// Whether it is sent pictures.
     pub images: bool,
 }
 
-/// The options of one provider: a struct that refuses unknown fields, and of which every field may be left out.
+/// The options of one provider: a struct that rejects unknown fields and whose fields are all optional.
 pub trait Section {
-    /// All values that cannot be.
+    /// All invalid values.
     fn wrong(&self) -> Vec<Wrong>;
 
-    /// Where the provider is asked unless the operator says otherwise; none for what has no one home.
+    /// The default base address; `None` if there is no single one.
     fn base_url(&self) -> Option<&'static str>;
 
-    /// The option that asks for a backend which takes tokens of accounts only.
+    /// The option that selects a backend which accepts only tokens of accounts.
     fn wants_login(&self) -> Option<&'static str> {
         None
     }
 
-    /// How a key is sent.
+    /// The header for a key.
     fn key_style(&self) -> HeaderStyle {
         HeaderStyle::Bearer
     }
 
-    /// The base address with what every request has in its query.
+    /// The base address with the query common to all requests.
     fn address(&self, base_url: &str) -> String {
         base_url.to_owned()
     }
@@ -63,7 +63,7 @@ pub trait Section {
     /// Further headers of every request.
     ///
     /// # Errors
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     fn headers(&self) -> Result<Vec<(&'static str, String)>, getrandom::Error> {
         Ok(Vec::new())
     }
@@ -72,7 +72,7 @@ pub trait Section {
     fn provider(&self, common: Common<'_>) -> Arc<dyn Provider>;
 }
 
-/// Complains of a value that is not in its range.
+/// Reports a value that is out of its range.
 pub(crate) fn between<T: PartialOrd + Display>(
     option: &'static str,
     given: Option<T>,
@@ -83,7 +83,7 @@ pub(crate) fn between<T: PartialOrd + Display>(
     Some(Wrong { option, what })
 }
 
-/// Complains of an option that only the envelope `flavour` has a place for.
+/// Reports an option that is valid only with the envelope `flavour`.
 pub(crate) fn only_with(flavour: &str, option: &'static str, is_given: bool) -> Option<Wrong> {
     is_given.then(|| Wrong { option, what: format!("`{option}` belongs to `flavour = \"{flavour}\"`") })
 }
@@ -91,7 +91,7 @@ pub(crate) fn only_with(flavour: &str, option: &'static str, is_given: bool) -> 
 /// The keys of a section: the fields of the struct that reads it.
 pub fn keys<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut keys: &'static [&'static str] = &[];
-    // It is told the fields, and gives nothing to read.
+    // Receives the field names, and provides no data.
     drop(T::deserialize(Fields(&mut keys)));
     keys
 }

@@ -1,7 +1,7 @@
-//! Server-sent events, byte by byte: the part of the format that model providers use.
+//! An incremental parser of server-sent events: the part of the format that model providers use.
 //!
-//! Source: WHATWG HTML, "Server-sent events". Only `data` fields matter here; lines end with LF,
-//! CR or CRLF, wherever the network cuts them.
+//! Source: WHATWG HTML, "Server-sent events". Only `data` fields are used; lines end with LF, CR or CRLF, wherever the
+//! network splits them.
 
 use thiserror::Error;
 
@@ -11,13 +11,13 @@ pub const LINE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Longest event: several `data` lines together.
 pub const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Why a stream is given up.
+/// Why a stream is aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SseError {
-    /// A line without end.
+    /// A line is too long.
     #[error("a line of the event stream is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// An event without end.
+    /// An event is too long.
     #[error("an event of the stream is longer than {EVENT_BYTES_MAX} bytes")]
     EventTooLong,
 }
@@ -47,8 +47,7 @@ impl Events {
         Ok(())
     }
 
-    /// The stream has ended: an event that lacks only its empty line counts all the same, since
-    /// some servers close without it.
+    /// The stream has ended: an event that lacks only its empty line still counts, since some servers close without it.
     pub fn finish(&mut self, out: &mut Vec<Vec<u8>>) -> Result<(), SseError> {
         if !self.line.is_empty() {
             self.end_line(out)?;

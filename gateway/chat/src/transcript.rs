@@ -1,9 +1,10 @@
-//! The conversation as any provider can take it: what all of them would refuse is taken out or put right before one
-//! of them renders it. Pure.
+//! The conversation in a form that every provider accepts: whatever providers reject is removed or repaired before
+//! rendering. Pure.
 //!
-//! What is stored may have holes: a turn was interrupted between a call and its result, old messages were trimmed,
-//! another provider's ids have characters that this one refuses. Here every call has exactly one result, right behind
-//! it; no message is empty; neighbours of one role are one message; and ids are safe for the strictest provider.
+//! A stored conversation may have gaps: a turn was interrupted between a call and its result, old messages were
+//! trimmed, another provider's ids contain characters that this one rejects. In the result every call has exactly one
+//! result, immediately after it; no message is empty; adjacent messages of one role are merged; and ids are safe for
+//! the strictest provider.
 
 use std::{
     borrow::Cow,
@@ -19,31 +20,30 @@ use crate::{Request, names::NameMap};
 /// What differs between providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Whose thoughts are given back: the provider as its adapter calls itself.
+    /// The provider whose thoughts are sent back, by its adapter's name.
     pub provider: &'static str,
-    /// The model sees pictures. Otherwise words stand in for them.
+    /// The model accepts pictures. Otherwise a text replaces them.
     pub images: bool,
-    /// Standing instructions may come in the middle of the conversation. Otherwise they become notes in the wearer's
-    /// messages.
+    /// System messages may occur within the conversation. Otherwise they become notes in the wearer's messages.
     pub system_inside: bool,
     /// The conversation has to begin with the wearer.
     pub user_first: bool,
 }
 
-/// Neighbouring messages of one role. Assistant turns that hold calls are followed by their results.
+/// Adjacent messages of one role, merged. An assistant turn with calls is followed by their results.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Turn<'a> {
-    /// Standing instructions, in the middle.
+    /// A system message within the conversation.
     System(String),
     /// The wearer.
     User(Vec<UserPart<'a>>),
     /// The model; calls come last.
     Assistant(Vec<AssistantPart<'a>>),
-    /// One for each call of the turn before, in the same order.
+    /// One for each call of the preceding turn, in the same order.
     Results(Vec<Outcome<'a>>),
 }
 
-/// A piece of what the wearer says.
+/// A part of the wearer's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserPart<'a> {
     /// Never blank.
@@ -57,10 +57,10 @@ pub enum UserPart<'a> {
     },
 }
 
-/// A piece of what the model has said.
+/// A part of the model's message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantPart<'a> {
-    /// Something of this provider's own, before what followed from it.
+    /// A thought of this provider, before the parts that follow from it.
     Thinking(&'a Value),
     /// Never blank.
     Text(&'a str),
@@ -68,10 +68,10 @@ pub enum AssistantPart<'a> {
     Call(Called<'a>),
 }
 
-/// A tool call in the provider's words.
+/// A tool call in the provider's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called<'a> {
-    /// As the conversation has it.
+    /// The id in the conversation.
     pub canonical: &'a str,
     /// Unique in the request, of `[A-Za-z0-9_-]`, at most 40 characters.
     pub id: String,
@@ -81,23 +81,23 @@ pub struct Called<'a> {
     pub arguments: Cow<'a, Value>,
 }
 
-/// A result in the provider's words.
+/// A result in the provider's terms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome<'a> {
-    /// The call's.
+    /// Id of the call.
     pub id: String,
     /// The provider's name of the tool.
     pub name: String,
-    /// What came of it.
+    /// The result.
     pub result: &'a ToolResult,
 }
 
-/// Stands where the conversation lacks its beginning.
+/// Replaces the missing beginning of the conversation.
 pub const BEGINNING: &str = "[The beginning of this conversation is left out.]";
-/// Stands where a picture was, for a model that sees none.
+/// Replaces a picture for a model that accepts none.
 pub const UNSEEN: &str = "[A picture that you cannot see.]";
 
-/// The turns of a conversation. Tools and call ids that occur in it are entered into `names`.
+/// The turns of a conversation. Tools and call ids in it are added to `names`.
 pub fn turns<'a>(messages: &'a [Message], rules: &Rules, names: &mut NameMap) -> Vec<Turn<'a>> {
     let results = results(messages, names);
     let mut turns = Turns { rules: *rules, ids: BTreeSet::new(), out: Vec::new() };
@@ -105,7 +105,7 @@ pub fn turns<'a>(messages: &'a [Message], rules: &Rules, names: &mut NameMap) ->
         match message.role {
             Role::Assistant => turns.push_assistant(index, message, &results, names),
             Role::System => turns.push_system(&message.plain_text()),
-            // The text of a tool's message has no call to belong to.
+            // Text in a tool message belongs to no call.
             Role::User | Role::Tool => turns.push_user(message),
         }
     }
@@ -117,10 +117,10 @@ pub fn turns<'a>(messages: &'a [Message], rules: &Rules, names: &mut NameMap) ->
     out
 }
 
-/// Where a call stands: message and part.
+/// Position of a call: message and part.
 type Place = (usize, usize);
 
-/// The result of every call that has one. A result belongs to the last open call of its id before it.
+/// The result of every call that has one. A result belongs to the last open call with its id before it.
 fn results<'a>(messages: &'a [Message], names: &mut NameMap) -> BTreeMap<Place, &'a ToolResult> {
     let mut open: BTreeMap<&str, Vec<Place>> = BTreeMap::new();
     let mut results = BTreeMap::new();
@@ -128,7 +128,7 @@ fn results<'a>(messages: &'a [Message], names: &mut NameMap) -> BTreeMap<Place, 
         for (at, part) in message.parts.iter().enumerate() {
             match part {
                 Part::ToolCall { call } => {
-                    // Taken, even if this request leaves the call out: the next may not.
+                    // Marked as used even if this request omits the call, as the next may not.
                     names.insert_call_id(&call.id);
                     if message.role == Role::Assistant {
                         open.entry(&call.id).or_default().push((index, at));
@@ -164,7 +164,7 @@ impl<'a> Turns<'a> {
         let mut said = Vec::new();
         let mut calls = Vec::new();
         let mut outcomes = Vec::new();
-        // A thought stays only with what followed from it: providers refuse one that stands alone.
+        // A thought is kept only with what follows from it: providers reject one alone.
         let mut thoughts = Vec::new();
         for (at, part) in message.parts.iter().enumerate() {
             match part {
@@ -190,7 +190,7 @@ impl<'a> Turns<'a> {
                 Part::Text { .. } | Part::Thinking { .. } | Part::Image { .. } | Part::ToolResult { .. } => {}
             }
         }
-        // Behind everything else, so that nothing comes between them and their results.
+        // After all other parts, so that nothing separates them from their results.
         said.append(&mut calls);
         if said.is_empty() {
             return;
@@ -238,10 +238,10 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// The canonical id where every provider takes it. It depends on nothing that comes later, so that a provider's
-    /// prefix cache holds.
+    /// The canonical id if every provider accepts it. It does not depend on later messages, so that a provider's prefix
+    /// cache stays valid.
     fn call_id(&mut self, canonical: &str) -> String {
-        // Chat completions take 40 characters, Responses 64, Anthropic only these characters.
+        // Chat completions allow 40 characters, Responses 64, Anthropic only these characters.
         const ID_CHARS_MAX: usize = 40;
         let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let mut id = canonical.to_owned();
@@ -259,7 +259,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// All text of the wearer's turn, or none if there is more than text.
+/// The text of the wearer's turn, or `None` if it contains more than text.
 pub fn only_text(parts: &[UserPart<'_>]) -> Option<String> {
     let texts: Option<Vec<&str>> = parts
         .iter()
@@ -271,20 +271,20 @@ pub fn only_text(parts: &[UserPart<'_>]) -> Option<String> {
     texts.map(|texts| texts.join("\n\n"))
 }
 
-/// The tools of a request, each name once: the first of a name counts.
+/// The tools of a request, each name once: the first is kept.
 pub fn offered(tools: &[Arc<ToolSpec>]) -> Vec<Arc<ToolSpec>> {
     let mut seen = BTreeSet::new();
     tools.iter().filter(|tool| seen.insert(tool.name.as_str())).cloned().collect()
 }
 
-/// Standing instructions first and the clock last, so that a provider's prefix cache holds.
+/// The constant instructions first and the clock last, so that a provider's prefix cache stays valid.
 pub fn instructions(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let mut parts = vec![standing(request, offered), moment(request)];
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
 }
 
-/// What stays the same from request to request; may be empty.
+/// What is equal in all requests; may be empty.
 pub fn standing(request: &Request, offered: &[Arc<ToolSpec>]) -> String {
     let guidance = offered.iter().filter_map(|tool| tool.guidance.as_deref());
     let parts: Vec<&str> =
@@ -306,7 +306,7 @@ fn local_time(now: Timestamp) -> String {
         .to_string()
 }
 
-/// What a model is told of a result; never blank.
+/// The text of a result for a model; never blank.
 pub fn told(result: &ToolResult) -> String {
     match &result.error {
         Some(error) => json!({"error": error}).to_string(),
@@ -341,7 +341,7 @@ mod tests {
         Part::Thinking { provider: provider.into(), data: json!(1) }
     }
 
-    /// A short form: one letter for each kind of part.
+    /// A short notation: one letter for each kind of part.
     fn short(messages: &[(Role, Vec<Part>)], rules: &Rules) -> Vec<String> {
         let messages: Vec<Message> =
             messages.iter().map(|(role, parts)| Message { role: *role, parts: parts.clone() }).collect();

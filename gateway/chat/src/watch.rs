@@ -1,9 +1,9 @@
-//! Who is told that a request has gone out.
+//! A callback for the moment a request is sent.
 
 use std::{fmt, sync::Arc};
 
-/// Told when a request goes out, once for each attempt; whoever answers without a network tells nothing. What it does
-/// is done on the request's way, and has to be quick.
+/// Called when a request is sent, once for each attempt; never for answers without a network. It runs on the request's
+/// path and must be quick.
 #[derive(Clone, Default)]
 pub struct Watch(Option<Arc<dyn Fn(usize) + Send + Sync>>);
 
@@ -13,7 +13,7 @@ impl Watch {
         Self(Some(Arc::new(sent)))
     }
 
-    /// The connection has taken up the whole request, with so many tools.
+    /// The connection has taken the whole request, with this many tools.
     pub(crate) fn sent(&self, tools: usize) {
         if let Some(sent) = &self.0 {
             sent(tools);

@@ -1,5 +1,5 @@
-//! Anthropic's Messages: what is asked and what is understood. The events are written after the API reference's
-//! "Streaming messages" and the types of `@anthropic-ai/sdk`.
+//! Anthropic's Messages: requests and answers. The events follow the API reference's "Streaming messages" and the types
+//! of `@anthropic-ai/sdk`.
 
 mod common;
 
@@ -109,7 +109,7 @@ fn thinking_is_asked_for_only_where_the_api_can_go_on() {
     assert!(!body["messages"].to_string().contains("thinking"));
 }
 
-/// Seed material of this project, "Anthropic OAuth (Claude Code)": the query, blocks in front, a user id.
+/// Seed material of this project, "Anthropic OAuth (Claude Code)": the query, system blocks first, a user id.
 #[test]
 fn the_envelope_for_oauth_bearers() {
     let flavour = Flavour::ClaudeCode {

@@ -1,5 +1,4 @@
-//! Chat completions: what is asked, what is understood, and the HTTP shell against a local server
-//! that answers byte by byte as it is told.
+//! Chat completions: requests, answers, and the HTTP shell against a local server with scripted byte-wise answers.
 
 mod common;
 
@@ -32,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 const KEY: &str = "sk-planted-0123456789";
 
-/// `timer.set` beside a `timer_set`: told apart by a hash.
+/// `timer.set` beside a `timer_set`: distinguished by a hash.
 const DOTTED: &str = "timer_set_1932e4";
 
 fn render(request: &Request, options: &Options) -> (Value, NameMap) {
@@ -140,7 +139,7 @@ fn call_answer() -> String {
     sse(&chunks) + "data: [DONE]\n\n"
 }
 
-/// All events of an answer, with neighbouring texts joined.
+/// All events of an answer, with adjacent texts joined.
 fn parse(chunks: &[&[u8]]) -> Vec<ModelEvent> {
     let mut parser = ChatCompletions::new(Options::new("m")).parser(names());
     let mut events = Vec::new();
@@ -176,7 +175,7 @@ fn every_split_of_an_answer_reads_the_same() {
     let text = text_answer();
     let calls = call_answer();
     let expected = [
-        // The provider repeated an id of the conversation, and left one out.
+        // The provider repeated an id of the conversation, and omitted one.
         ModelEvent::ToolCall(ToolCall {
             id: "call_2".into(),
             name: "timer.set".into(),
@@ -233,7 +232,7 @@ fn bad_answers_are_named() {
         assert_eq!(got, kind, "{message}");
         assert!(message.contains(words), "{message}");
     }
-    // Cut short by length: half a call is no call.
+    // Truncated by length: an incomplete call is not a call.
     let short = sse(&[call("{\"a\": "), stop("length")]);
     assert_eq!(parse(&[short.as_bytes()]), [done(StopReason::Length, 0, 0)]);
     // Ollama ends an answer of calls with "stop".
@@ -461,7 +460,7 @@ fn bad_addresses_and_headers_are_refused() {
     assert!(!error.to_string().contains("secret"), "{error}");
 }
 
-/// What every test of this process has logged.
+/// Everything that the tests of this process have logged.
 static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 #[derive(Default)]
@@ -478,7 +477,7 @@ impl Write for Log {
     }
 }
 
-/// At every level, with every library's own lines.
+/// At every level, including all libraries.
 #[tokio::test]
 async fn the_key_is_in_no_log() {
     let quoted = format!("{{\"error\": {{\"message\": \"bad key {KEY}\"}}}}");

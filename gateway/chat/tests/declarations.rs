@@ -1,4 +1,4 @@
-//! What a set-up keeps of tools changes nothing but the time that a request takes.
+//! Cached declarations change nothing but the time that a request takes.
 
 mod common;
 
@@ -23,8 +23,8 @@ fn providers() -> [Box<dyn Provider>; 4] {
     ]
 }
 
-/// Few names, so that they collide and return; a property that some providers rename, and a description that tells
-/// two tools of one name apart.
+/// Few names, so that collisions and repetitions occur; a property that some providers rename, and a description that
+/// distinguishes two tools of one name.
 fn tool(name: &str, which: u32) -> Arc<ToolSpec> {
     Arc::new(ToolSpec {
         name: name.to_owned(),
@@ -58,8 +58,8 @@ fn some_name() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Lists of the same tools in any order and number, and conversations that have called anything: whoever kept
-    /// declarations says the same as whoever has not.
+    /// Lists of the same tools in any order and number, and conversations that have called anything: the result is the
+    /// same with and without cached declarations.
     #[test]
     fn what_is_kept_changes_nothing(
         names in prop::collection::vec(some_name(), 1..8),
@@ -80,7 +80,7 @@ proptest! {
     }
 }
 
-/// A tool that is gone leaves its address to another, unless it is held.
+/// A freed tool leaves its address to another, unless it is held.
 #[test]
 fn a_new_tool_is_never_taken_for_one_that_is_gone() {
     let keeping = providers();

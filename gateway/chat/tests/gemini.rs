@@ -1,5 +1,5 @@
-//! Gemini: what is asked and what is understood. The chunks are written after the API reference
-//! ("GenerateContentResponse", "Thought signatures") and the types of `@google/genai`.
+//! Gemini: requests and answers. The chunks follow the API reference ("GenerateContentResponse", "Thought signatures")
+//! and the types of `@google/genai`.
 
 mod common;
 
@@ -73,7 +73,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
                 {"functionCall": function_call, "thoughtSignature": "c2ln"},
                 {"functionCall": second},
             ]},
-            // Directly behind the calls, in their order, whatever was said between.
+            // Immediately after the calls, in their order, whatever was said between.
             {"role": "user", "parts": [
                 {"functionResponse": {"id": "a", "name": "timer.set", "response": {"output": "Timer set."}}},
                 {"functionResponse": {"id": "b", "name": "timer.set", "response": {"error":
@@ -99,7 +99,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     );
 }
 
-/// Google's guide to thought signatures: what comes from elsewhere carries a documented word instead.
+/// Google's guide to thought signatures: calls from elsewhere have a documented value instead.
 #[test]
 fn calls_that_others_made_are_signed_where_the_model_insists() {
     let mut request = conversation();
@@ -112,8 +112,8 @@ fn calls_that_others_made_are_signed_where_the_model_insists() {
     assert!(!older.to_string().contains("thoughtSignature"));
 }
 
-/// Seed material of this project, "Gemini OAuth (Cloud Code)", and gemini-cli's converter.ts: the request within
-/// another, declarations under both keys.
+/// Seed material of this project, "Gemini OAuth (Cloud Code)", and gemini-cli's converter.ts: the request inside
+/// another object, declarations under both keys.
 #[test]
 fn the_envelope_for_oauth_bearers() {
     let flavour = Flavour::CloudCode { project: Some("p-1".into()) };
@@ -171,7 +171,7 @@ fn expected() -> Vec<ModelEvent> {
         ModelEvent::Text("Bo".into()),
         ModelEvent::Text("th.".into()),
         ModelEvent::Thinking { provider: "gemini".into(), data: json!({"call": "call_2", "thoughtSignature": "c2ln"}) },
-        // What was written as text is an object again.
+        // What was sent as text is an object again.
         call("call_2", "timer.set", json!({"seconds": 5, "labels": {"a": 1}})),
         call("f2", "stop", json!({})),
         ModelEvent::Done { stop: StopReason::ToolCalls, usage: Usage { input: 100, cached: 90, output: 17 } },
@@ -241,7 +241,7 @@ fn every_way_to_stop_has_its_reason() {
         let events = parse(&[end(reason)]);
         assert!(matches!(events[..], [ModelEvent::Failed { kind, .. }] if kind == expected), "{reason}: {events:?}");
     }
-    // A call that came whole is run, so that the executor can say that there is no such tool.
+    // A complete call is run, so that the executor can report that there is no such tool.
     let unknown = parts(json!([{"functionCall": {"name": "gone", "args": {}}}]));
     let events = parse(&[unknown, end("UNEXPECTED_TOOL_CALL")]);
     assert!(matches!(&events[0], ModelEvent::ToolCall(call) if call.name == "gone"), "{events:?}");

@@ -1,5 +1,5 @@
-//! The HTTP shell: addresses, credentials that are renewed, and what is tried again. tests/chat_completions.rs has its
-//! deadlines, its cancellation and its kept connections.
+//! The HTTP shell: addresses, credential renewal, and retries. tests/chat_completions.rs covers deadlines, cancellation
+//! and connection reuse.
 
 mod common;
 
@@ -87,7 +87,7 @@ async fn addresses_of_azure_and_of_proxies() {
     assert!(server.requests.lock().expect("unpoisoned")[0].contains("api-key: azure-planted-key\r\n"));
 }
 
-/// A token that is renewed when it is refused.
+/// A token that is renewed when it is rejected.
 #[derive(Default)]
 struct Renewing {
     count: AtomicUsize,
@@ -124,7 +124,7 @@ async fn a_refused_token_is_renewed_once() {
     assert_eq!(sent, [true, true]);
     assert_eq!(*renewing.told.lock().expect("unpoisoned"), ["Bearer planted-0"]);
 
-    // Refused again and again: asked twice, not for ever; and neither token is quoted.
+    // Rejected repeatedly: two attempts, no more; and neither token is quoted.
     for (renewals, asked) in [(9, 2), (0, 1)] {
         let server = serve(vec![no("planted-0"), no("planted-0 planted-1")]).await;
         let renewing = Arc::new(Renewing { renewals, ..Renewing::default() });
@@ -163,7 +163,7 @@ async fn a_stream_that_says_nothing_is_asked_for_again() {
     let overloaded = "data: {\"error\": {\"type\": \"overloaded_error\", \"message\": \"busy\"}}\n\n";
     let server = serve(vec![streamed(overloaded, 100), streamed(OK, 100)]).await;
     assert!(is_greeting(&ask(&model(&server.url, chat(), |_| {})).await));
-    // Not one that is refused for a reason.
+    // No retry if it is rejected for a reason.
     let refused = "data: {\"error\": {\"code\": \"content_filter\", \"message\": \"no\"}}\n\n";
     let server = serve(vec![streamed(refused, 100), streamed(OK, 100)]).await;
     let events = ask(&model(&server.url, chat(), |_| {})).await;
@@ -191,7 +191,7 @@ async fn an_endless_stream_of_nothing_is_given_up() {
     assert!(message.contains("longer than"), "{message}");
 }
 
-/// The whole answer has a deadline, however lively its pings are.
+/// The whole answer has a deadline, even if pings keep arriving.
 #[tokio::test]
 async fn pings_do_not_keep_an_answer_alive() {
     let begun = json!({"choices": [{"delta": {"content": "Hi"}}]});
@@ -220,12 +220,12 @@ async fn whoever_watches_is_told_when_a_request_has_gone_out() {
         model.stream(request.clone(), sender, CancellationToken::new()).await;
         receiver.recv().await
     };
-    // Nobody is there.
+    // Nothing listens at the address.
     let nobody = { std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address") };
     let event = ask(&format!("http://{nobody}/v1"), Options::new("m")).await;
     assert!(matches!(event, Some(ModelEvent::Failed { .. })), "{event:?}");
     assert!(told.lock().expect("unpoisoned").is_empty());
-    // Once for each attempt; the body is whole, and its length is told in front.
+    // Once for each attempt; the body is complete, and its length is sent first.
     let server = serve(vec![status("503 Service Unavailable", "", "{}"), streamed(OK, 100)]).await;
     assert_eq!(ask(&server.url, Options::new("m")).await, Some(ModelEvent::Text("Hi".into())));
     assert_eq!(*told.lock().expect("unpoisoned"), [3, 3]);
@@ -237,7 +237,7 @@ async fn whoever_watches_is_told_when_a_request_has_gone_out() {
     assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
     let body: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(body["tools"].as_array().map(Vec::len), Some(3));
-    // What counts is what the request declares, not what there was to declare.
+    // The number of declared tools counts, not the number of available ones.
     ask(&server.url, Options { tools: false, ..Options::new("m") }).await;
     assert_eq!(told.lock().expect("unpoisoned").last(), Some(&0));
 }
@@ -254,7 +254,7 @@ async fn a_connection_that_was_opened_ahead_carries_the_request() {
     assert!(is_greeting(&ask(&model).await));
     assert_eq!(first_lines(&server), ["POST /v1/chat/completions HTTP/1.1"; 2]);
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
-    // Where nobody is, nothing waits.
+    // Nothing listens at the address: no connection is opened.
     let nobody = { std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address") };
     assert!(!self::model(&format!("http://{nobody}/v1"), chat(), |_| {}).open_ahead().await);
 }

@@ -1,4 +1,4 @@
-//! Logging in and staying logged in, against an OAuth server of our own.
+//! Login and token renewal, against a local OAuth server.
 
 mod common;
 
@@ -69,7 +69,7 @@ fn field(form: &str, name: &str) -> Option<String> {
     found.map(|(_, value)| value.into_owned())
 }
 
-/// What a browser does with an address on loopback.
+/// Requests a loopback address as a browser does.
 async fn browse(redirect: &str, path_and_query: &str) -> String {
     let address = redirect.strip_prefix("http://localhost:").expect("loopback");
     let port: u16 = address.split('/').next().expect("a port").parse().expect("a port");
@@ -99,7 +99,7 @@ async fn a_browser_on_this_machine_brings_the_code() {
     assert_eq!(parameter(&url, "prompt"), "consent");
     let (redirect, state) = (parameter(&url, "redirect_uri"), parameter(&url, "state"));
     let browser = async {
-        // A connection that a browser opens and does not use, and its wish for an icon.
+        // An unused connection of a browser, and its request for an icon.
         drop(TcpStream::connect(("127.0.0.1", redirect[17..].split('/').next().unwrap().parse().unwrap())).await);
         assert!(browse(&redirect, "/favicon.ico").await.starts_with("HTTP/1.1 404"));
         browse(&redirect, &format!("/callback?code=planted-code&state={state}")).await
@@ -182,7 +182,7 @@ struct House {
     keyring: Keyring,
 }
 
-/// A keyring in which a token of number 0 expires then.
+/// A keyring with token number 0, which expires at this time.
 fn house(expires_at_ms: Option<i64>) -> House {
     let folder = tempfile::tempdir().expect("a folder");
     let keyring = Keyring::new(folder.path().join("credentials"));
@@ -214,7 +214,7 @@ async fn many_requests_renew_an_expired_token_once() {
     assert_eq!(asked.len(), 1);
     assert_eq!(field(&asked[0], "grant_type").as_deref(), Some("refresh_token"));
     assert_eq!(field(&asked[0], "refresh_token").as_deref(), Some("planted-refresh-0"));
-    // Kept for the next start, and for nobody else.
+    // Stored for the next start, readable by the owner only.
     let path = house.folder.path().join("credentials/p.json");
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
     assert!(std::fs::read_to_string(path).expect("read").contains("planted-refresh-1"));
@@ -225,7 +225,7 @@ async fn many_requests_renew_an_expired_token_once() {
 
 #[tokio::test]
 async fn a_token_that_is_refused_is_renewed_once() {
-    // Only the first call in a process counts.
+    // Only the first call in a process has an effect.
     drop(rustls::crypto::ring::default_provider().install_default());
     let provider = serve(vec![
         status("401 Unauthorized", "", r#"{"error":{"message":"planted-access-0 is stale"}}"#),
@@ -245,7 +245,7 @@ async fn a_token_that_is_refused_is_renewed_once() {
     assert!(matches!(&events[0], ModelEvent::Text(text) if text == "Hi"), "{events:?}");
     let asked = sent(&provider);
     assert!(asked[0].contains("Bearer planted-access-0") && asked[1].contains("Bearer planted-access-1"));
-    // From here on the provider refuses everybody: one more renewal, then an error without a secret.
+    // From here on the provider rejects every token: one more renewal, then an error without a secret.
     let events = ask(&model).await;
     let [ModelEvent::Failed { kind: FailureKind::Auth, message }] = &events[..] else { panic!("{events:?}") };
     assert!(!message.contains("planted"), "{message}");
@@ -314,7 +314,7 @@ async fn somebody_may_log_in_while_the_gateway_runs() {
     keyring.put("p", &Entry::Key(Key::new("planted-key").expect("a key"))).expect("written");
     let headers = login.headers().await.expect("a key");
     assert_eq!((headers[0].0.as_str(), headers[0].1.to_str().expect("text")), ("x-api-key", "planted-key"));
-    // Refused, and there is no other; until there is one.
+    // Rejected, and there is no other token until one is added.
     assert!(!login.handle_unauthorized(&headers).await);
     keyring.put("p", &Entry::Key(Key::new("planted-other").expect("a key"))).expect("written");
     assert_eq!(login.headers().await.expect("a key")[0].1.to_str().expect("text"), "planted-other");

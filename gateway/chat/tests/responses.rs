@@ -1,5 +1,5 @@
-//! OpenAI Responses: what is asked, and what is understood of servers that leave things out.
-//! tests/providers has what it shares with every other provider.
+//! OpenAI Responses: requests, and answers of servers that omit things. tests/providers covers what it shares with
+//! every other provider.
 
 mod common;
 
@@ -55,7 +55,7 @@ fn a_request_is_rendered_as_the_api_has_it() {
     assert_eq!(body["tools"][0]["type"], "function");
     assert_eq!(body["tools"][0]["name"], "timer_set");
     assert_eq!(body["tools"][0]["strict"], false);
-    // The API's smallest.
+    // The API's minimum.
     assert_eq!(body["max_output_tokens"], 16);
     assert_eq!((&body["store"], &body["stream"]), (&json!(false), &json!(true)));
     assert_eq!((body.get("include"), body.get("reasoning")), (None, None));
@@ -103,10 +103,10 @@ fn what_was_not_streamed_is_taken_from_what_is_done() {
     assert_eq!(parse(&[item.clone(), completed()]), [text("Hi"), done(StopReason::End)]);
     let all = json!({"type": "response.completed", "response": {"status": "completed", "output": [message("Hi")]}});
     assert_eq!(parse(std::slice::from_ref(&all)), [text("Hi"), done(StopReason::End)]);
-    // Not told twice, with or without numbers.
+    // Not emitted twice, with or without numbers.
     let delta = json!({"type": "response.output_text.delta", "delta": "Hi"});
     assert_eq!(parse(&[delta, item, all.clone()]), [text("Hi"), done(StopReason::End)]);
-    // Ids that change on the way.
+    // Ids that change within the stream.
     let delta = json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "a", "delta": "Hi"});
     let mut other = message("Hi");
     other["id"] = "b".into();

@@ -176,7 +176,7 @@ fn bombs_do_not_go_off() {
     }
 }
 
-/// What Google's service takes.
+/// What Google's service accepts.
 fn check_gemini(schema: &Value, depth: usize) -> Result<usize, String> {
     const KNOWN: [&str; 14] = [
         "type",
@@ -282,7 +282,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Something like a schema, with rubbish in it.
+/// Something like a schema, with invalid parts.
 fn any_schema() -> impl Strategy<Value = Value> {
     let kind = prop_oneof![
         4 => prop::sample::select(vec!["string", "integer", "number", "boolean", "array", "object", "null", "file"])
@@ -338,7 +338,7 @@ proptest! {
         if let (Some(rendered), _) = normalise(&schema, Subset::Gemini) {
             let checked = check_gemini(&rendered, 0);
             prop_assert!(checked.is_ok(), "{:?}: {} from {}", checked, rendered, schema);
-            // Each node may stand once more as its own choice of types.
+            // Each node may occur once more as an alternative of its own types.
             prop_assert!(checked.unwrap_or_default() <= NODES_MAX * 8);
         }
     }

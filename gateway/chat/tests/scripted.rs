@@ -1,4 +1,4 @@
-//! The scripted model keeps the contract that every chat model has.
+//! The scripted model fulfils the contract of every chat model.
 
 use std::{sync::Arc, time::Duration};
 

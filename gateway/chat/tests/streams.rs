@@ -1,9 +1,9 @@
-//! Answers as the providers document them, through the HTTP shell and from a server of our own: what the foreign mock
-//! of tests/it/providers has otherwise. Written after the API references and the SDKs' types; those of other servers that
-//! speak like a provider after their documentation and after what is reported of them (Google's compatible address, which
-//! numbers every call 0 and gives no id; OpenRouter's comments and errors in mid-stream; DeepSeek's and Mistral's own ways
-//! to stop; vLLM's Messages, which count at the end and say `[DONE]`; the bare errors of LiteLLM; the events without
-//! number, id and status that openai/codex takes). None was recorded from a service.
+//! Answers as the providers document them, through the HTTP shell and from a local server: cases that differ from the
+//! foreign mock of tests/it/providers. Written from the API references and the SDKs' types; those of compatible servers
+//! from their documentation and from reports about them (Google's compatible address, which numbers every call 0 and
+//! gives no id; OpenRouter's comments and errors in mid-stream; DeepSeek's and Mistral's own ways to stop; vLLM's
+//! Messages, which count at the end and send `[DONE]`; the bare errors of LiteLLM; the events without number, id and
+//! status that openai/codex accepts). None was recorded from a service.
 
 mod common;
 
@@ -42,9 +42,10 @@ fn google() -> Arc<dyn Provider> {
     Arc::new(gemini::Gemini::new(gemini::Options::new("gemini-3")))
 }
 
-/// The answer, and what it means.
+/// The answer, and its meaning.
 type Case = (&'static str, fn() -> Arc<dyn Provider>, Vec<ModelEvent>);
 
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn cases() -> Vec<Case> {
     let text = |text: &str| ModelEvent::Text(text.to_owned());
     let thinking = |provider: &str, data: Value| ModelEvent::Thinking { provider: provider.to_owned(), data };
@@ -91,7 +92,7 @@ fn cases() -> Vec<Case> {
             google,
             vec![failed(FailureKind::Refused, "the provider refuses the question: PROHIBITED_CONTENT")],
         ),
-        // Servers that speak like a provider, and do some of it otherwise.
+        // Compatible servers with differences.
         (
             include_str!("streams/chat_google.sse"),
             chat,
@@ -239,7 +240,7 @@ proptest! {
         swap in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
     ) {
         for (stream, provider, _) in cases() {
-            // Events in another order, then bytes changed, put in and left out.
+            // Events in another order, then bytes changed, inserted and removed.
             let mut events: Vec<&str> = stream.split_inclusive("\n\n").collect();
             let (one, two) = (swap.0.index(events.len()), swap.1.index(events.len()));
             events.swap(one, two);

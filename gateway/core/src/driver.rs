@@ -35,7 +35,7 @@ pub trait Machine {
     /// What it wants to be done.
     type Output;
     /// Why it wants to be woken.
-    type Timer;
+    type Timer: core::fmt::Debug;
 
     /// Something happened. Cannot fail: what makes no sense is ignored.
     fn handle_input(&mut self, now: Timestamp, input: Self::Input);

@@ -23,6 +23,7 @@ mod link;
 mod notices;
 pub mod output;
 mod reply;
+mod speech_text;
 mod timers;
 pub mod user;
 pub mod vocab;

@@ -6,18 +6,14 @@ use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gateway_core::vocab::{AppConnection, AppState, ErrorCode};
 use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
     sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{
-        Message,
-        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
-    },
+use tokio_tungstenite::tungstenite::{
+    Message,
+    protocol::{CloseFrame, frame::coding::CloseCode},
 };
 use tokio_util::sync::CancellationToken;
 use tools::apps::{log::Latest, manifest::App};
@@ -54,7 +50,7 @@ const FRAMES_PER_S_MAX: u32 = 200;
 /// Refusals of one connection that are remembered: more than an app has things to ask for.
 const TOLD_MAX: usize = 128;
 
-pub(super) type Ws = WebSocketStream<TokioIo<Upgraded>>;
+pub(super) type Ws = websocket::Socket;
 
 /// The main version of the SDK that an app was written with, by how it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,13 +108,7 @@ enum End {
 
 /// Serves an upgraded connection to its end.
 pub async fn serve(host: Arc<Host>, upgraded: Upgraded, headers: Headers) {
-    let config = WebSocketConfig::default()
-        .read_buffer_size(8 * 1024)
-        .write_buffer_size(0)
-        .max_write_buffer_size(2 * wire::FRAME_BYTES_MAX)
-        .max_message_size(Some(wire::FRAME_BYTES_MAX))
-        .max_frame_size(Some(wire::FRAME_BYTES_MAX));
-    let mut ws = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let mut ws = websocket::server_socket(upgraded, wire::FRAME_BYTES_MAX).await;
     let (out, messages) = mpsc::channel(WAITING_MAX);
     let Ok(newcomer) = host.newcomers.try_acquire() else {
         return tracing::warn!("too many sockets wait to say who they are; one was dropped");

@@ -22,6 +22,7 @@ const HUSH_FADE_MS: u16 = 30;
 /// acknowledgement.
 const RECORDS_MAX: usize = 8;
 impl Session {
+    #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     pub(super) fn carry_out(&mut self, output: Output, down: &mut Sender) -> Result<(), LinkError> {
         match output {
             Output::Transcribe { utterance, revision, kind, meant } => {

@@ -66,7 +66,8 @@ pub async fn drive<S: Shell>(shell: &mut S) -> S::End {
             () = sleep(wait) => {
                 shell.tick();
                 let now_us = shell.now().mono_us;
-                if shell.driver().poll_timeout().is_some_and(|(at_us, _)| at_us <= now_us) {
+                if let Some((_, timer)) = shell.driver().poll_timeout().filter(|(at_us, _)| *at_us <= now_us) {
+                    tracing::trace!(?timer, "due");
                     shell.driver().push_timeout();
                 }
             }

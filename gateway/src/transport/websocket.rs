@@ -34,7 +34,8 @@ const KIND_AT: std::ops::Range<usize> = 2..4;
 /// Longest reason of a close frame (RFC 6455, section 5.5: 125 bytes with the code).
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+/// A WebSocket over what HTTP was upgraded to.
+pub type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Which form the messages have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,20 +60,25 @@ pub struct Receiver {
     writer: JoinHandle<Option<Sink>>,
 }
 
-/// Takes over an upgraded connection.
+/// The server's end of an upgraded connection, for messages of at most `message_bytes_max` in both directions.
+pub async fn server_socket(upgraded: Upgraded, message_bytes_max: usize) -> Socket {
+    let config = WebSocketConfig::default()
+        // The default of 128 KiB per connection is more than a whole session needs.
+        .read_buffer_size(8 * 1024)
+        .write_buffer_size(0)
+        .max_write_buffer_size(2 * message_bytes_max.max(limits::JSON_BYTES_MAX))
+        .max_message_size(Some(message_bytes_max))
+        .max_frame_size(Some(message_bytes_max));
+    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await
+}
+
+/// Takes over an upgraded connection of glasses.
 pub async fn open(upgraded: Upgraded, form: Form) -> (Receiver, Sender) {
     let message_bytes_max = match form {
         Form::Binary => limits::FRAME_BYTES_MAX,
         Form::Json => limits::JSON_BYTES_MAX,
     };
-    let config = WebSocketConfig::default()
-        // The default of 128 KiB per connection is more than a whole session needs.
-        .read_buffer_size(8 * 1024)
-        .write_buffer_size(0)
-        .max_write_buffer_size(2 * limits::JSON_BYTES_MAX)
-        .max_message_size(Some(message_bytes_max))
-        .max_frame_size(Some(message_bytes_max));
-    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let socket = server_socket(upgraded, message_bytes_max).await;
     let (sink, stream) = socket.split();
     let (queue, frames) = mpsc::channel(DOWN_QUEUE_FRAMES);
     let writer = spawn("websocket-writer", write(sink, frames, form));

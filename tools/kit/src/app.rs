@@ -1,4 +1,4 @@
-//! An app: its name, its tools, what it does in a session.
+//! An app: its name, its tools, its session handler.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use crate::{limits::SESSIONS_MAX, session::Session, tool::Tool};
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 type OnSession = Box<dyn Fn(Session) -> Running + Send + Sync>;
 
-/// An app before it serves.
+/// An app before it is served.
 pub struct App {
     pub(crate) package: String,
     name: String,
@@ -30,7 +30,7 @@ pub struct App {
 }
 
 impl App {
-    /// An app of this package (`com.example.todo`) and name, which the wearer says to start it.
+    /// An app with this package (`com.example.todo`) and name, which the wearer says to start it.
     pub fn new(package: &str, name: &str) -> Self {
         Self {
             package: package.to_owned(),
@@ -46,57 +46,57 @@ impl App {
         }
     }
 
-    /// What it does, in a sentence.
+    /// Sets its description, one sentence.
     #[must_use]
     pub fn description(mut self, sentence: &str) -> Self {
         self.description = sentence.to_owned();
         self
     }
 
-    /// Its version, in its own words.
+    /// Sets its version, in any format.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = version.to_owned();
         self
     }
 
-    /// The key by which app and gateway know one another. Calls without it are refused.
+    /// Sets the key shared by app and gateway. Calls without it are refused.
     #[must_use]
     pub fn key(mut self, key: &str) -> Self {
         self.key = key.to_owned();
         self
     }
 
-    /// It wants to hear or see this, for example `MICROPHONE` for transcripts.
+    /// Requests a permission, for example `MICROPHONE` for transcripts.
     #[must_use]
     pub fn permission(mut self, name: &str) -> Self {
         self.permissions.push(name.to_owned());
         self
     }
 
-    /// It runs beside others and draws now and then.
+    /// Marks it as an app that runs beside others and draws occasionally.
     #[must_use]
     pub fn background(mut self) -> Self {
         self.background = true;
         self
     }
 
-    /// The only gateway that it connects to and tells its key, for example `ws://127.0.0.1:8443`.
-    /// Without one, it is whichever asks for a session.
+    /// Sets the only gateway that it connects to and sends its key to, for example `ws://127.0.0.1:8443`. Without one,
+    /// any gateway that requests a session is accepted.
     #[must_use]
     pub fn gateway(mut self, origin: &str) -> Self {
         self.gateway = Some(origin.trim_end_matches('/').to_owned());
         self
     }
 
-    /// One more tool.
+    /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// What it does in every session, from its beginning on. Dropped when the session ends.
+    /// Sets the handler that runs in every session from its beginning. It is dropped when the session ends.
     #[must_use]
     pub fn on_session<H, F>(mut self, handler: H) -> Self
     where
@@ -107,7 +107,7 @@ impl App {
         self
     }
 
-    /// The app's manifest, as `app_config.json` has it.
+    /// The app's manifest, in the format of `app_config.json`.
     pub fn manifest(&self, public_url: &str) -> Value {
         json!({
             "packageName": self.package,
@@ -123,7 +123,7 @@ impl App {
     }
 }
 
-/// What all connections of a serving app share.
+/// State shared by all connections of a serving app.
 pub(crate) struct State {
     pub(crate) app: App,
     sessions: Mutex<BTreeMap<String, Session>>,
@@ -146,7 +146,7 @@ impl State {
         self.sessions().len()
     }
 
-    /// Enters a session; one that the user had before is ended. `false` when there are too many.
+    /// Adds a session; an existing one of the same user is ended. `false` if there are too many.
     pub(crate) fn enter(&self, session: &Session) -> bool {
         let mut sessions = self.sessions();
         if !sessions.contains_key(session.user()) && sessions.len() >= SESSIONS_MAX {
@@ -164,7 +164,7 @@ impl State {
         }
     }
 
-    /// Takes a session out, unless a newer one has its place.
+    /// Removes a session, unless a newer one has replaced it.
     pub(crate) fn leave(&self, session: &Session) {
         let mut sessions = self.sessions();
         if sessions.get(session.user()).is_some_and(|current| current.is(session)) {
@@ -176,7 +176,7 @@ impl State {
         self.app.on_session.as_ref().map(|handler| handler(session))
     }
 
-    /// SHA-256 of the key in hexadecimal digits, as the gateway sends it.
+    /// SHA-256 of the key in hexadecimal digits, as sent by the gateway.
     pub(crate) fn key_sha256(&self) -> Option<String> {
         let key = &self.app.key;
         (!key.is_empty()).then(|| Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())

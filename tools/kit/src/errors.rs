@@ -1,17 +1,17 @@
-//! What can go wrong in an app, outside its own code.
+//! Errors of an app, outside its own code.
 
-/// Why something could not be done.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The address to serve on cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The address of the gateway's socket cannot be used.
+    /// The address of the gateway's socket is invalid.
     #[error(
         "the gateway's address {0} cannot be used: only ws:// is spoken here, and only to the gateway that is allowed"
     )]
@@ -19,7 +19,7 @@ pub enum Error {
     /// The gateway's socket could not be opened.
     #[error("the gateway's socket: {0}")]
     Socket(#[from] tokio_tungstenite::tungstenite::Error),
-    /// The gateway did not accept the app.
+    /// The gateway rejected the app.
     #[error("the gateway refused the app: {0}")]
     Refused(String),
     /// It took too long.
@@ -28,16 +28,16 @@ pub enum Error {
     /// The session has ended.
     #[error("the session has ended")]
     Ended,
-    /// The socket does not keep up.
+    /// Too many messages are queued for the socket.
     #[error("too many messages are waiting; draw less often")]
     Busy,
-    /// More than is accepted.
+    /// A limit is exceeded.
     #[error("{0}")]
     TooMuch(String),
-    /// The storage answered with an error.
+    /// The storage returned an error.
     #[error("the storage: {0}")]
     Storage(String),
-    /// The gateway could not speak.
+    /// The gateway could not speak the text.
     #[error("it was not spoken: {0}")]
     NotSpoken(String),
 }

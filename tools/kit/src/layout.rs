@@ -1,8 +1,8 @@
-//! What can be drawn.
+//! Layouts for the display.
 
 use serde::Serialize;
 
-/// What is on the display, or a part of it. Words are wrapped by the glasses.
+/// Content of the display, or of a part of it. The glasses wrap the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "layoutType", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[allow(missing_docs, reason = "the variants say what their fields are")]

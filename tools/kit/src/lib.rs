@@ -1,8 +1,8 @@
 //! Mini-apps for smart glasses in Rust.
 //!
-//! An app is a small web server: the gateway calls its tools by `POST /tool` and asks it by
-//! `POST /webhook` to open a socket, over which the app draws, listens and speaks. This crate
-//! brings the server and the socket; an app is its tools:
+//! An app is a small web server: the gateway calls its tools by `POST /tool` and asks it by `POST /webhook` to open a
+//! socket, over which the app draws, listens and speaks. This crate provides the server and the socket; an app provides
+//! its tools:
 //!
 //! ```no_run
 //! use mini_app_kit::{App, Call, Layout, Tool, ToolError};
@@ -29,7 +29,7 @@
 //! }
 //! ```
 //!
-//! The protocol is that of MentraOS, so an app runs behind any gateway or cloud that speaks it.
+//! The protocol is that of MentraOS, so an app works with any gateway or cloud that implements it.
 
 mod app;
 mod errors;

@@ -1,4 +1,4 @@
-//! The app's web server: what the gateway asks of it.
+//! The app's web server: handles the gateway's requests.
 
 use std::{convert::Infallible, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -37,10 +37,10 @@ const KEY_HEADER: &str = "x-app-api-key";
 type Answer = (StatusCode, Value);
 
 impl App {
-    /// Takes an address, for example `127.0.0.1:7010`.
+    /// Binds an address, for example `127.0.0.1:7010`.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// The address cannot be bound.
     pub async fn bind(self, address: &str) -> Result<Bound, Error> {
         let failed = |source| Error::Listen { address: address.to_owned(), source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -51,14 +51,14 @@ impl App {
     /// Serves on an address until the process ends.
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address cannot be bound.
     pub async fn serve(self, address: &str) -> Result<(), Error> {
         self.bind(address).await?.serve().await;
         Ok(())
     }
 }
 
-/// An app that has its address.
+/// An app bound to an address.
 pub struct Bound {
     listener: TcpListener,
     local: SocketAddr,
@@ -66,7 +66,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Where it answers.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.local
     }
@@ -104,7 +104,7 @@ async fn run(listener: TcpListener, local: SocketAddr, state: Arc<State>) {
     }
 }
 
-/// Ends all sessions when it goes.
+/// Ends all sessions on drop.
 struct EndAll(Arc<State>);
 
 impl Drop for EndAll {
@@ -137,7 +137,7 @@ async fn route(request: Request<Incoming>, local: SocketAddr, state: &Arc<State>
     match (request.method(), request.uri().path()) {
         (&Method::POST, "/tool") => {
             let sent = request.headers().get(KEY_HEADER).and_then(|key| key.to_str().ok());
-            // Hashes are compared: how long that takes says nothing of the key.
+            // Hashes are compared, so the time of the comparison reveals nothing about the key.
             if state.key_sha256().is_some_and(|key| sent != Some(key.as_str())) {
                 return error(StatusCode::UNAUTHORIZED, "the app's key is missing or wrong");
             }
@@ -168,7 +168,7 @@ fn error(status: StatusCode, message: impl Into<String>) -> Answer {
     (status, json!({"status": "error", "message": message.into()}))
 }
 
-/// The JSON of a request, within size and time.
+/// The JSON of a request, within the limits of size and time.
 async fn body(request: Request<Incoming>) -> Result<Value, Answer> {
     let too_large = || error(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large or was cut off");
     if request.body().size_hint().lower() > REQUEST_BYTES_MAX as u64 {
@@ -185,7 +185,7 @@ async fn body(request: Request<Incoming>) -> Result<Value, Answer> {
 
 async fn run_tool(mut call: Value, state: &State) -> Answer {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    // Both shapes are understood; each is answered in kind.
+    // Both formats are accepted; the response uses the format of the request.
     let published = call.get("toolId").is_some();
     let (name, user, arguments) = if published {
         let arguments = call.get_mut("toolParameters").map(Value::take);
@@ -241,7 +241,7 @@ async fn run_webhook(webhook: &Value, state: &Arc<State>) -> Answer {
     }
 }
 
-/// Opens the socket; the session runs by itself from then on.
+/// Opens the socket; the session then runs in its own task.
 async fn begin(user: &str, id: &str, url: &str, state: &Arc<State>) -> Result<(), Error> {
     let target = Target::parse(url, state.app.gateway.as_deref())?;
     let (session, out) = Session::new(user, id, &state.app.package, &state.app.key, target);

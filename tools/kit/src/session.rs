@@ -1,4 +1,4 @@
-//! A wearer's session: drawing, listening, speaking, keeping.
+//! A wearer's session: drawing, listening, speaking, storing.
 
 use std::{
     collections::BTreeMap,
@@ -41,20 +41,20 @@ struct Heard {
     requests: u64,
 }
 
-/// What was heard.
+/// A piece of recognised speech.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transcript {
-    /// The words so far, of the whole utterance.
+    /// The text so far, of the whole utterance.
     pub text: String,
-    /// The utterance is over and these are its words.
+    /// The utterance is over and the text is final.
     pub is_final: bool,
 }
 
-/// Transcripts as they come.
+/// A stream of transcripts.
 pub struct Transcripts(broadcast::Receiver<Transcript>);
 
 impl Transcripts {
-    /// The next one; `None` when the session has ended. One who is slow misses the oldest.
+    /// The next one; `None` when the session has ended. A slow reader misses the oldest.
     pub async fn next(&mut self) -> Option<Transcript> {
         loop {
             match self.0.recv().await {
@@ -82,23 +82,23 @@ impl Session {
         (Self(Arc::new(shared)), waiting)
     }
 
-    /// Whose session.
+    /// The user of the session.
     pub fn user(&self) -> &str {
         &self.0.user
     }
 
-    /// Draws, until something else is drawn.
+    /// Shows a layout until something else is drawn.
     ///
     /// # Errors
-    /// The session has ended, or draws too often.
+    /// The session has ended, or the app draws too often.
     pub fn show(&self, layout: Layout) -> Result<(), Error> {
         self.draw(layout, None)
     }
 
-    /// Draws for a while.
+    /// Shows a layout for the given time.
     ///
     /// # Errors
-    /// The session has ended, or draws too often.
+    /// The session has ended, or the app draws too often.
     pub fn show_for(&self, layout: Layout, time: Duration) -> Result<(), Error> {
         self.draw(layout, Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
     }
@@ -111,10 +111,10 @@ impl Session {
         self.send("display_event", event)
     }
 
-    /// What the wearer says, in a language such as `en-US`. Needs the permission `MICROPHONE`.
+    /// The wearer's speech in a language such as `en-US`. Needs the permission `MICROPHONE`.
     ///
     /// # Errors
-    /// The session has ended, or listens to too many languages.
+    /// The session has ended, or too many languages are subscribed to.
     pub fn transcripts(&self, language: &str) -> Result<Transcripts, Error> {
         let stream = format!("transcription:{language}");
         let receiver = {
@@ -132,10 +132,10 @@ impl Session {
         Ok(Transcripts(receiver))
     }
 
-    /// Speaks into the wearer's ear; returns when it was heard.
+    /// Speaks a text; returns when it was played to its end.
     ///
     /// # Errors
-    /// It was not spoken, or not to its end.
+    /// The text was not spoken, or not to its end.
     pub async fn speak(&self, text: &str) -> Result<(), Error> {
         if text.trim().is_empty() || text.len() > SPEAK_BYTES_MAX {
             return Err(Error::TooMuch(format!("what is spoken has 1 to {SPEAK_BYTES_MAX} bytes")));
@@ -173,7 +173,7 @@ impl Session {
         }
     }
 
-    /// What the app keeps for this wearer.
+    /// The app's storage for this wearer.
     pub fn storage(&self) -> Storage {
         Storage::new(self.0.target.clone(), &self.0.user, &self.0.package, &self.0.key)
     }
@@ -192,7 +192,7 @@ impl Session {
 
     pub(crate) fn end(&self) {
         self.0.end.send_replace(true);
-        // Whoever waits for words or for an end of speech waits for nothing now.
+        // Drops all senders, so that waiting receivers end.
         *self.heard() = Heard::default();
     }
 
@@ -204,8 +204,8 @@ impl Session {
         &self.0.target
     }
 
-    /// The first frame on a socket. One that is dialled again says that the session goes on: without that the gateway
-    /// would take it for an SDK whose app was told of the loss, and call the app anew.
+    /// The first frame on a socket. After a reconnect it states that the session goes on. Otherwise the gateway would
+    /// take the app for one whose SDK has reported the loss, and call its webhook again.
     pub(crate) fn first(&self, again: bool) -> Value {
         json!({
             "type": if again { "reconnect" } else { "tpa_connection_init" },
@@ -216,13 +216,13 @@ impl Session {
         })
     }
 
-    /// The full list, as the gateway always wants it.
+    /// The full list of subscriptions, as the gateway always requires it.
     pub(crate) fn subscriptions(&self) -> Value {
         let streams: Vec<String> = self.heard().streams.keys().cloned().collect();
         json!({"subscriptions": streams})
     }
 
-    /// Puts what all messages have to a message's own fields.
+    /// Adds the common fields to a message's own fields.
     pub(crate) fn message(&self, kind: &str, mut fields: Value) -> Value {
         fields["type"] = kind.into();
         fields["packageName"] = self.0.package.as_str().into();
@@ -241,7 +241,7 @@ impl Session {
         })
     }
 
-    /// A message of the gateway's.
+    /// Handles a message of the gateway.
     pub(crate) fn handle(&self, message: &Value) {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
         match message.get("type").and_then(Value::as_str) {
@@ -252,7 +252,7 @@ impl Session {
                         text: text(data.get("text")).unwrap_or_default(),
                         is_final: data.get("isFinal").and_then(Value::as_bool).unwrap_or_default(),
                     };
-                    // Nobody may listen any more.
+                    // There may be no receiver any more.
                     drop(listeners.send(transcript));
                 }
             }
@@ -266,7 +266,7 @@ impl Session {
             Some("tpa_connection_error" | "connection_error" | "permission_error") => {
                 tracing::warn!(message = text(message.get("message")), "the gateway complains");
             }
-            // Settings, states and whatever else a gateway tells: nothing that this kit offers.
+            // Settings, states and other messages that this kit does not use.
             _ => {}
         }
     }

@@ -1,5 +1,4 @@
-//! The socket to the gateway: opening, acknowledgement, the way of every message, and coming back
-//! after a loss.
+//! The socket to the gateway: connecting, acknowledgement, transfer of messages, and reconnecting.
 
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use crate::{
 /// An open and acknowledged socket.
 pub(crate) type Opened = WebSocketStream<TcpStream>;
 
-/// Opens the socket and waits for its acknowledgement. `again`: the session goes on where it was.
+/// Opens the socket and waits for its acknowledgement. `again`: the session is continued.
 pub(crate) async fn open(session: &Session, again: bool) -> Result<Opened, Error> {
     timeout(Duration::from_millis(ACK_MS_MAX), shake_hands(session, again))
         .await
@@ -65,16 +64,16 @@ fn parsed(message: &Message) -> Option<Value> {
 /// How a connection ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// For good.
+    /// Permanently.
     Over,
-    /// Without a word: the gateway may come back.
+    /// Without a close reason: the gateway may come back.
     Lost,
 }
 
-/// Carries a session's messages until it ends.
+/// Transfers a session's messages until it ends.
 pub(crate) async fn run(session: &Session, mut socket: Opened, mut out: mpsc::Receiver<Value>) {
     loop {
-        // The full list first: after a loss the gateway has forgotten it.
+        // The full list first: after a loss the gateway no longer has it.
         let list = session.message("subscription_update", session.subscriptions());
         let sent = socket.send(Message::text(list.to_string())).await;
         if sent.is_ok() && converse(session, &mut socket, &mut out).await == End::Over {
@@ -103,7 +102,7 @@ async fn converse(session: &Session, socket: &mut Opened, out: &mut mpsc::Receiv
             }
             message = socket.next() => match message {
                 Some(Ok(Message::Close(frame))) => {
-                    // Whoever closes without a reason means it; a loss comes without a close.
+                    // A close without a reason is deliberate; a loss comes without a close frame.
                     let over = frame.is_none_or(|frame| {
                         matches!(frame.code, CloseCode::Normal | CloseCode::Away | CloseCode::Policy)
                     });
@@ -128,7 +127,7 @@ async fn come_back(session: &Session) -> Option<Opened> {
         }
         match open(session, true).await {
             Ok(socket) => return Some(socket),
-            // The gateway is there, and the session is over.
+            // The gateway is reachable, and the session is over.
             Err(Error::Refused(_)) => return None,
             Err(error) => tracing::debug!(%error, "the gateway is not back yet"),
         }

@@ -1,4 +1,4 @@
-//! What an app keeps for a wearer: texts by key, in the gateway's store.
+//! An app's storage for a wearer: texts by key, in the gateway's store.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     target::Target,
 };
 
-/// What an app keeps for one wearer.
+/// The storage for one wearer.
 pub struct Storage {
     target: Target,
     path: String,
@@ -34,10 +34,10 @@ impl Storage {
         Self { target, path, authorization: format!("Bearer {package}:{key}") }
     }
 
-    /// Everything, by key.
+    /// All entries, by key.
     ///
     /// # Errors
-    /// The gateway does not answer, or refuses.
+    /// The gateway does not respond, or refuses.
     pub async fn all(&self) -> Result<BTreeMap<String, String>, Error> {
         let answer = self.ask(Method::GET, &self.path, None).await?;
         let data = answer.get("data").and_then(Value::as_object);
@@ -46,26 +46,26 @@ impl Storage {
         Ok(texts.collect())
     }
 
-    /// What is kept under a key.
+    /// The text under a key.
     ///
     /// # Errors
-    /// The gateway does not answer, or refuses.
+    /// The gateway does not respond, or refuses.
     pub async fn get(&self, key: &str) -> Result<Option<String>, Error> {
         Ok(self.all().await?.remove(key))
     }
 
-    /// Keeps a text of at most 100 kB; returns when it is stored.
+    /// Stores a text of at most 100 kB; returns when it is stored.
     ///
     /// # Errors
-    /// The gateway does not answer, or refuses.
+    /// The gateway does not respond, or refuses.
     pub async fn set(&self, key: &str, value: &str) -> Result<(), Error> {
         self.ask(Method::PUT, &self.path_of(key), Some(json!({"value": value}))).await.map(drop)
     }
 
-    /// Forgets a key.
+    /// Removes a key.
     ///
     /// # Errors
-    /// The gateway does not answer, or refuses.
+    /// The gateway does not respond, or refuses.
     pub async fn remove(&self, key: &str) -> Result<(), Error> {
         self.ask(Method::DELETE, &self.path_of(key), None).await.map(drop)
     }
@@ -104,7 +104,7 @@ impl Storage {
             let why = ["message", "error"].iter().find_map(|key| answer.get(key)?.as_str());
             Err(Error::Storage(format!("{status} {}", why.unwrap_or_default())))
         };
-        // The connection moves only while it is polled; what breaks it breaks the answer, too.
+        // The connection makes progress only while it is polled; its errors also fail the response.
         let carried = async {
             drop(connection.await);
             std::future::pending::<Result<Value, Error>>().await

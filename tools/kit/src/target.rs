@@ -4,23 +4,23 @@ use hyper::Uri;
 
 use crate::Error;
 
-/// Where a gateway's socket is, and with it everything else of the gateway's.
+/// Address of a gateway's socket, from which its other addresses are derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     url: String,
     /// Host and port.
     authority: String,
-    /// What comes before `/app-ws`.
+    /// Path before `/app-ws`.
     prefix: String,
 }
 
 impl Target {
-    /// Reads an address from a webhook. `allowed` is the only gateway that may be meant.
+    /// Parses the address in a webhook. `allowed` is the only accepted gateway.
     pub(crate) fn parse(url: &str, allowed: Option<&str>) -> Result<Self, Error> {
         let wrong = || Error::Address(url.chars().take(200).collect());
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let authority = uri.authority().ok_or_else(wrong)?;
-        // A name before the host would go into every request that is made of it.
+        // User information before the host would be part of every derived request.
         if uri.scheme_str() != Some("ws") || authority.as_str().contains('@') {
             return Err(wrong());
         }
@@ -53,8 +53,8 @@ impl Target {
         format!("{}{rest}", self.prefix)
     }
 
-    /// The address that stands for spoken words. It is never fetched: the gateway reads the words
-    /// from it. Always https, as apps have it.
+    /// The address that stands for spoken text. It is never fetched: the gateway reads the text from it. Always https,
+    /// as apps expect.
     pub(crate) fn speech_url(&self, text: &str) -> String {
         let query: String = form_urlencoded::Serializer::new(String::new()).append_pair("text", text).finish();
         format!("https://{}{}?{query}", self.authority, self.path("/api/tts"))

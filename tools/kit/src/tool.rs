@@ -1,4 +1,4 @@
-//! Tools: what a model may call.
+//! Tools that a model may call.
 
 use std::{collections::BTreeMap, future::Future, pin::Pin, sync::Arc};
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value, json};
 
 use crate::session::Session;
 
-/// The reply by which an app says that it has shown or spoken the answer itself.
+/// The reply with which an app reports that it has shown or spoken the answer itself.
 const HANDLED: &str = "GIVE_APP_CONTROL_OF_TOOL_RESPONSE";
 
-/// Where a call comes from.
+/// Context of a call.
 #[derive(Clone)]
 pub struct Call {
-    /// Whose call.
+    /// The calling user.
     pub user: String,
     pub(crate) session: Option<Session>,
 }
@@ -23,18 +23,18 @@ impl Call {
     /// The wearer's session with the glasses.
     ///
     /// # Errors
-    /// The app does not run for this wearer. Tools that draw are only called when it does.
+    /// The app does not run for this wearer. Tools that draw are only called while it runs.
     pub fn session(&self) -> Result<&Session, ToolError> {
         self.session.as_ref().ok_or_else(|| ToolError::new("I'm not running on your glasses right now."))
     }
 }
 
-/// What a tool answers.
+/// Result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// This is said to the wearer.
+    /// A text to be spoken to the wearer.
     Say(String),
-    /// Data for a model, which finds words for it.
+    /// Data for a model, which phrases the answer.
     Data(Value),
     /// The app has shown or spoken the answer itself; the assistant stays silent.
     Handled,
@@ -68,13 +68,12 @@ impl Reply {
     }
 }
 
-/// Why a tool did not do what was asked, in a sentence that the wearer hears. Any error becomes one
-/// by `?`, with its own words.
+/// Why a tool failed, as a sentence for the wearer. `?` converts any error, keeping its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolError(pub(crate) String);
 
 impl ToolError {
-    /// An error with these words.
+    /// An error with this message.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into())
     }
@@ -86,18 +85,18 @@ impl<E: std::error::Error> From<E> for ToolError {
     }
 }
 
-/// What came of a call.
+/// Outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Replied(Reply),
     Refused(ToolError),
-    /// The arguments are not those of the tool.
+    /// The arguments do not match the tool's schema.
     Misfit(String),
 }
 
 type Running = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// A tool: its definition and what runs it.
+/// A tool: its definition and its handler.
 pub struct Tool {
     pub(crate) name: String,
     description: String,
@@ -109,7 +108,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool whose arguments are the fields of `A`; their doc comments tell a model what they mean.
+    /// A tool whose arguments are the fields of `A`; their doc comments describe them to the model.
     pub fn new<A, R, H, F>(name: &str, description: &str, handler: H) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -142,8 +141,8 @@ impl Tool {
         }
     }
 
-    /// A sentence in English by which the wearer may call it, with `{argument}` where the words of
-    /// an argument stand, `[optional]` words and `(this|that)`.
+    /// Adds an English sentence with which the wearer may call it, with `{argument}` in place of an argument's words,
+    /// `[optional]` words and `(this|that)`.
     #[must_use]
     pub fn phrase(self, template: &str) -> Self {
         self.phrase_in("en", template)
@@ -156,14 +155,15 @@ impl Tool {
         self
     }
 
-    /// It draws or listens: the app is started before it is called, and [`Call::session`] is there.
+    /// Marks it as a tool that draws or listens: the app is started before it is called, and [`Call::session`] is
+    /// available.
     #[must_use]
     pub fn draws(mut self) -> Self {
         self.draws = true;
         self
     }
 
-    /// It changes nothing and may be called again at will.
+    /// Marks it as read-only: it changes nothing and may be repeated.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
@@ -204,7 +204,7 @@ fn schema_of<A: JsonSchema>() -> Value {
     schema
 }
 
-/// The answer to a call in the published shape.
+/// The response to a call in the published format.
 pub(crate) fn published(outcome: Outcome) -> Value {
     match outcome {
         Outcome::Replied(reply) => json!({"status": "success", "reply": reply.value()}),
@@ -214,7 +214,7 @@ pub(crate) fn published(outcome: Outcome) -> Value {
     }
 }
 
-/// The answer to a call in the MCP shape.
+/// The response to a call in the MCP format.
 pub(crate) fn mcp(outcome: Outcome) -> Value {
     let failed = |code: &str, message: String| json!({"success": false, "error": {"code": code, "message": message, "retryable": false}});
     match outcome {

@@ -1,4 +1,4 @@
-//! The kit against a host that does by the protocol what a gateway does.
+//! The kit against a host that implements the gateway's side of the protocol.
 
 #[path = "../examples/reminders/main.rs"]
 #[allow(dead_code)]
@@ -24,7 +24,7 @@ use tokio_tungstenite::{WebSocketStream, accept_async, tungstenite::Message};
 
 type Store = Arc<Mutex<BTreeMap<String, Value>>>;
 
-/// A gateway's socket and storage on one port; connections are handed to the test as they come.
+/// A gateway's socket and storage on one port; connections are passed to the test as they arrive.
 struct Host {
     address: SocketAddr,
     sockets: mpsc::Receiver<Socket>,
@@ -134,7 +134,7 @@ async fn keep(mut stream: TcpStream, store: Store) {
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
 }
 
-/// Head in lower case, and the JSON behind it.
+/// Headers in lower case, and the JSON body.
 async fn read(stream: &mut TcpStream) -> (String, Value) {
     let mut read = Vec::new();
     loop {
@@ -294,7 +294,7 @@ async fn a_lost_socket_comes_back_with_everything_it_listened_to() {
     socket.tell(said("buy", false)).await;
     assert_eq!(told.recv().await.unwrap(), Transcript { text: "buy".into(), is_final: false });
 
-    // Without a word, as when the gateway is killed.
+    // Without a close, as when the gateway is killed.
     drop(socket);
     let mut socket = host.sockets.recv().await.unwrap();
     assert_eq!(socket.accept().await["sessionId"], "s-1");
@@ -302,12 +302,12 @@ async fn a_lost_socket_comes_back_with_everything_it_listened_to() {
     socket.tell(said("buy milk", true)).await;
     assert_eq!(told.recv().await.unwrap(), Transcript { text: "buy milk".into(), is_final: true });
 
-    // A new session takes the old one's place; a clean close ends it.
+    // A new session replaces the old one; a clean close ends it.
     let mut second = host.begin(app).await;
     assert!(matches!(socket.0.next().await, Some(Ok(Message::Close(_))) | None));
     second.0.close(None).await.unwrap();
     while second.0.next().await.is_some() {}
-    // The session is left right behind its socket.
+    // The session is removed right after its socket.
     while get(app, "/health").await.1["activeSessions"] != 0 {
         tokio::task::yield_now().await;
     }

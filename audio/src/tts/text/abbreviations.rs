@@ -1,10 +1,10 @@
-//! Abbreviations with a full stop: how they are said, and whether a sentence ends behind them.
+//! Abbreviations with a full stop: their reading, and whether a sentence ends after them.
 
 use super::extra;
 use super::normalize::{Match, Words};
 use super::readings;
 
-/// Said so in front of a figure or a Roman numeral.
+/// Expanded in front of a figure or a Roman numeral.
 const BEFORE_FIGURES: &[(&str, &str)] = &[
     ("Fig", "Figure"),
     ("fig", "figure"),
@@ -29,7 +29,7 @@ const BEFORE_FIGURES: &[(&str, &str)] = &[
     ("Ste", "Suite"),
     ("Bldg", "Building"),
 ];
-/// Said so in front of a name.
+/// Expanded in front of a name.
 const BEFORE_NAMES: &[(&str, &str)] = &[
     ("Mt", "Mount"),
     ("Ft", "Fort"),
@@ -50,11 +50,11 @@ const BEFORE_NAMES: &[(&str, &str)] = &[
     ("Hon", "Honorable"),
     ("Fr", "Father"),
 ];
-/// Behind these a sentence goes on, whatever follows.
+/// A sentence never ends after these.
 const GOES_ON: &[&str] = &["approx", "vs", "avg", "dept", "govt", "misc", "cf", "excl", "incl", "ca", "e.g", "i.e"];
-/// Months that are written short, by their first three letters.
+/// Abbreviated months, by their first three letters.
 pub(super) const MONTH: &str = "(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)";
-/// Words that begin a sentence more often than they follow "Oct." or "U.S." inside of one.
+/// Words that begin a sentence more often than they follow "Oct." or "U.S." within one.
 const OPENERS: &[&str] = &[
     "The", "A", "An", "It", "He", "She", "We", "They", "You", "I", "This", "That", "These", "Those", "There", "Then",
     "Here", "In", "On", "At", "By", "To", "From", "For", "With", "As", "If", "When", "What", "Who", "How", "Why",
@@ -63,12 +63,12 @@ const OPENERS: &[&str] = &[
     "Tomorrow", "Would", "Shall",
 ];
 
-/// The words for a pattern, those with the same beginning in falling length.
+/// The abbreviations before figures, for a pattern; of those with the same beginning the longer ones first.
 pub(super) fn before_figures() -> impl Iterator<Item = String> {
     BEFORE_FIGURES.iter().map(|(short, _)| (*short).to_owned())
 }
 
-/// The same of what stands before names.
+/// The same for abbreviations before names.
 pub(super) fn before_names() -> impl Iterator<Item = String> {
     BEFORE_NAMES.iter().map(|(short, _)| (*short).to_owned())
 }
@@ -92,7 +92,7 @@ pub(super) fn month(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{}{}", readings::month(words, found.group(1))?, full_stop(found)))
 }
 
-/// "Nov 2026" and "Oct–Dec": what stands for the first month, and what is between.
+/// "Nov 2026" and "Oct–Dec": the reading of the first month, and what is between.
 pub(super) fn month_before(words: &Words, found: &Match<'_>) -> Option<String> {
     let between = if found.group(2).trim().is_empty() { " " } else { " to " };
     Some(format!("{}{between}", readings::month(words, found.group(1))?))
@@ -108,8 +108,8 @@ fn full_stop(found: &Match<'_>) -> &'static str {
     if found.rest.is_empty() { "." } else { "" }
 }
 
-/// Whether a sentence ends at the full stop between `word` and `next`, which begins with no small letter; `None`: that does not
-/// hang on the word.
+/// Whether a sentence ends at the full stop between `word` and `next`, which begins with no small letter; `None`: the
+/// word does not decide it.
 pub(super) fn ends_sentence(word: &str, next: &str) -> Option<bool> {
     let first = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let figure = first.starts_with(|c: char| c.is_ascii_digit());
@@ -134,7 +134,7 @@ fn is_short_month(word: &str) -> bool {
     (3..=4).contains(&word.len()) && is_month(word)
 }
 
-/// Whether a word is a month, short or not.
+/// Whether a word is a month, abbreviated or not.
 fn is_month(word: &str) -> bool {
     const MONTHS: [&str; 12] = [
         "January",

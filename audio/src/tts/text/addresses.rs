@@ -1,12 +1,12 @@
-//! Web and mail addresses in words: "docs dot rs". Marks are not for the voice: the gateway's core takes them off.
+//! Web and mail addresses as words: "docs dot rs". Markup is removed before, in the gateway's core.
 
-/// Top-level domains by which an address without `https://` or `www.` is known.
+/// Top-level domains that identify an address without `https://` or `www.`.
 const DOMAINS: &[&str] = &[
     "com", "org", "net", "edu", "gov", "io", "co", "uk", "de", "fr", "info", "biz", "us", "ca", "au", "tv", "me", "ai",
     "dev", "app",
 ];
 
-/// `text` with its addresses in words; lines stay lines.
+/// `text` with its addresses as words; line breaks are kept.
 pub(super) fn in_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -21,7 +21,7 @@ pub(super) fn in_words(text: &str) -> String {
     out
 }
 
-/// A web or mail address in words; `None` when `word` is none.
+/// A web or mail address as words; `None` if `word` is none.
 fn address(word: &str) -> Option<String> {
     let body = word.trim_matches(|c: char| "<>()[]{}\"',;:!?.".contains(c));
     let (lead, tail) = word.split_once(body).filter(|_| !body.is_empty())?;
@@ -38,7 +38,7 @@ fn address(word: &str) -> Option<String> {
         .iter()
         .all(|label| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_'));
     let domain = labels.len() > 1 && labels.last().is_some_and(|last| DOMAINS.contains(&last.to_lowercase().as_str()));
-    // Letters before the dot tell a host from a figure or an initial.
+    // Letters before the dot distinguish a host from a figure or an initial.
     let named = labels.first().is_some_and(|label| label.chars().filter(|c| c.is_alphabetic()).count() > 1);
     if !wellformed || !(scheme || www || user.is_some() && labels.len() > 1 || domain && named) {
         return None;

@@ -3,14 +3,14 @@
 use super::normalize::{Match, Words};
 use super::{numbers, readings};
 
-/// Words behind which an amount belongs to the noun that follows.
+/// Words after which an amount belongs to the noun that follows.
 pub(super) const DETERMINER: &str = "([Aa]n?|[Tt]he|[Tt]his|[Tt]hat|[Mm]y|[Yy]our|[Hh]is|[Hh]er|[Ii]ts|[Oo]ur|[Tt]heir|[Ee]ach|[Ee]very|[Oo]ne|[Aa]nother|[Aa]ny|[Nn]o)";
-/// What a ratio is called, before it and behind.
+/// Words for a ratio, before and after it.
 pub(super) const RATIO_BEFORE: &str =
     "(?:[Rr]atios?|[Ss]cale|[Oo]dds|[Pp]roportions?|[Mm]ix(?:ed|ture)?)(?: (?:of|is|are|at|was|to))?";
 pub(super) const RATIO_BEHIND: &str =
     "(?:ratio|scale|odds|aspect|mix|mixture|monitor|screen|display|format|video|picture|dilution)s?";
-/// Words that are no noun behind an amount: with them "the 5 km" stands for itself.
+/// Words after an amount that are no nouns: with them "the 5 km" stands alone.
 const NO_NOUNS: &[&str] = &[
     "is",
     "are",
@@ -141,8 +141,8 @@ fn is_noun_next(rest: &str) -> bool {
     !word.is_empty() && !NO_NOUNS.contains(&word.to_lowercase().as_str())
 }
 
-/// "2.10.3": each part as a number, with its zeros; four parts of a byte are the address of a machine, and a day, a month
-/// and a year are a date.
+/// "2.10.3": each part as a number, with its zeros. Four parts below 256 are an IP address; a day, a month and a year
+/// are a date.
 pub(super) fn version(words: &Words, found: &Match<'_>) -> Option<String> {
     let (letter, figure) = (found.group(1), found.group(2));
     let parts: Vec<&str> = figure.split('.').collect();
@@ -166,7 +166,7 @@ pub(super) fn version(words: &Words, found: &Match<'_>) -> Option<String> {
     }
 }
 
-/// "2 x 4": by, where it is no product.
+/// "2 x 4" read with "by", unless it is a product.
 pub(super) fn dimensions(words: &Words, found: &Match<'_>) -> Option<String> {
     let chain = found.group(0);
     let numbers: Vec<&str> = chain.split(['x', '×']).map(str::trim).collect();
@@ -184,7 +184,7 @@ pub(super) fn ratio(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{}{} to {}", found.group(1), found.group(2), found.group(3)))
 }
 
-/// One of the unit, whose name may have a full stop behind it.
+/// The singular of a unit, whose name may be followed by a full stop.
 fn one<'w>(words: &'w Words, unit: &str) -> Option<&'w str> {
     words.units.get(unit).map(|[one, _]| one.as_str())
 }
@@ -201,7 +201,7 @@ pub(super) fn attributive(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} {before}{} {}", found.group(1), found.group(5), one(words, found.group(6))?))
 }
 
-/// "50-lb": never more than one.
+/// "50-lb": always singular.
 pub(super) fn hyphenated(words: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} {}", found.group(1), one(words, found.group(2))?))
 }

@@ -1,9 +1,9 @@
-//! Units, abbreviations and ways of writing that the voice's own lists do not have.
+//! Units, abbreviations and notations that the voice's own lists lack.
 
 use super::normalize::{Match, Words};
 use super::numbers;
 
-/// One and more than one of a unit.
+/// Singular and plural of units.
 const UNITS: &[(&str, [&str; 2])] = &[
     ("m", ["meter", "meters"]),
     ("g", ["gram", "grams"]),
@@ -72,10 +72,10 @@ const DAYS: [(&str, &str); 7] = [
     ("Sat", "Saturday"),
     ("Sun", "Sunday"),
 ];
-/// How days are written short.
+/// Pattern of abbreviated days.
 pub(super) const DAY: &str = "(Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun)";
 
-/// Adds them where the voice has none.
+/// Adds the units that the voice lacks.
 pub(super) fn add(words: &mut Words) {
     for (unit, names) in UNITS {
         words.units.entry((*unit).to_owned()).or_insert_with(|| names.map(str::to_owned));
@@ -85,7 +85,7 @@ pub(super) fn add(words: &mut Words) {
     }
 }
 
-/// Whether a word is a day of the week, short or not.
+/// Whether a word is a day of the week, abbreviated or not.
 pub(super) fn is_day(word: &str) -> bool {
     word.len() >= 3 && DAYS.iter().any(|(_, name)| name.starts_with(word))
 }
@@ -113,7 +113,7 @@ pub(super) fn hour(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} {}M", numbers::cardinal(hour), half.to_uppercase()))
 }
 
-/// What stands before the second time of "9am–5pm".
+/// The reading up to the second time of "9am–5pm".
 pub(super) fn until(_: &Words, found: &Match<'_>) -> Option<String> {
     Some(format!("{} to ", found.group(1)))
 }

@@ -4,7 +4,7 @@ use super::lexicon::{Lexicon, add_ed, add_ing, add_s};
 use super::numbers;
 
 const ORDINAL_ENDINGS: [&str; 4] = ["st", "nd", "rd", "th"];
-/// Endings that a figure may have, longest first where one ends another.
+/// Endings of figures, longest first where one ends another.
 const ENDINGS: [&str; 9] = ["ing", "'d", "ed", "'s", "st", "nd", "rd", "th", "s"];
 
 fn all_digits(text: &str) -> bool {
@@ -21,7 +21,7 @@ fn currency_names(sign: char) -> Option<[&'static str; 2]> {
     }
 }
 
-/// Whether `sign` stands for a currency that is read with its figure.
+/// The currency sign that `text` is, if that currency is read with its figure.
 pub(super) fn is_currency(text: &str) -> Option<char> {
     let mut chars = text.chars();
     let sign = chars.next()?;
@@ -38,7 +38,7 @@ fn is_figure(word: &str, is_head: bool) -> bool {
 }
 
 impl Lexicon {
-    /// The phonemes of a figure; `None` when `word` is none.
+    /// The phonemes of a figure; `None` if `word` is none.
     pub(super) fn figure(&self, word: &str, currency: Option<char>, is_head: bool) -> Option<String> {
         if !is_figure(word, is_head) {
             return None;
@@ -54,7 +54,7 @@ impl Lexicon {
         }
     }
 
-    /// The plural of a currency, for a word that it stands before.
+    /// The plural of the currency of `sign`, for a sign before a word.
     pub(super) fn currency_plural(&self, sign: char) -> Option<String> {
         let [name, _] = currency_names(sign)?;
         self.with_s(&format!("{name}s"), None, None, None)
@@ -83,12 +83,12 @@ impl Lexicon {
 /// A part of a spoken figure.
 #[derive(Debug, PartialEq)]
 enum Word {
-    /// Number words, joined by anything but letters; "and" is not said.
+    /// Number words, separated by anything but letters; "and" is not spoken.
     Number(String),
     Plain(&'static str),
     /// The zero of "three oh five".
     Oh,
-    /// A unit of currency, more than one.
+    /// The plural of a unit of currency.
     Plural(&'static str),
 }
 

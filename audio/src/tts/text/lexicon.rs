@@ -1,5 +1,5 @@
-//! Pronunciations: two lexicons (a checked one, "gold", and a larger one, "silver"), readings by part of speech
-//! and context, and the endings -s, -ed and -ing. The rules are those of misaki 0.9.4 for American English.
+//! Pronunciations: two lexicons (a checked one, "gold", and a larger one, "silver"), readings by part of speech and
+//! context, and the endings -s, -ed and -ing. The rules are those of misaki 0.9.4 for American English.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::token::Token;
 /// Sounds after which a t before a vowel is a flap.
 const BEFORE_FLAP: &str = "AIOWYiuæɑəɛɪɹʊʌ";
 
-/// What follows a word, since it changes how the word is said.
+/// What follows a word and changes its pronunciation.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Context {
     /// Whether the next sound is a vowel; `None` at a pause.
@@ -28,8 +28,8 @@ pub(super) struct Lexicon {
     silver: Table<Reading>,
 }
 
-/// One reading, or several by tag: then the text is `tag=phonemes` or `tag` (not a word so tagged), each led by
-/// [`VARIANT`].
+/// One reading, or several by tag. With several the text is `tag=phonemes` or `tag` (not a word with that tag), each
+/// preceded by [`VARIANT`].
 struct Reading(String);
 
 const VARIANT: char = '\u{1}';
@@ -62,8 +62,8 @@ impl Pooled for Reading {
     }
 }
 
-/// The reading under `tag` among several: `None` when there is no such variant, `Some(None)` when the word is
-/// not one with that tag.
+/// The reading under `tag` among several: `None` if there is no such variant, `Some(None)` if the word does not exist
+/// with that tag.
 fn variant<'r>(reading: &'r str, tag: &str) -> Option<Option<&'r str>> {
     reading.split(VARIANT).skip(1).find_map(|variant| match variant.split_once('=') {
         Some((name, phonemes)) => (name == tag).then_some(Some(phonemes)),
@@ -71,13 +71,13 @@ fn variant<'r>(reading: &'r str, tag: &str) -> Option<Option<&'r str>> {
     })
 }
 
-/// Looks `word` up as written, and with the other case of its first letter.
+/// Looks `word` up as written, and with the case of its first letter changed.
 fn find<'t>(table: &'t Table<Reading>, word: &str) -> Option<&'t str> {
     let text = |bytes: &'t [u8]| std::str::from_utf8(bytes).ok();
     if let Some(reading) = table.get(word) {
         return text(reading);
     }
-    // A letter alone has no other form.
+    // A single letter has no other form.
     word.chars().nth(1)?;
     let lower = word.to_lowercase();
     let capital = capitalized(&lower);
@@ -95,7 +95,7 @@ fn capitalized(lower: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// The larger class of a tag: verb, noun, adverb, adjective.
+/// The main class of a tag: verb, noun, adverb, adjective.
 fn class(tag: &str) -> &str {
     match tag {
         _ if tag.starts_with("VB") => "VERB",
@@ -133,7 +133,7 @@ impl Lexicon {
         })
     }
 
-    /// The phonemes of a token, or `None` when it is neither a known word nor a figure.
+    /// The phonemes of a token, or `None` if it is neither a known word nor a figure.
     pub(super) fn read(&self, token: &Token<'_>, context: &Context) -> Option<String> {
         let word = token.alias.unwrap_or(&token.text).replace(['‘', '’'], "'");
         let word = ComposingNormalizerBorrowed::new_nfkc().normalize(&word);
@@ -179,7 +179,7 @@ impl Lexicon {
         self.ending(word, tag, stress, context)
     }
 
-    /// Words whose reading hangs on their neighbours or their tag.
+    /// Words whose reading depends on their neighbours or their tag.
     fn function_word(&self, word: &str, tag: &str, stress: Option<f32>, context: &Context) -> Option<String> {
         let gold = |word| find(&self.gold, word).map(str::to_owned);
         let dotted = word.trim_matches('.').contains('.')
@@ -228,7 +228,7 @@ impl Lexicon {
         find(&self.gold, word).is_some() || find(&self.silver, word).is_some()
     }
 
-    /// Whether `word` can be read without taking an ending off: listed, a letter, or an acronym.
+    /// Whether `word` can be read without removing an ending: listed, a letter, or an acronym.
     fn is_known(&self, word: &str) -> bool {
         if self.has(word) || sign(word).is_some() {
             return true;
@@ -239,7 +239,7 @@ impl Lexicon {
         word.len() == 1 || (is_upper(word) && find(&self.gold, &word.to_lowercase()).is_some()) || is_upper(&word[1..])
     }
 
-    /// The reading of a listed word under `tag`, or letter by letter.
+    /// The reading of a listed word under `tag`, else letter by letter.
     pub(super) fn look_up(
         &self,
         written: &str,
@@ -264,7 +264,7 @@ impl Lexicon {
         }
     }
 
-    /// The letters of `word` by name; `None` when one has none.
+    /// The letters of `word` by name; `None` if one has no name.
     fn spelled(&self, word: &str) -> Option<String> {
         let mut phonemes = String::new();
         for letter in word.chars().filter(|c| c.is_alphabetic()) {
@@ -368,7 +368,7 @@ pub(super) fn add_ing(stem: &str) -> Option<String> {
     (!stem.is_empty()).then(|| format!("{}ɪŋ", flapped(stem).as_deref().unwrap_or(stem)))
 }
 
-/// `stem` with its last t as a flap, where Americans make one.
+/// `stem` with its final t as a flap, where American English has one.
 fn flapped(stem: &str) -> Option<String> {
     let cut = stem.strip_suffix('t')?;
     cut.ends_with(|c| BEFORE_FLAP.contains(c)).then(|| format!("{cut}ɾ"))

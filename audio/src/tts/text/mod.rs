@@ -1,5 +1,5 @@
-//! Text to phonemes: say addresses in words, cut it into sentences, spell out figures, split it into words, tag them,
-//! look them up, guess the rest.
+//! Text to phonemes: expand addresses, split into sentences, normalise figures, split into words, tag them, look them
+//! up, guess unknown ones.
 
 mod abbreviations;
 mod addresses;
@@ -29,7 +29,7 @@ use phonemize::Phonemizer;
 use tagger::Tagger;
 use tokenize::Tokenizer;
 
-/// Longest run of phonemes the network reads at once; longer sentences are cut at clause marks.
+/// Most phonemes of one run of the network; longer sentences are cut at clause marks.
 const PHONEMES_MAX: usize = 400;
 
 /// The text front end of a voice.
@@ -61,7 +61,7 @@ impl FrontEnd {
             let phonemes = self.phonemizer.phonemize(&self.normalizer.normalize(sentence))?;
             for stretch in sentences::split_phonemes(&phonemes, PHONEMES_MAX) {
                 let ids: Vec<i32> = stretch.chars().filter_map(|phoneme| self.vocab.get(&phoneme).copied()).collect();
-                // Punctuation alone is nothing to say.
+                // A stretch of punctuation only is not spoken.
                 if stretch.chars().any(char::is_alphabetic) && !ids.is_empty() {
                     stretches.push(ids);
                 }

@@ -1,5 +1,5 @@
-//! Times, dates, amounts, units, abbreviations and signs in words that the lexicon can read. Plain figures,
-//! ordinals, years and money in dollars, pounds and euros stay as they are: the lexicon reads those.
+//! Rewrites times, dates, amounts, units, abbreviations and signs as words that the lexicon can read. Plain figures,
+//! ordinals, years and money in dollars, pounds and euros are left: the lexicon reads those.
 //!
 //! The rules run in order, each over the whole text; word lists come from the voice's own file.
 
@@ -13,13 +13,13 @@ use super::super::Error;
 use super::super::assets::{self, Pairs};
 use super::{abbreviations, amounts, extra, readings};
 
-/// The word lists, as the file has them.
+/// The word lists in the file's format.
 #[derive(Deserialize)]
 pub(super) struct Words {
     pub(super) months: Pairs<String>,
     pub(super) titles: HashMap<String, String>,
     pub(super) abbreviations: HashMap<String, String>,
-    /// One and more than one of a unit.
+    /// Singular and plural of units.
     pub(super) units: HashMap<String, [String; 2]>,
     symbols: Pairs<String>,
     pub(super) currency: HashMap<String, [String; 2]>,
@@ -34,13 +34,13 @@ pub(super) struct Match<'a> {
 }
 
 impl<'a> Match<'a> {
-    /// Group `n`, empty when it took no part.
+    /// Group `n`, empty if it did not take part in the match.
     pub(super) fn group(&self, n: usize) -> &'a str {
         self.captures.get(n).map_or("", |group| group.as_str())
     }
 }
 
-/// What to say for a match; `None` leaves it as written.
+/// The reading of a match; `None` leaves it as written.
 type Say = fn(&Words, &Match<'_>) -> Option<String>;
 
 struct Rule {
@@ -66,6 +66,82 @@ const NUMBER: &str = r"\d+(?:,\d{3})*(?:\.\d+)?";
 const ROMAN: &str = r"((?=[IVXLC])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))";
 const SCALE: &str = r"(hundred|thousand|million|billion|trillion|[kKmMbB]\b)";
 
+/// What is read in another way than it is written: patterns, in the order in which they are applied, with what each becomes.
+fn patterns(words: &Words) -> Vec<(String, Say)> {
+    let capitalized = words.months.0.iter().map(|(short, _)| {
+        let mut chars = short.chars();
+        chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+    });
+    let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
+    let months = alternatives(months.chain(["Sept".to_owned()]));
+    let units = alternatives(words.units.keys().cloned());
+    let titles = alternatives(words.titles.keys().cloned());
+    let abbreviations = alternatives(words.abbreviations.keys().cloned());
+    let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
+    let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
+    let before_figures = alternatives(abbreviations::before_figures());
+    let before_names = alternatives(abbreviations::before_names());
+    vec![
+        (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
+        (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
+        (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
+        (format!(r"(?<![\w:.,])()(\d{{1,4}}):(\d{{1,4}})(?= {}\b)", amounts::RATIO_BEHIND), amounts::ratio),
+        (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
+        (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
+        (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
+        (r"\b(1[1-9]|20)([2-9])0s\b".into(), extra::decade),
+        (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
+        (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
+        (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])(?:\.[Mm]\.|[Mm])(?![A-Za-z])".into(), extra::hour),
+        (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
+        (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
+        (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
+        (
+            format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
+            amounts::money,
+        ),
+        (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
+        (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
+        (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
+        (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
+        (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
+        (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
+        (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
+        (
+            format!(
+                r"\b{DET} (?:({NUMBER})[ -]?({units})\.? (or|to|and) )?((?:{NUMBER} by )*{NUMBER})[ -]?({units})(?![\w])\.?",
+                DET = amounts::DETERMINER
+            ),
+            amounts::attributive,
+        ),
+        (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
+        (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
+        (
+            format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
+            abbreviations::month_before,
+        ),
+        (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
+        (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
+        (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
+        (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
+        (format!(r"(?<![Tt]he )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
+        (format!(r"\b({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
+        (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
+        (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
+        (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
+        (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
+        (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
+        (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
+        (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
+        (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
+        (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
+        (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
+        (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
+        (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
+        (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
+    ]
+}
+
 impl Normalizer {
     pub(super) fn load(dir: &Path) -> Result<Self, Error> {
         let mut words: Words = assets::read_json(dir, assets::NORMALIZE)?;
@@ -74,79 +150,7 @@ impl Normalizer {
     }
 
     fn new(words: Words) -> Result<Self, Box<fancy_regex::Error>> {
-        let capitalized = words.months.0.iter().map(|(short, _)| {
-            let mut chars = short.chars();
-            chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-        });
-        let months = words.months.0.iter().map(|(_, name)| name.clone()).chain(capitalized);
-        let months = alternatives(months.chain(["Sept".to_owned()]));
-        let units = alternatives(words.units.keys().cloned());
-        let titles = alternatives(words.titles.keys().cloned());
-        let abbreviations = alternatives(words.abbreviations.keys().cloned());
-        let roman_cardinal = alternatives(words.roman_cardinal.iter().cloned());
-        let roman_ordinal = alternatives(words.roman_ordinal.iter().cloned());
-        let before_figures = alternatives(abbreviations::before_figures());
-        let before_names = alternatives(abbreviations::before_names());
-        let rules: Vec<(String, Say)> = vec![
-            (r"(?<![\w.,/:-])(?:(?:[Vv]ersion )?(v)\.? ?)?(\d+(?:\.\d+)*)(?!\w|\.\d)".into(), amounts::version),
-            (r"(?<![\w.])\d+(?:\.\d+)?(?:\s?[x×]\s?\d+(?:\.\d+)?)+(?!\w|\.\d)".into(), amounts::dimensions),
-            (format!(r"\b({BEFORE} )(\d{{1,4}}):(\d{{1,4}})(?![\w:])", BEFORE = amounts::RATIO_BEFORE), amounts::ratio),
-            (format!(r"(?<![\w:.,])()(\d{{1,4}}):(\d{{1,4}})(?= {}\b)", amounts::RATIO_BEHIND), amounts::ratio),
-            (r"(\d\s?(?:[AaPp]\.?[Mm]\.?)?)\s?[-–]\s?(?=\d{1,2}(?::\d{2})?\s?[AaPp]\.?[Mm]\b)".into(), extra::until),
-            (format!(r"\b{DAY}\.?\s?[-–]\s?{DAY}\b\.?", DAY = extra::DAY), extra::days),
-            (format!(r"\b{DAY}\.?(?=,? (?:{months})\b)", DAY = extra::DAY), extra::day_of_date),
-            (r"\b(1[1-9]|20)([2-9])0s\b".into(), extra::decade),
-            (r#"(?<![\w.])([3-8])'\s?(\d{1,2})(?:"|'')"#.into(), extra::height),
-            (r"\b(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s?([AaPp])\.?[Mm]\.?(?![A-Za-z]))?(?!\d)".into(), readings::time),
-            (r"(?<![\w:.,])(\d{1,2})\s?([AaPp])(?:\.[Mm]\.|[Mm])(?![A-Za-z])".into(), extra::hour),
-            (r"(?<![\w:.,])()(\d{1,4}):(\d{1,4})(?![\w:]|\.\d)".into(), amounts::ratio),
-            (r"\b(\d{4})-(\d{2})-(\d{2})\b".into(), readings::date_iso),
-            (r"\b(\d{1,2})/(\d{1,2})/(\d{4}|\d{2})\b".into(), readings::date_us),
-            (
-                format!(r"\b{DET} ([$£€])(\d+(?:,\d{{3}})*)(?:\s?{SCALE})?(?![\w.])", DET = amounts::DETERMINER),
-                amounts::money,
-            ),
-            (format!(r"([$£€])({NUMBER})\s?{SCALE}"), readings::money),
-            (format!(r"(?<![\w.])({NUMBER})\s?(¢)"), readings::cents),
-            (format!(r"(?<![\w])([¥₹₩]|Rs\.?|USD|EUR|GBP)\s?({NUMBER})(?:\s?{SCALE})?"), readings::money),
-            (format!(r"(?<![\w.])({NUMBER})\s?(USD|EUR|GBP)\b"), extra::money_behind),
-            (format!(r"\b{DET} (-?{NUMBER})\s?°\s?([CF])?(?![\w])", DET = amounts::DETERMINER), amounts::degrees),
-            (format!(r"(?<![\w.])(-?{NUMBER})\s?°\s?([CF])?(?![\w])"), readings::degrees),
-            (format!(r"(?<![\w.])({NUMBER}) s(?![\w'])"), extra::seconds),
-            (
-                format!(
-                    r"\b{DET} (?:({NUMBER})[ -]?({units})\.? (or|to|and) )?((?:{NUMBER} by )*{NUMBER})[ -]?({units})(?![\w])\.?",
-                    DET = amounts::DETERMINER
-                ),
-                amounts::attributive,
-            ),
-            (format!(r"(?<![\w.-])({NUMBER})-({units})\.?(?= [A-Za-z])"), amounts::hyphenated),
-            (format!(r"(?<![\w.])(-?{NUMBER})\s?({units})(?![\w])(?:\.(?= [a-z\d]))?"), readings::unit),
-            (
-                format!(r"\b{MONTH}\.?(\s?[-–]\s?)(?=(?:{months})\b)", MONTH = abbreviations::MONTH),
-                abbreviations::month_before,
-            ),
-            (format!(r"\b{MONTH}\.?( )(?=\d{{4}}\b)", MONTH = abbreviations::MONTH), abbreviations::month_before),
-            (format!(r"\b({months})\.? (\d{{1,2}})(?:st|nd|rd|th)?\b(?![\d:%])(,? \d{{4}}\b)?"), readings::month_day),
-            (format!(r"\b(?:the )?(\d{{1,2}}) (?:of )?({months})\b\.?"), readings::day_month),
-            (format!(r"\b{MONTH}\.(?![\w])", MONTH = abbreviations::MONTH), abbreviations::month),
-            (format!(r"(?<![Tt]he )\b{DAY}\.(?![\w])", DAY = extra::DAY), abbreviations::day),
-            (format!(r"\b({before_figures})\. ?(?=\d|[IVXLC]+\b)"), abbreviations::figure),
-            (format!(r"\b({before_names})\. (?=[A-Z])"), abbreviations::name),
-            (format!(r"\b({titles})\.? (?=[A-Z])"), readings::title),
-            (format!(r"(?<![\w.])({abbreviations})(?![\w])"), readings::abbreviation),
-            (r"\b(No|Nos)\. ?(?=\d)".into(), readings::numero),
-            (r"(?<![\w&])#(?=\d)".into(), |_, _| Some("number ".into())),
-            (format!(r"\b({roman_cardinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_cardinal),
-            (format!(r"\b({roman_ordinal}) {ROMAN}\b(?![.'’]\w)"), readings::roman_ordinal),
-            (r"(?<![\w.\-])(?:\d{3}-)?\d{3}-\d{4}(?![\w.\-])".into(), readings::telephone),
-            (r"(?<![\w./])(\d{1,2})/(\d{1,2})(?![\w./])".into(), readings::fraction),
-            (r"(?<![\w.\-])(\d{1,4})\s?[-–]\s?(\d{1,4})(?![\w.\-%])".into(), readings::range),
-            (r"(?<=\d)\s?\*\s?(?=\d)".into(), |_, _| Some(" times ".into())),
-            (format!(r"(?<![\w.])({NUMBER})x(?!\w)"), |_, found| Some(format!("{} times", found.group(1)))),
-            (r"(?<![\w+])\+(?=\d)".into(), |_, _| Some("plus ".into())),
-        ];
-        let rules = rules
+        let rules = patterns(&words)
             .into_iter()
             .map(|(pattern, say)| Ok(Rule { pattern: Regex::new(&pattern)?, say }))
             .collect::<Result<_, Box<fancy_regex::Error>>>()?;
@@ -164,12 +168,12 @@ impl Normalizer {
         Ok(Self { words, rules, symbols, titles })
     }
 
-    /// Words after which a period ends no sentence.
+    /// Words after which a period does not end a sentence.
     pub(super) fn titles(&self) -> &HashSet<String> {
         &self.titles
     }
 
-    /// `text` on one line, in words where figures and signs would not be read well.
+    /// `text` on one line, with figures and signs rewritten where they would not be read well.
     pub(super) fn normalize(&self, text: &str) -> String {
         let text = single_spaced(text);
         let mut text = text.replace('’', "'").replace('‒', "-").replace('―', "—");
@@ -204,8 +208,8 @@ fn alternatives(words: impl Iterator<Item = String>) -> String {
     words.iter().map(|word| fancy_regex::escape(word)).collect::<Vec<_>>().join("|")
 }
 
-/// Replaces each match by what `say` makes of it. A pattern that gives up (its search is bounded) leaves the rest
-/// of the text as it was.
+/// Replaces each match by the result of `say`. If the pattern's bounded search gives up, the rest of the text is left
+/// unchanged.
 fn replace(pattern: &Regex, text: String, say: impl Fn(&Match<'_>) -> Option<String>) -> String {
     let mut out = String::new();
     let mut done = 0;

@@ -38,10 +38,10 @@ const SCALES: [&str; 12] = [
     "decillion",
 ];
 
-/// Most digits that have a name here; longer figures are read digit by digit.
+/// Most digits with a name; longer figures are read digit by digit.
 pub(super) const DIGITS_MAX: usize = 36;
 
-/// "one thousand, two hundred and thirty-four". Figures of more than [`DIGITS_MAX`] digits come out as digits.
+/// "one thousand, two hundred and thirty-four". Figures of more than [`DIGITS_MAX`] digits are read as digits.
 pub(super) fn cardinal(digits: &str) -> String {
     match digits.trim_start_matches('0') {
         "" => ONES[0].to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn spell(digits: &str) -> String {
     names.join(" ")
 }
 
-/// As [`cardinal`]; `n` is below 10^36, as any figure of [`DIGITS_MAX`] digits is.
+/// As [`cardinal`], for `n` below 10^36, as any figure of [`DIGITS_MAX`] digits is.
 pub(super) fn cardinal_of(n: u128) -> String {
     if n < 1_000 {
         return below_thousand(n as usize);
@@ -123,7 +123,7 @@ pub(super) fn year(n: u16) -> String {
     }
 }
 
-/// "three point one four"; zeros at the end are not read.
+/// "three point one four"; trailing zeros are not read.
 pub(super) fn decimal(figure: &str) -> String {
     let (whole, fraction) = figure.split_once('.').unwrap_or((figure, ""));
     let fraction = fraction.trim_end_matches('0');

@@ -1,4 +1,4 @@
-//! Words that no lexicon knows: a small network reads them letter by letter (CTC: repeats collapse, blanks drop).
+//! Words in no lexicon: a small network reads them letter by letter (CTC: repeats collapse, blanks drop).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::super::acoustic::{load_model, on_one_thread};
 use super::super::{Error, assets};
 
-/// Longest word accepted from the alphabet's file; the real one says 24.
+/// Longest word length accepted from the alphabet's file; the real one has 24.
 const LETTERS_MAX: usize = 64;
 
 pub(super) struct Oov {
@@ -42,8 +42,8 @@ impl Oov {
         Ok(Self { model, input, output, letters, phonemes: alphabet.out, letters_max })
     }
 
-    /// The phonemes of `word`; empty when it holds no letter of the alphabet. Letters past the network's window
-    /// are not read.
+    /// The phonemes of `word`; empty if it has no letter of the alphabet. Letters past the network's window are not
+    /// read.
     pub(super) fn read(&self, word: &str) -> Result<String, Error> {
         let known = word.chars().filter_map(|c| self.letters.get(&c).copied());
         let letters: Vec<i32> = known.take(self.letters_max).collect();

@@ -1,5 +1,5 @@
-//! From normalised text to phonemes: tokens, tags, readings from the last word to the first (a reading may hang
-//! on the sound that follows), and the stress of compounds. The rules are those of misaki 0.9.4.
+//! From normalised text to phonemes: tokens, tags, readings from the last word to the first (a reading may depend on
+//! the sound that follows), and the stress of compounds. The rules are those of misaki 0.9.4.
 
 use fancy_regex::Regex;
 
@@ -29,6 +29,9 @@ const MARKS: &str = ";:,.!?—…\"“”";
 /// Signs inside a word that need no reading of their own.
 const SILENT: &str = "',-._‘’/";
 
+/// Parts of a word that are looked up as one: no entry of the lexicon has as many. Time grows with the square of it.
+const RUN_PARTS_MAX: usize = 24;
+
 /// A written word: one token, or parts that are read together.
 enum Word<'t> {
     One(Token<'t>),
@@ -43,6 +46,11 @@ pub(super) struct Phonemizer {
     parts: Regex,
 }
 
+/// The earliest part that a run which ends before `end` may begin with.
+fn first_of_run(end: usize) -> usize {
+    end.saturating_sub(RUN_PARTS_MAX)
+}
+
 impl Phonemizer {
     pub(super) fn new(tokenizer: Tokenizer, tagger: Tagger, lexicon: Lexicon, oov: Oov) -> Result<Self, Error> {
         let parts = Regex::new(PARTS)
@@ -50,7 +58,7 @@ impl Phonemizer {
         Ok(Self { tokenizer, tagger, lexicon, oov, parts })
     }
 
-    /// The phonemes of one sentence, with spaces where it has them.
+    /// The phonemes of one sentence, with spaces between words as written.
     pub(super) fn phonemize(&self, text: &str) -> Result<String, Error> {
         let pairs = self.tokenizer.tokenize(text);
         let words: Vec<&str> = pairs.iter().map(|(word, _)| word.as_str()).collect();
@@ -77,7 +85,7 @@ impl Phonemizer {
         Ok(phonemes.trim().replace('ɾ', "T").replace('ʔ', "t"))
     }
 
-    /// Cuts tokens into parts, settles marks and currency signs, and groups what is written together.
+    /// Splits tokens into parts, resolves marks and currency signs, and groups parts that are written together.
     fn group<'t>(&self, tokens: Vec<Token<'t>>) -> Vec<Word<'t>> {
         let mut words: Vec<Word<'t>> = Vec::new();
         let mut currency = None;
@@ -108,7 +116,7 @@ impl Phonemizer {
     }
 
     fn part_texts<'w>(&self, word: &'w str) -> Vec<&'w str> {
-        // A pattern that gives up leaves the word whole.
+        // If the pattern's bounded search gives up, the word stays whole.
         let texts: Result<Vec<&str>, _> =
             self.parts.find_iter(word).map(|part| part.map(|part| part.as_str())).collect();
         texts.ok().filter(|texts| !texts.is_empty()).unwrap_or_else(|| vec![word])
@@ -125,11 +133,11 @@ impl Phonemizer {
         Ok(())
     }
 
-    /// Reads the longest known run of parts that ends the word, then the next before it, and so on; a part that
-    /// is in no known run makes the whole word unknown.
+    /// Reads the longest known run of parts, of [`RUN_PARTS_MAX`] at most, at the end of the word, then the next before it,
+    /// and so on; a part in no known run makes the whole word unknown.
     fn read_parts(&self, parts: &mut [Token<'_>], context: &mut Context) -> Result<(), Error> {
         let mut end = parts.len();
-        let mut start = 0;
+        let mut start = first_of_run(end);
         while start < end {
             let run = &parts[start..end];
             let merged = if run.iter().any(Token::is_fixed) { None } else { Token::merge(run) };
@@ -140,7 +148,7 @@ impl Phonemizer {
                     part.phonemes = Some(String::new());
                 }
                 parts[start].phonemes = Some(phonemes);
-                (start, end) = (0, start);
+                (start, end) = (first_of_run(start), start);
                 continue;
             }
             if start + 1 < end {
@@ -148,7 +156,7 @@ impl Phonemizer {
                 continue;
             }
             end -= 1;
-            start = 0;
+            start = first_of_run(end);
             let part = &mut parts[end];
             if part.phonemes.is_none() {
                 if !part.text.chars().all(|c| SILENT.contains(c)) {
@@ -191,7 +199,7 @@ impl Phonemizer {
 }
 
 impl<'t> Word<'t> {
-    /// A word of a single part is one token.
+    /// Turns a word of a single part into one token.
     fn unwrapped(self) -> Self {
         match self {
             Word::Parts(mut parts) if parts.len() == 1 => parts.pop().map_or(Word::Parts(parts), Word::One),
@@ -222,7 +230,7 @@ fn push<'t>(words: &mut Vec<Word<'t>>, mut part: Token<'t>) {
     }
 }
 
-/// The phonemes of a mark, by its tag; `None` when it is no mark.
+/// The phonemes of a mark, by its tag; `None` if it is no mark.
 fn mark_phonemes(part: &Token<'_>) -> Option<String> {
     if part.tag == ":" && matches!(part.text.as_str(), "-" | "–") {
         return Some("—".to_owned());
@@ -249,7 +257,7 @@ fn is_pause(c: char) -> bool {
     MARKS.contains(c) && !"\"“”".contains(c)
 }
 
-/// What the word before `token` hears.
+/// The context for the word before `token`.
 fn context_before(context: Context, phonemes: &str, token: &Token<'_>) -> Context {
     let sound = phonemes.chars().find(|c| stress::is_vowel(*c) || stress::is_consonant(*c) || is_pause(*c));
     let vowel_next = match sound {
@@ -265,7 +273,7 @@ fn context_before(context: Context, phonemes: &str, token: &Token<'_>) -> Contex
     Context { vowel_next, to_next }
 }
 
-/// Fills silent parts and weakens the stress of all but the weightiest parts of a compound.
+/// Fills silent parts and weakens the stress of all but the heaviest parts of a compound.
 fn settle(parts: &mut [Token<'_>]) {
     let gaps = has_gaps(parts);
     let last = parts.len().saturating_sub(1);
@@ -379,7 +387,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Signs that are no words of the lexicon, by name.
+/// Names of signs that the lexicon does not have.
 fn sign_phonemes(c: char) -> Option<&'static str> {
     Some(match c {
         '/' => "slˈæʃ",

@@ -1,9 +1,9 @@
-//! How each kind of figure and abbreviation is said; the patterns that find them are in `normalize`.
+//! Readings of each kind of figure and abbreviation; the patterns that find them are in `normalize`.
 
 use super::normalize::{Match, Words};
 use super::numbers;
 
-/// Names of parts from the half to the tenth.
+/// Names of fractions from the half to the tenth.
 const PARTS: [&str; 9] = ["half", "third", "quarter", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
 
 fn small(digits: &str) -> Option<u16> {
@@ -28,7 +28,7 @@ pub(super) fn time(_: &Words, found: &Match<'_>) -> Option<String> {
         words.push_str(&format!(" and {} {unit}", numbers::cardinal(second)));
     }
     if !half.is_empty() {
-        // With dots the lexicon reads letters.
+        // With dots the lexicon reads the letters.
         let end = if found.rest.starts_with('.') { "" } else { "." };
         words.push_str(&format!(" {}.M{end}", half.to_uppercase()));
     }
@@ -48,7 +48,7 @@ pub(super) fn date_iso(words: &Words, found: &Match<'_>) -> Option<String> {
     date(words, found.group(1), small(found.group(2))?, small(found.group(3))?)
 }
 
-/// Month first, unless only the second figure can be one.
+/// Month first, unless only the second figure can be a month.
 pub(super) fn date_us(words: &Words, found: &Match<'_>) -> Option<String> {
     let (first, second, year) = (small(found.group(1))?, small(found.group(2))?, found.group(3));
     let year = match year.len() {
@@ -147,7 +147,7 @@ fn roman(numeral: &str) -> u16 {
         'M' => 1_000,
         _ => 0,
     };
-    // A smaller sign before a larger one is taken off.
+    // A smaller numeral before a larger one is subtracted.
     let mut after = 0;
     let mut total = 0_u16;
     for value in numeral.chars().rev().map(value) {

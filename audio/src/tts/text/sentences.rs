@@ -1,4 +1,4 @@
-//! Cutting text into sentences, and phonemes into stretches that the network can read.
+//! Splits text into sentences, and phonemes into stretches for the network.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ const CLOSERS: &[char] = &['"', '”', '’', ')', ']'];
 const ENDS: &[char] = &['.', '!', '?', '…'];
 const CLAUSE_MARKS: &[char] = &[',', ';', ':', '—'];
 
-/// Sentences of `text`: lines end one, and so do end marks followed by white space, except after a title, an
-/// initial or an abbreviation that goes on, before a small letter, or in "No. 5".
+/// Sentences of `text`. A line break ends one, and so does an end mark followed by white space, except after a title,
+/// an initial or an abbreviation that never ends a sentence, before a small letter, or in "No. 5".
 pub(super) fn split<'t>(text: &'t str, titles: &HashSet<String>) -> Vec<&'t str> {
     let mut sentences = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -63,7 +63,7 @@ pub(super) fn split_phonemes(phonemes: &str, chars_max: usize) -> Vec<String> {
     stretches
 }
 
-/// Pieces of at most `chars_max` phonemes with whether a space stood before them.
+/// Pieces of at most `chars_max` phonemes, each with whether a space preceded it.
 fn pieces(phonemes: &str, chars_max: usize) -> Vec<(&str, bool)> {
     let fits = |piece: &str| piece.chars().count() <= chars_max;
     if fits(phonemes) {

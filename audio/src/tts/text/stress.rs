@@ -1,10 +1,10 @@
-//! Stress marks in phoneme strings, and the classes of phonemes that the rules speak of.
+//! Stress marks in phoneme strings, and the phoneme classes of the rules.
 
 const PRIMARY: char = 'ˈ';
 const SECONDARY: char = 'ˌ';
 const VOWELS: &str = "AIOQWYaiuæɑɒɔəɛɜɪʊʌᵻ";
 const CONSONANTS: &str = "bdfhjklmnpstvwzðŋɡɹɾʃʒʤʧθ";
-/// Diphthongs and affricates weigh two.
+/// Diphthongs and affricates, which have weight two.
 const HEAVY: &str = "AIOQWYʤʧ";
 
 pub(super) fn is_vowel(c: char) -> bool {
@@ -23,12 +23,12 @@ fn has_stress(phonemes: &str) -> bool {
     phonemes.contains([PRIMARY, SECONDARY])
 }
 
-/// How much of a word's sound `phonemes` is.
+/// Weight of `phonemes` within a word.
 pub(super) fn weight(phonemes: &str) -> usize {
     phonemes.chars().map(|c| if HEAVY.contains(c) { 2 } else { 1 }).sum()
 }
 
-/// A letter-by-letter reading: only the last letter keeps its full stress.
+/// For a letter-by-letter reading: only the last letter keeps its full stress.
 pub(super) fn stress_last(phonemes: &str) -> String {
     let lowered = apply(phonemes, Some(0.0));
     match lowered.rfind(SECONDARY) {
@@ -37,8 +37,8 @@ pub(super) fn stress_last(phonemes: &str) -> String {
     }
 }
 
-/// Moves the stress of a word by `stress`: -2 takes all away, -1 and -0.5 lower it, 0 to 1 give a secondary one
-/// where there is none, 1 and 2 raise it. `None` leaves the word as it is.
+/// Changes the stress of a word by `stress`: -2 removes it, -1 and -0.5 lower it, 0 to 1 add a secondary one where
+/// there is none, 1 and 2 raise it. `None` leaves the word unchanged.
 pub(super) fn apply(phonemes: &str, stress: Option<f32>) -> String {
     let Some(stress) = stress else {
         return phonemes.to_owned();

@@ -13,7 +13,7 @@ use super::super::assets::{self, Pairs, Pooled, Table};
 
 const BEFORE: [&str; 2] = ["-START2-", "-START-"];
 const AFTER: [&str; 2] = ["-END-", "-END2-"];
-/// The tag of a word about which nothing is known.
+/// The tag of an unknown word.
 const NOUN: &str = "NN";
 
 pub(super) struct Tagger {
@@ -36,7 +36,7 @@ struct Model {
 /// Weights of one feature in tenths, by the tag's name.
 struct Weights(Vec<(TagName, i16)>);
 
-/// The name of a tag, short enough to be kept in place.
+/// The name of a tag, short enough to be stored inline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct TagName([u8; 6]);
 
@@ -80,7 +80,7 @@ impl Tagger {
         Ok(Self { tags, usual: tagdict, vocab, weights })
     }
 
-    /// One tag a word; words are not empty.
+    /// One tag per word; words are not empty.
     pub(super) fn tag(&self, words: &[&str]) -> Vec<&str> {
         let context = self.context(words);
         let (mut before2, mut before) = (BEFORE[0], BEFORE[1]);
@@ -98,7 +98,7 @@ impl Tagger {
         tags
     }
 
-    /// The words as the features see them, with two marks at each end.
+    /// The words as features, with two marks at each end.
     fn context(&self, words: &[&str]) -> Vec<String> {
         let known = words.iter().map(|word| {
             let normal = normal(word);
@@ -123,7 +123,7 @@ impl<'t> Scorer<'t> {
     }
 
     fn tag(&mut self, at: usize, word: &str, context: &[String], before: &str, before2: &str) -> &'t str {
-        // The word itself stands two further in the context.
+        // The word itself is at `at + 2` in the context.
         let near = |offset: usize| context.get(at + offset).map_or("", String::as_str);
         self.scores.fill(0);
         self.add("b", &[]);

@@ -1,4 +1,4 @@
-//! A word on its way from text to phonemes.
+//! A token between text and phonemes.
 
 /// One token. Tags are those of the Penn Treebank.
 #[derive(Debug, Clone)]
@@ -7,7 +7,7 @@ pub(super) struct Token<'t> {
     pub(super) tag: &'t str,
     /// Whether white space follows.
     pub(super) space: bool,
-    /// `None` until decided; empty when nothing is said.
+    /// `None` until decided; empty if nothing is spoken.
     pub(super) phonemes: Option<String>,
     /// Whether it begins a written word.
     pub(super) is_head: bool,
@@ -15,7 +15,7 @@ pub(super) struct Token<'t> {
     pub(super) alias: Option<&'static str>,
     /// Currency sign that stood before it.
     pub(super) currency: Option<char>,
-    /// Whether a gap is heard before it although none is written.
+    /// Whether a gap is spoken before it although none is written.
     pub(super) gap_before: bool,
 }
 
@@ -33,7 +33,7 @@ impl<'t> Token<'t> {
         }
     }
 
-    /// Whether its reading is settled.
+    /// Whether its reading is decided.
     pub(super) fn is_fixed(&self) -> bool {
         self.alias.is_some() || self.phonemes.is_some()
     }
@@ -60,7 +60,7 @@ impl<'t> Token<'t> {
         })
     }
 
-    /// The longest token gives a merged word its tag; capitals count double.
+    /// The heaviest token gives a merged word its tag: its length, capitals counted double.
     fn weight(&self) -> usize {
         self.text.chars().map(|c| if c.is_uppercase() { 2 } else { 1 }).sum()
     }

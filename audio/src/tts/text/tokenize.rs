@@ -1,5 +1,5 @@
-//! Words from text, by spaCy's English rules: special cases first, then marks peeled off both ends of what
-//! stands between spaces, then splits inside.
+//! Splits text into words by spaCy's English rules: special cases first, then marks removed from both ends of each
+//! space-separated string, then splits inside.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -31,7 +31,7 @@ impl Tokenizer {
         Ok(Self { special: assets::read_json(dir, assets::TOKENIZER)? })
     }
 
-    /// Words with whether white space follows; no word is empty.
+    /// Words, each with whether white space follows; no word is empty.
     pub(super) fn tokenize(&self, text: &str) -> Vec<(String, bool)> {
         let mut tokens = Vec::new();
         let mut chunks = text.split_whitespace().peekable();
@@ -83,7 +83,7 @@ impl Tokenizer {
         self.rejoin(tokens)
     }
 
-    /// Pieces that together are a special case become it again: `Sept` and `.`.
+    /// Joins pieces that together are a special case: `Sept` and `.`.
     fn rejoin(&self, pieces: Vec<String>) -> Vec<String> {
         if pieces.len() < 2 {
             return pieces;
@@ -156,7 +156,7 @@ fn suffix_len(text: &str) -> usize {
     len
 }
 
-/// Cuts `text` at dots, hyphens, slashes and the like between letters, keeping what it cuts at.
+/// Splits `text` at dots, hyphens, slashes and the like between letters, keeping the separators.
 fn split_inside(text: &str, tokens: &mut Vec<String>) {
     let mut start = 0;
     let mut at = 0;
@@ -180,7 +180,7 @@ fn split_inside(text: &str, tokens: &mut Vec<String>) {
     }
 }
 
-/// Bytes of the cut at `at`; 0 when there is none.
+/// Bytes of the separator at `at`; 0 when there is none.
 fn infix_len(text: &str, at: usize) -> usize {
     let (before, here) = text.split_at(at);
     let previous = before.chars().next_back();

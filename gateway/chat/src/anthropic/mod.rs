@@ -18,14 +18,14 @@ pub use parse::Blocks;
 pub use render::{Flavour, OAUTH_BETA, Options, STYLE, THINKING_TOKENS_MIN, render};
 pub use settings::Settings;
 
-/// How thoughts of this provider are marked in a conversation.
+/// Provider name that marks its thoughts in a conversation.
 pub const PROVIDER: &str = "anthropic";
-/// Where the public API is.
+/// Base URL of the public API.
 pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 /// The header that carries a key.
 pub const KEY_HEADER: &str = "x-api-key";
 
-/// The protocol, set up for one model.
+/// The protocol, configured for one model.
 #[derive(Clone, Debug)]
 pub struct Anthropic {
     options: Options,
@@ -33,7 +33,7 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// With these options.
+    /// An adapter with these options.
     pub fn new(options: Options) -> Self {
         Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }

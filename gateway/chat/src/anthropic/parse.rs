@@ -1,4 +1,4 @@
-//! A streamed answer of `POST /v1/messages`. Pure.
+//! Parses a streamed answer of `POST /v1/messages`. Pure.
 //!
 //! Source: the Messages API's "Streaming messages" and the types of `@anthropic-ai/sdk`.
 
@@ -17,7 +17,7 @@ use super::PROVIDER;
 #[derive(Debug, Default)]
 pub struct Blocks {
     thought: Option<Thought>,
-    /// Which block writes which of the answer's calls.
+    /// Number of the answer's call that each block writes.
     calls: Vec<u64>,
 }
 
@@ -56,7 +56,7 @@ enum Event {
     },
     /// The whole answer, from a server that does not stream.
     Message(Whole),
-    /// Pings, and whatever will be invented.
+    /// Pings, and events of later versions.
     #[serde(other)]
     Other,
 }
@@ -191,7 +191,7 @@ impl Blocks {
                 answer.change_call(position, |call| {
                     call.id = id;
                     call.name = name;
-                    // The empty object of a call whose arguments come in pieces.
+                    // The empty object of a call whose arguments are streamed in pieces.
                     if !matches!(&input, Value::Null) && input != json!({}) {
                         call.arguments = input.to_string();
                     }
@@ -235,7 +235,7 @@ impl Thought {
         Ok(())
     }
 
-    /// A thought without signature could never be given back.
+    /// A thought without a signature could not be sent back.
     fn push_to(self, answer: &mut Answer) -> Outcome {
         if self.signature.is_empty() {
             return Ok(());
@@ -245,7 +245,7 @@ impl Thought {
     }
 }
 
-/// Proxies in front of the API say what went wrong in the form of a body, without a type.
+/// Proxies in front of the API report errors in the form of a body, without a type.
 fn bare_error(data: &[u8]) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Bare {
@@ -255,8 +255,8 @@ fn bare_error(data: &[u8]) -> Option<Failure> {
     (!bare.error.is_null()).then(|| failure::in_stream(&bare.error))
 }
 
-/// Counts are cumulative, so that the greatest holds: servers that speak like this one leave the input at 0 either at
-/// the start or at the end.
+/// Counts are cumulative, so the greatest is used: compatible servers leave the input at 0 either at the start or at
+/// the end.
 fn count(counts: Option<Counts>, answer: &mut Answer) {
     let Some(counts) = counts else {
         return;
@@ -277,7 +277,7 @@ fn stop(reason: Option<String>, answer: &mut Answer) {
         Some("tool_use") => StopReason::ToolCalls,
         Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
         Some("refusal") => StopReason::Filtered,
-        // `pause_turn` only comes with tools of the provider's own, which are never asked for.
+        // `pause_turn` occurs only with the provider's own tools, which are never requested.
         Some(_) => StopReason::End,
     });
 }

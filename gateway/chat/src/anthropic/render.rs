@@ -1,4 +1,4 @@
-//! A request in the shape of `POST /v1/messages`. Pure.
+//! Renders a request of `POST /v1/messages`. Pure.
 //!
 //! Source: the Messages API reference and the types of `@anthropic-ai/sdk`.
 
@@ -19,51 +19,51 @@ use crate::{
 
 use super::PROVIDER;
 
-/// The API's version that requests and answers are written in.
+/// The API version of requests and answers.
 const VERSION: &str = "2023-06-01";
-/// Pictures that the API takes; others are left out.
+/// Accepted picture types; others are left out.
 const MEDIA_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
-/// What a bearer of OAuth needs in `anthropic-beta`: `OAUTH_API_BETA_HEADER` in `lib/credentials` of `@anthropic-ai/sdk`
-/// 1.12.0.
+/// Feature that OAuth bearers need in `anthropic-beta`: `OAUTH_API_BETA_HEADER` in `lib/credentials` of
+/// `@anthropic-ai/sdk` 1.12.0.
 pub const OAUTH_BETA: &str = "oauth-2025-04-20";
-/// Smallest budget for thoughts that the API takes, in tokens.
+/// Smallest thinking budget that the API accepts, in tokens.
 pub const THINKING_TOKENS_MIN: u32 = 1024;
 
-/// How to ask one model.
+/// Options of requests to one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The provider's name of the model.
+    /// The provider's model name.
     pub model: String,
-    /// Sampling temperature; the provider's default where absent.
+    /// Sampling temperature; `None`: the provider's default.
     pub temperature: Option<f64>,
-    /// Longest answer in tokens where a request does not say; the API wants a number.
+    /// Longest answer in tokens if a request does not set it; the API requires a number.
     pub max_tokens: u32,
-    /// Tokens for thoughts before the answer; none where absent. A voice waits for them.
+    /// Thinking budget in tokens before the answer; `None`: no thinking. Thinking delays the spoken answer.
     pub thinking_tokens: Option<u32>,
-    /// Marks what stays the same from request to request, so that the provider keeps it at hand.
+    /// Sets cache marks at the end of what repeats in every request.
     pub cache: bool,
     /// Offers tools.
     pub tools: bool,
-    /// The model sees pictures.
+    /// The model accepts pictures.
     pub images: bool,
-    /// Which backend is asked.
+    /// The backend.
     pub flavour: Flavour,
     /// Further fields of the body.
     pub extra: Map<String, Value>,
 }
 
-/// Backends that speak the Messages API.
+/// Backends with the Messages API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Flavour {
     /// The public API, with a key.
     #[default]
     Api,
-    /// The envelope for OAuth bearers of coding assistants: another query, feature headers, system blocks in front,
-    /// and a user id in the metadata.
+    /// The envelope for OAuth bearers of coding assistants: another query, feature headers, system blocks first, and a
+    /// user id in the metadata.
     ClaudeCode {
-        /// Value of `anthropic-beta`: comma-separated features, the OAuth one among them.
+        /// Value of `anthropic-beta`: comma-separated features, including the OAuth one.
         beta: String,
-        /// System blocks in front of all others, where the backend wants any.
+        /// System blocks before all others, if the backend requires any.
         system: Vec<String>,
         /// `metadata.user_id`.
         user_id: Option<String>,
@@ -87,10 +87,10 @@ impl Options {
     }
 }
 
-/// How this provider declares tools.
+/// How tools are declared to this provider.
 pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
 
-/// The request, and the names that its answer will use.
+/// Renders the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
     let declared = declarations.of(request, options.tools);
     let mut names = declared.names.clone();
@@ -108,7 +108,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
     body.insert("model".into(), options.model.clone().into());
     body.insert("system".into(), system(request, &declared.offered, options).into());
     body.insert("stream".into(), true.into());
-    // A turn with calls whose thoughts are missing, or another provider's, cannot be gone on with thinking.
+    // With thinking enabled, a turn with calls cannot be continued if its thoughts are missing or another provider's.
     if let Some(tokens) = options.thinking_tokens.filter(|_| may_think(&messages)) {
         let tokens = tokens.max(THINKING_TOKENS_MIN);
         body.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": tokens}));
@@ -144,7 +144,7 @@ fn declare(tool: Declaration) -> Value {
     })
 }
 
-/// The cache ends behind what stands still; the time of day comes after it.
+/// The cache mark is after the constant part; the time of day comes after it.
 fn system(request: &Request, offered: &[Arc<ToolSpec>], options: &Options) -> Vec<Value> {
     let front = match &options.flavour {
         Flavour::ClaudeCode { system, .. } => system.as_slice(),
@@ -167,14 +167,14 @@ fn system(request: &Request, offered: &[Arc<ToolSpec>], options: &Options) -> Ve
 
 fn push_turn(turn: &Turn<'_>, messages: &mut Vec<Value>) {
     let (role, blocks): (_, Vec<Value>) = match turn {
-        // Never comes, since standing instructions are not allowed inside.
+        // Does not occur, since `system_inside` is off.
         Turn::System(text) => ("user", vec![text_block(text)]),
         Turn::User(parts) => ("user", parts.iter().map(user_block).collect()),
         Turn::Assistant(parts) => ("assistant", parts.iter().filter_map(assistant_block).collect()),
         Turn::Results(all) => ("user", all.iter().map(result_block).collect()),
     };
     match messages.last_mut() {
-        // Results and what the wearer says after them are one message, in this order.
+        // Results and the wearer's following words are one message, in this order.
         Some(last) if last["role"] == role => {
             if let Some(content) = last["content"].as_array_mut() {
                 content.extend(blocks);
@@ -217,7 +217,7 @@ fn result_block(outcome: &transcript::Outcome<'_>) -> Value {
     block
 }
 
-/// A whole thought; the API refuses anything else.
+/// A complete thought; the API rejects anything else.
 fn thought(data: &Value) -> Option<Value> {
     let whole = match data.get("type")?.as_str()? {
         "thinking" => data.get("thinking")?.is_string() && !data.get("signature")?.as_str()?.is_empty(),
@@ -227,14 +227,14 @@ fn thought(data: &Value) -> Option<Value> {
     whole.then(|| data.clone())
 }
 
-/// The API wants the last word to be the wearer's.
+/// The API requires the last message to be the user's.
 fn go_on(messages: &mut Vec<Value>) {
     if messages.last().is_some_and(|last| last["role"] == "assistant") {
         messages.push(json!({"role": "user", "content": [text_block("Go on.")]}));
     }
 }
 
-/// With thinking on, the API wants an assistant's turn that is being gone on with to begin with thoughts.
+/// With thinking enabled, the API requires an assistant turn that is being continued to begin with thoughts.
 fn may_think(messages: &[Value]) -> bool {
     if messages.last().is_none_or(|last| last["content"][0]["type"] != "tool_result") {
         return true;

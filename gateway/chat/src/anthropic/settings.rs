@@ -1,4 +1,4 @@
-//! The options of a model that speaks Anthropic Messages, and the envelope of Claude Code's accounts.
+//! Options of a model with the Anthropic Messages protocol, and the envelope of Claude Code accounts.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     settings::{Common, Section, TEMPERATURE, TOKENS, TOKENS_MAX, Wrong, between, only_with},
 };
 
-/// As they are written.
+/// The options as configured.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -30,7 +30,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Flavour {
-    /// For a coding assistant's accounts.
+    /// For coding assistant accounts.
     ClaudeCode,
 }
 

@@ -1,5 +1,4 @@
-//! OpenAI-compatible chat completions, as OpenAI, Azure, Ollama, llama.cpp, vLLM and everything that speaks like
-//! them have it.
+//! OpenAI-compatible chat completions, as implemented by OpenAI, Azure, Ollama, llama.cpp, vLLM and compatible servers.
 
 mod parse;
 mod render;
@@ -20,7 +19,7 @@ pub use parse::Chunks;
 pub use render::{Options, STYLE, render};
 pub use settings::Settings;
 
-/// The protocol, set up for one model.
+/// The protocol, configured for one model.
 #[derive(Clone, Debug)]
 pub struct ChatCompletions {
     options: Options,
@@ -28,7 +27,7 @@ pub struct ChatCompletions {
 }
 
 impl ChatCompletions {
-    /// With these options.
+    /// An adapter with these options.
     pub fn new(options: Options) -> Self {
         Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }

@@ -1,7 +1,7 @@
-//! A streamed answer of `POST /chat/completions`. Pure.
+//! Parses a streamed answer of `POST /chat/completions`. Pure.
 //!
-//! Sources: the OpenAI API reference ("Chat completion chunk"), the types of OpenAI's SDK, and what servers that speak
-//! like it are known to do otherwise; where that matters the code says who.
+//! Sources: the OpenAI API reference ("Chat completion chunk"), the types of OpenAI's SDK, and known deviations of
+//! compatible servers; where these matter the code names the server.
 
 use gateway_core::vocab::{FailureKind, StopReason, Usage};
 use serde::{Deserialize, de::IgnoredAny};
@@ -16,7 +16,7 @@ use crate::{
 /// The dialect: chunks of a choice, ended by `[DONE]`.
 #[derive(Debug, Default)]
 pub struct Chunks {
-    /// Which call a delta belongs to, in the order of the answer's calls.
+    /// The answer's call that each delta belongs to.
     calls: Vec<Seen>,
     thoughts: Thoughts,
 }
@@ -39,7 +39,7 @@ struct Chunk {
 
 #[derive(Deserialize)]
 struct Choice {
-    /// `message` where a server does not stream.
+    /// `message` from a server that does not stream.
     #[serde(default, alias = "message")]
     delta: Option<Delta>,
     #[serde(default)]
@@ -48,7 +48,7 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct Delta {
-    /// A text; Mistral's models that think send a list of parts.
+    /// A text; Mistral's thinking models send a list of parts.
     #[serde(default)]
     content: Option<Value>,
     #[serde(default)]
@@ -71,7 +71,7 @@ struct CallDelta {
 struct FunctionDelta {
     #[serde(default)]
     name: Option<String>,
-    /// A piece of JSON text; a few servers send the object itself.
+    /// A piece of JSON text; some servers send the object itself.
     #[serde(default)]
     arguments: Option<Value>,
 }
@@ -82,7 +82,7 @@ struct Counts {
     prompt_tokens: Option<u32>,
     #[serde(default)]
     completion_tokens: Option<u32>,
-    /// Null from some servers, as may be all of these.
+    /// Null from some servers, as are possibly all of these.
     #[serde(default)]
     prompt_tokens_details: Option<CacheCounts>,
 }
@@ -96,7 +96,7 @@ struct CacheCounts {
 impl Dialect for Chunks {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
         if data.trim_ascii() == b"[DONE]" {
-            // LM Studio ends so where the conversation is longer than the model's context.
+            // LM Studio ends this way if the conversation is longer than the model's context.
             if answer.stop.is_none() && !answer.has_said() {
                 return Err((FailureKind::Transient, "the provider ended the answer without a word".to_owned()));
             }
@@ -124,7 +124,7 @@ impl Chunks {
                 output: usage.completion_tokens.unwrap_or_default(),
             };
         }
-        // Only one answer is ever asked for.
+        // Only one choice is requested.
         let Some(choice) = chunk.choices.into_iter().flatten().next() else {
             return Ok(());
         };
@@ -152,7 +152,7 @@ impl Chunks {
     fn handle_call(&mut self, delta: CallDelta, answer: &mut Answer) -> Outcome {
         let new_id = delta.id.as_deref().filter(|id| !id.is_empty());
         let known = match delta.index {
-            // Some servers number every call 0 and tell them apart by id.
+            // Some servers number every call 0 and distinguish them by id.
             Some(index) => self
                 .calls
                 .iter()
@@ -160,8 +160,8 @@ impl Chunks {
             None if new_id.is_some() => None,
             None => self.calls.len().checked_sub(1),
         };
-        // Gemini behind Google's own compatible address, and proxies in front of it, number every call 0, or none, and
-        // give no ids; but each of their calls comes whole.
+        // Gemini behind Google's compatible address, and proxies in front of it, number every call 0 or not at all, and
+        // send no ids; but each of their calls arrives whole.
         let nameless = new_id.is_none() && brings_a_call(&delta);
         let known = known.filter(|at| !(nameless && is_whole(*at, answer)));
         let position = match known {
@@ -183,7 +183,7 @@ impl Chunks {
                 return;
             };
             if let Some(name) = function.name.filter(|name| !name.is_empty()) {
-                // Repeated in every delta by some servers, so it replaces.
+                // Some servers repeat the name in every delta, so it replaces.
                 call.name = name;
             }
             match function.arguments {
@@ -195,7 +195,7 @@ impl Chunks {
     }
 }
 
-/// Whether the arguments of a call are a whole object already.
+/// Whether the arguments of a call are already a complete object.
 fn is_whole(at: usize, answer: &mut Answer) -> bool {
     let mut whole = false;
     let looked = answer.change_call(at, |call| {
@@ -206,7 +206,7 @@ fn is_whole(at: usize, answer: &mut Answer) -> bool {
     looked.is_ok() && whole
 }
 
-/// Whether a delta has what begins a call: a name, and arguments with it.
+/// Whether a delta begins a call: it has a name and arguments.
 fn brings_a_call(delta: &CallDelta) -> bool {
     delta.function.as_ref().is_some_and(|function| {
         let has_arguments = match &function.arguments {
@@ -217,7 +217,7 @@ fn brings_a_call(delta: &CallDelta) -> bool {
     })
 }
 
-/// The words for the wearer in a content: thoughts and whatever else there may be are left out.
+/// The texts of a content for the wearer, without thoughts and other parts.
 fn texts(content: Value) -> Vec<String> {
     match content {
         Value::String(text) => vec![text],
@@ -229,7 +229,7 @@ fn texts(content: Value) -> Vec<String> {
     }
 }
 
-/// OpenAI has the first four; the others are of OpenRouter, vLLM, DeepSeek, Zhipu and Mistral.
+/// The first four are OpenAI's; the others are from OpenRouter, vLLM, DeepSeek, Zhipu and Mistral.
 fn stop(reason: &str) -> Result<StopReason, failure::Failure> {
     Ok(match reason {
         "tool_calls" | "function_call" => StopReason::ToolCalls,

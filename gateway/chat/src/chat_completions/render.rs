@@ -1,7 +1,6 @@
-//! A request in the shape of `POST /chat/completions`. Pure.
+//! Renders a request of `POST /chat/completions`. Pure.
 //!
-//! Source: the OpenAI API reference, "Create chat completion"; Ollama, llama.cpp and vLLM take the
-//! same.
+//! Source: the OpenAI API reference, "Create chat completion"; Ollama, llama.cpp and vLLM accept the same.
 
 use serde_json::{Map, Value, json};
 
@@ -15,26 +14,25 @@ use crate::{
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
-/// How to ask one model.
+/// Options of requests to one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The provider's name of the model.
+    /// The provider's model name.
     pub model: String,
-    /// Sampling temperature; the provider's default where absent.
+    /// Sampling temperature; `None`: the provider's default.
     pub temperature: Option<f64>,
-    /// Field that carries the longest answer: `max_tokens`, or `max_completion_tokens` for models
-    /// that think first.
+    /// Field for the longest answer: `max_tokens`, or `max_completion_tokens` for thinking models.
     pub max_tokens_field: String,
-    /// Asks for token counts; some servers refuse the field.
+    /// Requests token counts; some servers reject the field.
     pub include_usage: bool,
-    /// Offers tools. Small local models cannot call any, and only lose the thread over them.
+    /// Offers tools. Small local models cannot call any, and tools only confuse them.
     pub tools: bool,
-    /// The model sees pictures. Servers of text models refuse them.
+    /// The model accepts pictures. Servers of text models reject them.
     pub images: bool,
-    /// Takes standing instructions in the middle of a conversation. OpenAI does; the templates of many local models
-    /// refuse them anywhere but at the start.
+    /// Accepts system messages within a conversation. OpenAI does; the templates of many local models allow them only
+    /// at the start.
     pub system_inside: bool,
-    /// Further fields of the body, for what only one server knows.
+    /// Further fields of the body, for server-specific features.
     pub extra: Map<String, Value>,
 }
 
@@ -54,14 +52,14 @@ impl Options {
     }
 }
 
-/// How this provider declares tools.
+/// How tools are declared to this provider.
 pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
 
-/// The request, and the names that its answer will use.
+/// Renders the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
     let declared = declarations.of(request, options.tools);
     let mut names = declared.names.clone();
-    // No server gives thoughts back in a form that it would take again.
+    // No server returns thoughts in a form that it accepts again.
     let rules = Rules { provider: "", images: options.images, system_inside: options.system_inside, user_first: false };
     let mut messages = vec![json!({"role": "system", "content": transcript::instructions(request, &declared.offered)})];
     for turn in transcript::turns(&request.messages, &rules, &mut names) {

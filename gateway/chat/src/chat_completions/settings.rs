@@ -1,4 +1,4 @@
-//! The options of a model that speaks chat completions.
+//! Options of a model with the chat completions protocol.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     settings::{Common, Section, TEMPERATURE, TOKENS, Wrong, between},
 };
 
-/// As they are written.
+/// The options as configured.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -50,7 +50,7 @@ impl Section for Settings {
         options.temperature = self.temperature;
         options.extra = self.extra.clone();
         if let Some(tokens) = self.max_tokens {
-            // A request's own limit is written over this one.
+            // A request's own limit overwrites this one.
             options.extra.entry(options.max_tokens_field.clone()).or_insert_with(|| tokens.into());
         }
         if let Some(effort) = &self.reasoning_effort {

@@ -1,33 +1,33 @@
-//! Thoughts within the text. Servers that run a thinking model without a parser for it (vLLM unless told of one, older
-//! llama.cpp and Ollama) send `<think>…</think>` in front of the answer; a wearer is spared them.
+//! Removes thoughts from the text. Servers that run a thinking model without a parser for it (vLLM by default, older
+//! llama.cpp and Ollama) send `<think>…</think>` before the answer.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
-/// Space in front of an answer that is held back; templates of models write a line or two.
+/// Most white space held back before an answer; model templates write a line or two.
 const SPACE_BYTES_MAX: usize = 64;
 
-/// Leaves out what is thought, piece by piece. Only the beginning of an answer can be a thought, so that later words
-/// about these marks stay.
+/// Removes thoughts from a stream of pieces. Only the beginning of an answer can be a thought, so later text about
+/// these tags stays.
 #[derive(Debug, Default)]
 pub(super) struct Thoughts {
     state: State,
-    /// What may be a part of a mark.
+    /// Text that may be part of a tag.
     held: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing but space, or the beginning of [`OPEN`].
+    /// Only white space so far, or the beginning of [`OPEN`].
     #[default]
     Begins,
     Thinks,
-    /// The space between thought and answer.
+    /// The white space between thought and answer.
     Thought,
     Answers,
 }
 
 impl Thoughts {
-    /// The words for the wearer in this piece, with what was held back before it.
+    /// The text for the wearer in this piece, preceded by what was held back.
     pub(super) fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
         if self.state == State::Begins {
@@ -57,7 +57,7 @@ impl Thoughts {
         if self.state == State::Answers { core::mem::take(&mut self.held) } else { String::new() }
     }
 
-    /// The answer has ended: what was held back was no mark.
+    /// The answer has ended: what was held back was not a tag.
     pub(super) fn end(&mut self) -> String {
         let held = core::mem::take(&mut self.held);
         if self.state == State::Begins { held } else { String::new() }

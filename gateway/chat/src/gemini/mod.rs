@@ -19,16 +19,16 @@ pub use parse::Candidates;
 pub use render::{Flavour, Options, STYLE, TOOLS_MAX, render};
 pub use settings::Settings;
 
-/// How thoughts of this provider are marked in a conversation.
+/// Provider name that marks its thoughts in a conversation.
 pub const PROVIDER: &str = "gemini";
-/// Where the public API is.
+/// Base URL of the public API.
 pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
-/// Where the Cloud Code backend is.
+/// Base URL of the Cloud Code backend.
 pub const CLOUD_CODE_URL: &str = "https://cloudcode-pa.googleapis.com";
 /// The header that carries a key.
 pub const KEY_HEADER: &str = "x-goog-api-key";
 
-/// The protocol, set up for one model.
+/// The protocol, configured for one model.
 #[derive(Clone, Debug)]
 pub struct Gemini {
     options: Options,
@@ -36,7 +36,7 @@ pub struct Gemini {
 }
 
 impl Gemini {
-    /// With these options.
+    /// An adapter with these options.
     pub fn new(options: Options) -> Self {
         Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }

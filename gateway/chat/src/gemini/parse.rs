@@ -1,4 +1,4 @@
-//! A streamed answer of `streamGenerateContent`. Pure.
+//! Parses a streamed answer of `streamGenerateContent`. Pure.
 //!
 //! Sources: the Gemini API reference ("GenerateContentResponse", "FinishReason", "Thought signatures") and the types
 //! of `@google/genai`.
@@ -14,17 +14,17 @@ use crate::{
 
 use super::PROVIDER;
 
-/// Longest words of the provider that are passed on.
+/// Longest message of the provider that is passed on.
 const WORDS_CHARS_MAX: usize = 200;
 
-/// The dialect: pieces of a candidate, the last of which says why it ends.
+/// The dialect: pieces of a candidate, the last of which has the finish reason.
 #[derive(Debug, Default)]
 pub struct Candidates;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Chunk {
-    /// The Cloud Code backend wraps everything once more.
+    /// The Cloud Code backend adds an outer object.
     #[serde(default)]
     response: Option<Box<Chunk>>,
     #[serde(default)]
@@ -105,7 +105,7 @@ impl Dialect for Candidates {
         handle_chunk(dialect::json(data)?, answer)
     }
 
-    /// One response, or the list of what would have been streamed.
+    /// One response, or the list of responses that would have been streamed.
     fn handle_document(&mut self, document: &[u8], answer: &mut Answer) -> Outcome {
         if document.trim_ascii_start().first() != Some(&b'[') {
             return self.handle_event(document, answer);
@@ -135,7 +135,7 @@ fn handle_chunk(chunk: Chunk, answer: &mut Answer) -> Outcome {
         let message = format!("the provider refuses the question: {}", bounded(&reason));
         return Err((FailureKind::Refused, message));
     }
-    // Only one answer is ever asked for.
+    // Only one candidate is requested.
     let Some(candidate) = chunk.candidates.into_iter().flatten().next() else {
         return Ok(());
     };
@@ -144,7 +144,7 @@ fn handle_chunk(chunk: Chunk, answer: &mut Answer) -> Outcome {
     }
     if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
         finish(&reason, candidate.finish_message.as_deref().unwrap_or_default(), answer)?;
-        // Nothing says that a stream is at its end but its end; with the counts there is nothing left to wait for.
+        // A stream has no end marker; once the counts have arrived nothing more follows.
         if counted {
             answer.complete();
         }
@@ -190,9 +190,9 @@ fn finish(reason: &str, message: &str, answer: &mut Answer) -> Outcome {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION"
-        // Of backends that Vertex serves; the SDK has it among the reasons to block a question only.
+        // From backends that Vertex serves; the SDK lists it only among the reasons to block a prompt.
         | "MODEL_ARMOR" => StopReason::Filtered,
-        // A call that came whole is run: the executor says that there is no such tool.
+        // A complete call is run: the executor reports that there is no such tool.
         "UNEXPECTED_TOOL_CALL" if answer.calls_len() > 0 => StopReason::ToolCalls,
         "UNEXPECTED_TOOL_CALL" => return Err(bad_call("called a tool that was not offered", message)),
         "MALFORMED_FUNCTION_CALL" => return Err(bad_call("wrote a tool call that makes no sense", message)),
@@ -203,13 +203,13 @@ fn finish(reason: &str, message: &str, answer: &mut Answer) -> Outcome {
     Ok(())
 }
 
-/// Another attempt, with the tools of that moment, may do.
+/// Another attempt, with the tools then available, may succeed.
 fn bad_call(what: &str, message: &str) -> Failure {
     let words = if message.is_empty() { String::new() } else { format!(": {}", bounded(message)) };
     (FailureKind::BadCall, format!("the model {what}{words}"))
 }
 
-/// Counts are cumulative: the last ones hold.
+/// Counts are cumulative: the last ones are used.
 fn count(counts: &Counts, answer: &mut Answer) {
     let sum = |a: Option<u32>, b: Option<u32>| a.unwrap_or_default().saturating_add(b.unwrap_or_default());
     answer.usage = Usage {

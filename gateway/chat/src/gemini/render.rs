@@ -1,7 +1,7 @@
-//! A request in the shape of `POST /models/MODEL:streamGenerateContent`. Pure.
+//! Renders a request of `POST /models/MODEL:streamGenerateContent`. Pure.
 //!
-//! Sources: the Gemini API reference and the types of `@google/genai`; for the Cloud Code backend seed material of
-//! this project and the request types of google-gemini/gemini-cli (`packages/core/src/code_assist/converter.ts`).
+//! Sources: the Gemini API reference and the types of `@google/genai`; for the Cloud Code backend seed material of this
+//! project and the request types of google-gemini/gemini-cli (`packages/core/src/code_assist/converter.ts`).
 
 use gateway_core::vocab::ToolResult;
 use serde_json::{Map, Value, json};
@@ -21,48 +21,48 @@ use super::{PROVIDER, spelling::spelled};
 
 /// Most functions that a request may declare.
 pub const TOOLS_MAX: usize = 128;
-/// Stands for the signature of a call that this provider did not make, where the model insists on one: without any it
+/// Replaces the signature of a call that this provider did not make, where the model requires one: without any it
 /// answers 400, "Function call is missing a thought_signature in functionCall parts".
 ///
-/// `@google/genai` 2.32.0 knows signatures only as opaque text (`Part.thoughtSignature`) and not this word. The word, and
-/// that only the first of calls side by side has a signature, are from the Gemini API's page "Thought signatures"
-/// (ai.google.dev/gemini-api/docs/thought-signatures, its FAQ) as Google's own client takes it (google-gemini/gemini-cli,
-/// `packages/core/src/core/geminiChat.ts`, `SYNTHETIC_THOUGHT_SIGNATURE`), and as others have seen the service accept it
-/// (strands-agents/sdk-python pull request 1298, vercel/ai issue 15550).
+/// In `@google/genai` 2.32.0 signatures are opaque text (`Part.thoughtSignature`); this value does not occur there. The
+/// value, and the rule that only the first of parallel calls has a signature, are from the Gemini API's page "Thought
+/// signatures" (ai.google.dev/gemini-api/docs/thought-signatures, its FAQ). Google's own client uses it
+/// (google-gemini/gemini-cli, `packages/core/src/core/geminiChat.ts`, `SYNTHETIC_THOUGHT_SIGNATURE`), and others report
+/// that the service accepts it (strands-agents/sdk-python pull request 1298, vercel/ai issue 15550).
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-/// Pictures that the API takes; others are left out.
+/// Accepted picture types; others are left out.
 const MEDIA_TYPES: [&str; 5] = ["image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"];
 
-/// How to ask one model.
+/// Options of requests to one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The provider's name of the model, without `models/`.
+    /// The provider's model name, without `models/`.
     pub model: String,
-    /// Sampling temperature; the provider's default where absent.
+    /// Sampling temperature; `None`: the provider's default.
     pub temperature: Option<f64>,
-    /// Longest answer in tokens where a request does not say; the provider's default where absent.
+    /// Longest answer in tokens if a request does not set it; `None`: the provider's default.
     pub max_tokens: Option<u32>,
-    /// Tokens for thoughts before the answer; the provider's default where absent. A voice waits for them.
+    /// Thinking budget in tokens before the answer; `None`: the provider's default. Thinking delays the spoken answer.
     pub thinking_tokens: Option<u32>,
-    /// The model refuses calls without a signature, as those from `gemini-3` on do.
+    /// The model rejects calls without a signature, as models from `gemini-3` on do.
     pub wants_signatures: bool,
     /// Offers tools, at most [`TOOLS_MAX`] of them.
     pub tools: bool,
-    /// The model sees pictures.
+    /// The model accepts pictures.
     pub images: bool,
-    /// Which backend is asked.
+    /// The backend.
     pub flavour: Flavour,
-    /// Further fields of the request; those of `generationConfig` are joined with ours.
+    /// Further fields of the request; those of `generationConfig` are merged with the adapter's.
     pub extra: Map<String, Value>,
 }
 
-/// Backends that speak `generateContent`.
+/// Backends with `generateContent`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Flavour {
     /// The public API, with a key.
     #[default]
     Api,
-    /// The envelope for OAuth bearers of coding assistants: the request within another, tools under two keys.
+    /// The envelope for OAuth bearers of coding assistants: the request inside another object, tools under two keys.
     CloudCode {
         /// The user's project.
         project: Option<String>,
@@ -88,10 +88,10 @@ impl Options {
     }
 }
 
-/// How this provider declares tools.
+/// How tools are declared to this provider.
 pub const STYLE: Style = Style { rule: Rule::Gemini, subset: Subset::Gemini, tools_max: TOOLS_MAX, declare };
 
-/// The request, and the names that its answer will use.
+/// Renders the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
     let declared = declarations.of(request, options.tools);
     let mut names = declared.names.clone();
@@ -163,14 +163,14 @@ fn generation_config(request: &Request, options: &Options) -> Map<String, Value>
 
 fn push_turn(turn: &Turn<'_>, options: &Options, contents: &mut Vec<Value>) {
     let (role, parts): (_, Vec<Value>) = match turn {
-        // Never comes, since standing instructions are not allowed inside.
+        // Does not occur, since `system_inside` is off.
         Turn::System(text) => ("user", vec![json!({"text": text})]),
         Turn::User(parts) => ("user", parts.iter().map(user_part).collect()),
         Turn::Assistant(parts) => ("model", model_parts(parts, options)),
         Turn::Results(all) => ("user", all.iter().map(response).collect()),
     };
     match contents.last_mut() {
-        // What the wearer says after results stands behind them.
+        // The wearer's words after results follow them in the same message.
         Some(last) if last["role"] == role => {
             if let Some(before) = last["parts"].as_array_mut() {
                 before.extend(parts);
@@ -190,7 +190,8 @@ fn user_part(part: &UserPart<'_>) -> Value {
     }
 }
 
-/// Signatures go back on the very part that they came with: a call by its canonical id, a text by standing behind them.
+/// A signature is sent back on the part that it came with: for a call found by its canonical id, for a text by
+/// following it.
 fn model_parts(parts: &[AssistantPart<'_>], options: &Options) -> Vec<Value> {
     let mut out = Vec::new();
     let mut of_text = None;
@@ -211,7 +212,7 @@ fn model_parts(parts: &[AssistantPart<'_>], options: &Options) -> Vec<Value> {
                     AssistantPart::Thinking(data) if data.get("call")?.as_str()? == call.canonical => signature(data),
                     _ => None,
                 });
-                // Of calls side by side only the first has one.
+                // Of parallel calls only the first has one.
                 let missing = (options.wants_signatures && first_call).then_some(NO_SIGNATURE);
                 first_call = false;
                 let mut part = json!({"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}});
@@ -233,7 +234,7 @@ fn response(outcome: &transcript::Outcome<'_>) -> Value {
     json!({"functionResponse": {"id": outcome.id, "name": outcome.name, "response": told(outcome.result)}})
 }
 
-/// `output` and `error` are the keys that the API gives a meaning.
+/// `output` and `error` are keys with a meaning in the API.
 fn told(result: &ToolResult) -> Value {
     match &result.error {
         Some(error) => json!({"error": error}),
@@ -244,7 +245,7 @@ fn told(result: &ToolResult) -> Value {
     }
 }
 
-/// An id of the prompt in the form of a UUID: the same for every attempt at the same request.
+/// A prompt id in the form of a UUID: the same for every attempt at the same request.
 fn prompt_id(request: &Request) -> String {
     let mut digest = Sha256::new();
     digest.update(request.now.wall_ms.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The options of a model that speaks Gemini's `generateContent`, and the envelope of Cloud Code's accounts.
+//! Options of a model with Gemini's `generateContent`, and the envelope of Cloud Code accounts.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     settings::{Common, Section, TEMPERATURE, TOKENS, TOKENS_MAX, Wrong, between, only_with},
 };
 
-/// Smallest budget for thoughts: that of the other provider with one, so that one model can take the other's place.
+/// Smallest thinking budget: the same as Anthropic's, so that the models are interchangeable.
 const THINKING_TOKENS_MIN: u32 = 1024;
 
-/// As they are written.
+/// The options as configured.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -31,7 +31,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Flavour {
-    /// For a coding assistant's accounts.
+    /// For coding assistant accounts.
     CloudCode,
 }
 

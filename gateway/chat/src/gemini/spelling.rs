@@ -1,12 +1,12 @@
-//! A schema in Google's spelling: `Type` is an enumeration of capitals, and 64-bit counts are text, as protocol buffers
-//! write them in JSON. The service is lenient; its SDK's types are not.
+//! Converts a schema to Google's spelling: `Type` is an upper-case enumeration, and 64-bit counts are text, as protocol
+//! buffers write them in JSON. The service is lenient; its SDK's types are not.
 
 use serde_json::{Map, Value};
 
-/// Fields that hold 64-bit counts.
+/// Fields with 64-bit counts.
 const COUNTS: [&str; 6] = ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"];
 
-/// Spells a schema and everything within it. Recursion is as deep as `schema::DEPTH_MAX` allows.
+/// Converts a schema and everything within it. The recursion depth is limited by `schema::DEPTH_MAX`.
 pub(super) fn spelled(schema: Value) -> Value {
     let Value::Object(fields) = schema else {
         return schema;
@@ -14,7 +14,7 @@ pub(super) fn spelled(schema: Value) -> Value {
     let spell = |(key, value): (String, Value)| {
         let value = match (key.as_str(), value) {
             ("type", Value::String(kind)) => kind.to_ascii_uppercase().into(),
-            // Names of properties are the tool's own.
+            // Property names are the tool's own and stay.
             ("properties", Value::Object(all)) => {
                 Value::Object(all.into_iter().map(|(name, inner)| (name, spelled(inner))).collect())
             }

@@ -1,10 +1,9 @@
-//! A connection that is opened ahead of its request: name, TCP and TLS take two or three round trips, and the wearer is
+//! Opens a connection before its request: name resolution, TCP and TLS take two or three round trips, and the wearer is
 //! still speaking.
 //!
-//! The client opens connections when a request needs one, and has no way to open one without. So there are two clients
-//! with the same settings round the same connector: the one that opens ahead is given no connection at all, since its
-//! connector puts it aside here and fails; nothing is ever sent by it. The connector of the other one takes what lies
-//! here before it makes a new one.
+//! The HTTP client opens connections only for requests. So there are two clients with the same settings around the same
+//! connector. The connector of the opening client stores its connection here and then fails, so that this client never
+//! sends anything. The connector of the requesting client takes the stored connection before it opens a new one.
 
 use std::{
     any::Any,
@@ -22,22 +21,22 @@ use tower_service::Service;
 
 use crate::AHEAD_MAX;
 
-/// A connection that was in use less than this ago is still open, mostly: none is opened beside it.
+/// A connection used within this time is probably still open, so no other is opened.
 const STILL_OPEN: Duration = Duration::from_secs(20);
 
-/// The connection that waits, at most one, and what is known of the others.
+/// The stored connection, at most one, and the state of the others.
 #[derive(Clone, Default)]
 pub(super) struct Ahead(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// Its type has no name outside of the client's crate.
+    /// `Any`, because its type is private to the client's crate.
     spare: Option<(Instant, Box<dyn Any + Send>)>,
     opening: bool,
     used: Option<Instant>,
 }
 
-/// What the client that opens ahead is told in place of a connection.
+/// Error that the opening client gets in place of a connection.
 #[derive(Debug, Error)]
 #[error("the connection is kept for the next request")]
 struct PutAside;
@@ -47,7 +46,7 @@ impl Ahead {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a connection is worth opening; who is told so opens one, and says [`Ahead::opened`].
+    /// Whether a connection should be opened. If true, the caller opens one and then calls [`Ahead::opened`].
     pub(super) fn wants_one(&self) -> bool {
         let mut state = self.state();
         let in_use = state.used.is_some_and(|used| used.elapsed() < STILL_OPEN);
@@ -56,19 +55,19 @@ impl Ahead {
         wanted
     }
 
-    /// It was opened, or could not be: whether one lies here.
+    /// Ends an attempt to open a connection; returns whether one is stored.
     pub(super) fn opened(&self) -> bool {
         let mut state = self.state();
         state.opening = false;
         state.spare.is_some()
     }
 
-    /// A request has used a connection until now.
+    /// Notes that a request used a connection until now.
     pub(super) fn used(&self) {
         self.state().used = Some(Instant::now());
     }
 
-    /// Closes a connection that nobody has taken in its time.
+    /// Closes a stored connection that was not taken in time.
     pub(super) fn close_unused(&self) {
         let unused = self.state().spare.take_if(|(since, _)| since.elapsed() >= AHEAD_MAX);
         drop(unused);
@@ -80,18 +79,18 @@ impl Ahead {
         fresh.then(|| spare.downcast().ok()).flatten().map(|spare| *spare)
     }
 
-    /// The side of the client that opens ahead.
+    /// The wrapper for the opening client.
     pub(super) fn puts_aside(&self) -> Side {
         Side { ahead: self.clone(), takes: false }
     }
 
-    /// The side of the client that asks.
+    /// The wrapper for the requesting client.
     pub(super) fn takes(&self) -> Side {
         Side { ahead: self.clone(), takes: true }
     }
 }
 
-/// What is laid round a client's connector.
+/// A layer around a client's connector.
 #[derive(Clone)]
 pub(super) struct Side {
     ahead: Ahead,
@@ -106,7 +105,7 @@ impl<S> Layer<S> for Side {
     }
 }
 
-/// A connector with a place for one connection beside it.
+/// A connector with storage for one connection.
 #[derive(Clone)]
 pub(super) struct Connector<S> {
     inner: S,
@@ -153,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives out numbers for connections.
+    /// Numbers the connections.
     #[derive(Clone, Default)]
     struct Counter(Arc<Mutex<u32>>);
 
@@ -183,7 +182,7 @@ mod tests {
         assert!(ahead.opened() && !ahead.wants_one(), "one waits");
         assert_eq!(client.call(()).await.expect("the first"), 1);
         assert_eq!(client.call(()).await.expect("a new one"), 2);
-        // Nobody comes for it: too old to be used, then closed.
+        // Not taken: first too old to be used, then closed.
         assert!(ahead.wants_one());
         drop(opener.call(()).await);
         ahead.opened();
@@ -193,7 +192,7 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(client.call(()).await.expect("a new one"), 4);
         assert!(ahead.state().spare.is_none());
-        // What was in use a moment ago is open still.
+        // A connection used a moment ago is still open.
         ahead.used();
         assert!(!ahead.wants_one());
         tokio::time::advance(STILL_OPEN).await;

@@ -1,4 +1,4 @@
-//! Who asks: what a provider wants to see in a request's headers before it answers.
+//! Credentials: the request headers that identify the client to a provider.
 
 use async_trait::async_trait;
 use gateway_core::vocab::FailureKind;
@@ -10,28 +10,28 @@ use crate::auth::Key;
 /// Headers with secrets in them.
 pub type Headers = Vec<(HeaderName, HeaderValue)>;
 
-/// Why there are no credentials for a request. The message holds no secret.
+/// Why there are no credentials for a request. The message contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct NoCredentials {
-    /// What the agent makes of it: `Auth` where somebody has to log in, `Transient` where it may work later.
+    /// The kind for the agent: `Auth` if a login is needed, `Transient` if it may work later.
     pub kind: FailureKind,
-    /// In words, with what to do.
+    /// Message with a remedy.
     pub message: String,
 }
 
-/// Where the headers come from that tell a provider who asks. The shell marks their values as secrets and takes
-/// them out of every error.
+/// Source of the authentication headers. The HTTP shell marks their values as secrets and removes them from every
+/// error.
 #[async_trait]
 pub trait Credentials: Send + Sync {
-    /// Headers for the next attempt; asked before each. May renew a token that is about to expire.
+    /// Headers for the next attempt; called before each. May renew a token that is about to expire.
     ///
     /// # Errors
-    /// There is nothing to send.
+    /// No credentials are available.
     async fn headers(&self) -> Result<Headers, NoCredentials>;
 
-    /// The server has answered 401 to `sent`, which [`Credentials::headers`] gave. True: something else can be
-    /// sent now, so that one more attempt is worth it. Another request may have renewed the token meanwhile.
+    /// The server answered 401 to `sent`, which came from [`Credentials::headers`]. Returns true if other headers are
+    /// now available, so that one more attempt is worthwhile. Another request may have renewed the token meanwhile.
     async fn handle_unauthorized(&self, sent: &Headers) -> bool {
         let _ = sent;
         false
@@ -47,12 +47,12 @@ pub struct KeyHeader {
 }
 
 impl KeyHeader {
-    /// `Authorization: Bearer KEY`, as OpenAI and most others have it.
+    /// `Authorization: Bearer KEY`, as used by OpenAI and most others.
     pub fn bearer(key: Key) -> Self {
         Self { name: AUTHORIZATION, prefix: "Bearer ", key }
     }
 
-    /// The bare key under a name of the provider's own: `x-api-key`, `x-goog-api-key`, Azure's `api-key`.
+    /// The bare key in a provider-specific header: `x-api-key`, `x-goog-api-key`, Azure's `api-key`.
     pub fn named(name: &'static str, key: Key) -> Self {
         Self { name: HeaderName::from_static(name), prefix: "", key }
     }

@@ -1,5 +1,5 @@
-//! The one HTTP shell round every provider: deadlines, further attempts before the first token, cancellation that
-//! closes the connection, connections that are kept, and secrets that stay out of every error.
+//! The HTTP shell of all providers: deadlines, retries before the first token, cancellation that closes the connection,
+//! connection reuse, and redaction of secrets in every error.
 
 mod ahead;
 mod credentials;
@@ -34,45 +34,45 @@ use outgoing::Outgoing;
 
 pub use credentials::{Credentials, Headers, KeyHeader, NoCredentials};
 
-/// Longest body that is read of an error, or of an answer that is not streamed.
+/// Longest body read of an error, or of an answer that is not streamed.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
-/// Longest stream of one answer, with everything that a parser passes over.
+/// Longest stream of one answer, including ignored parts.
 const STREAM_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long a connection is kept for the next question. A wearer asks every few minutes, and a new connection costs
-/// two or three round trips before the first token.
+/// How long an idle connection is kept for the next question. A wearer asks every few minutes, and a new connection
+/// costs two or three round trips before the first token.
 const IDLE_CONNECTION: Duration = Duration::from_secs(300);
-/// Keeps the way through home routers open while a connection is idle.
+/// Keeps the NAT mapping of home routers alive while a connection is idle.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// Where and how to reach a provider.
+/// Address and connection settings of a provider.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// Everything before the provider's own path, for example `http://127.0.0.1:11434/v1`. Its query is sent with
-    /// every request, as Azure wants it: `https://NAME.openai.azure.com/openai/deployments/D?api-version=V`.
+    /// Base address before the provider's own path, for example `http://127.0.0.1:11434/v1`. Its query is sent with
+    /// every request, as Azure requires: `https://NAME.openai.azure.com/openai/deployments/D?api-version=V`.
     pub base_url: String,
-    /// Tells who asks; nobody in particular where absent.
+    /// Credentials; `None`: anonymous.
     pub credentials: Option<Arc<dyn Credentials>>,
     /// Further headers; their values are treated as secrets.
     pub headers: Vec<(String, String)>,
-    /// Until a connection stands.
+    /// Limit for connecting.
     pub connect_timeout: Duration,
-    /// From the request to the first event of the answer.
+    /// Limit from the request to the first event of the answer.
     pub first_token_timeout: Duration,
-    /// Between two pieces of an answer.
+    /// Limit between two pieces of an answer.
     pub idle_timeout: Duration,
-    /// From the request to the end of the answer.
+    /// Limit from the request to the end of the answer.
     pub answer_timeout: Duration,
-    /// Further attempts before the first event, after a failed connection, 429 or 5xx.
+    /// Retries before the first event, after a failed connection, 429 or 5xx.
     pub retries: u32,
-    /// Wait before the first further attempt; doubles with each.
+    /// Delay before the first retry; doubles with each.
     pub backoff: Duration,
 }
 
 impl Endpoint {
-    /// Longest wait before a further attempt: the wearer waits too. A server that asks for more is not tried again.
+    /// Longest delay before a retry, because the wearer waits. If a server asks for more there is no retry.
     const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-    /// An endpoint with the usual deadlines and no credentials.
+    /// An endpoint with the default deadlines and no credentials.
     pub fn new(base_url: impl Into<String>) -> Self {
         Self {
             base_url: base_url.into(),
@@ -88,24 +88,24 @@ impl Endpoint {
     }
 }
 
-/// Why a model cannot be set up.
+/// Why a model could not be set up.
 #[derive(Debug, Error)]
 pub enum SetupError {
-    /// The address cannot be used.
+    /// The address is invalid.
     #[error("the base URL '{0}' is not an http or https address")]
     Url(String),
-    /// A header cannot be sent.
+    /// A header is invalid.
     #[error("the extra header '{0}' has a name or a value that HTTP does not allow")]
     Header(String),
-    /// The HTTP client cannot be made.
+    /// The HTTP client could not be created.
     #[error("the HTTP client cannot be made: {0}")]
     Client(String),
 }
 
-/// A model behind HTTP. Keeps its connections alive between requests.
+/// A model behind HTTP. Keeps its connections open between requests.
 pub struct Http {
     client: Client,
-    /// Opens connections ahead, and sends nothing.
+    /// Opens connections ahead; sends nothing.
     opener: Client,
     ahead: Ahead,
     base: Url,
@@ -114,11 +114,11 @@ pub struct Http {
 }
 
 enum Attempt {
-    /// The last event was sent, or nobody listens any more.
+    /// The last event was sent, or the receiver is gone.
     Over,
-    /// Worth another attempt, after this wait where the server named one.
+    /// Worth a retry, after this delay if the server named one.
     Again(Failure, Option<Duration>),
-    /// The server does not know who asks, or no longer.
+    /// The server rejected the credentials.
     Unauthorized(Failure),
     Failed(Failure),
 }
@@ -127,7 +127,7 @@ impl Http {
     /// Sets up a model. The process must have installed a rustls provider before.
     ///
     /// # Errors
-    /// The base URL or a header cannot be used, or there is no TLS.
+    /// The base URL or a header is invalid, or there is no TLS.
     pub fn new(endpoint: Endpoint, provider: Arc<dyn Provider>) -> Result<Self, SetupError> {
         let bad_url = || SetupError::Url(shown(&endpoint.base_url).to_owned());
         let mut base = Url::parse(&endpoint.base_url).map_err(|_| bad_url())?;
@@ -155,7 +155,7 @@ impl Http {
                 .pool_idle_timeout(IDLE_CONNECTION)
                 .tcp_nodelay(true)
                 .tcp_keepalive(KEEP_ALIVE)
-                // A redirect would carry the question, if not the key, to somebody else.
+                // A redirect would send the question, if not the key, to another server.
                 .redirect(redirect::Policy::none())
         };
         let failed = |error: reqwest::Error| SetupError::Client(error.without_url().to_string());
@@ -195,7 +195,7 @@ impl Http {
                     backoff = backoff.saturating_mul(2);
                 }
                 Attempt::Unauthorized(failure) => {
-                    // Once: a server that takes no renewed token either will not take the next.
+                    // Once: a server that rejects a renewed token will also reject the next.
                     let again = !std::mem::replace(&mut renewed, true) && self.renew(&sent, first).await;
                     if !again {
                         break failure;
@@ -209,7 +209,7 @@ impl Http {
         let _ = events.send(ModelEvent::Failed { kind, message }).await;
     }
 
-    /// The base address with the provider's path behind its own, and both queries.
+    /// The base address followed by the provider's path, with both queries.
     fn url(&self, path: &str) -> Url {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut url = self.base.clone();
@@ -257,7 +257,7 @@ impl Http {
         };
         let status = response.status();
         if !status.is_success() {
-            // The words of the answer may quote the wearer's: they stay out of the log.
+            // The body may quote the wearer's words, so it is not logged.
             tracing::warn!(model = self.provider.model(), status = status.as_u16(), "the model's server refused");
             let Ok(body) = timeout_at(first, read_bounded(&mut response)).await else {
                 return late();
@@ -290,12 +290,12 @@ impl Http {
                     parser.push(&bytes)
                 }
                 Ok(Ok(None)) => parser.finish(),
-                // A cut connection ends the answer as surely as a closed one.
+                // A broken connection ends the answer like a closed one.
                 Ok(Err(_)) => parser.finish(),
             };
             let nothing_yet = !begun;
             begun |= !out.is_empty();
-            // Whoever has heard the first word cannot be told the answer a second time.
+            // Once the first word was forwarded the answer cannot be restarted.
             let alone = nothing_yet && out.len() == 1;
             match self.forward(out, events).await {
                 Attempt::Failed(failure) if alone && failure.0 == FailureKind::Transient => {
@@ -308,15 +308,15 @@ impl Http {
                 return Attempt::Over;
             }
         }
-        // Reading to the end lets the connection be used again; a server that goes on after the
-        // end of its answer is not waited for.
+        // Reading to the end makes the connection reusable; a server that keeps sending after the end is not waited
+        // for.
         let _ = timeout(Duration::from_millis(50), response.chunk()).await;
         Attempt::Over
     }
 
     async fn forward(&self, out: Vec<ModelEvent>, events: &mpsc::Sender<ModelEvent>) -> Attempt {
         for event in out {
-            // Failures leave through one door, where the secrets are taken out of their text.
+            // All failures pass here, where secrets are removed from their text.
             if let ModelEvent::Failed { kind, message } = event {
                 return Attempt::Failed((kind, message));
             }
@@ -327,9 +327,9 @@ impl Http {
         Attempt::Over
     }
 
-    /// Providers quote what they were sent.
+    /// Providers quote the request in errors.
     fn redact(&self, mut message: String, sent: &[HeaderValue]) -> String {
-        // Shorter ones are words such as a version, not secrets.
+        // Shorter values are words such as a version, not secrets.
         const SECRET_BYTES_MIN: usize = 6;
         let extra = self.endpoint.headers.iter().map(|(_, value)| value.as_str());
         let sent = sent.iter().filter_map(|value| value.to_str().ok());
@@ -359,7 +359,7 @@ impl ChatModel for Http {
         if !self.ahead.wants_one() {
             return false;
         }
-        // It always fails: its connection is put aside before anything is written.
+        // Always fails: its connection is stored before anything is written.
         let put_aside = self.opener.get(self.base.clone()).send();
         let _ = timeout(self.endpoint.connect_timeout, put_aside).await;
         self.ahead.opened()
@@ -381,7 +381,7 @@ fn transient(message: &str) -> Failure {
     (FailureKind::Transient, message.to_owned())
 }
 
-/// A base URL as it may be shown: queries and user names may be secrets.
+/// A base URL for display: queries and user names may be secrets.
 fn shown(url: &str) -> &str {
     let url = url.split('?').next().unwrap_or_default();
     if url.contains('@') { "[hidden]" } else { url }
@@ -403,7 +403,7 @@ async fn read_bounded(response: &mut Response) -> Vec<u8> {
     body
 }
 
-/// An error without its address, which may carry a secret, but with its cause.
+/// An error without its URL, which may contain a secret, but with its cause.
 fn describe(error: &reqwest::Error) -> String {
     use std::error::Error;
     if error.is_connect() {

@@ -1,4 +1,4 @@
-//! A request's body on its way out.
+//! The body of an outgoing request.
 
 use std::{
     convert::Infallible,
@@ -11,9 +11,9 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::watch::Watch;
 
-/// A body in one piece that tells when the connection takes it up. That is right before the connection writes it:
-/// there is a connection by then, TLS included, and what is left is to copy and encrypt the bytes and one call of the
-/// system for each buffer that the peer has room for.
+/// A body in one piece that reports when the connection takes it. That is immediately before the connection writes it:
+/// the connection, including TLS, is established by then, and what remains is to copy and encrypt the bytes, and one
+/// system call for each buffer that the peer accepts.
 pub(super) struct Outgoing {
     bytes: Option<Bytes>,
     watch: Watch,
@@ -21,7 +21,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// The body of a request that declares so many tools.
+    /// The body of a request that declares this many tools.
     pub(super) fn new(bytes: Bytes, watch: Watch, tools: usize) -> Self {
         Self { bytes: Some(bytes), watch, tools }
     }
@@ -43,7 +43,7 @@ impl Body for Outgoing {
         self.bytes.is_none()
     }
 
-    /// Exact, so that the length is sent in front.
+    /// Exact, so that `content-length` is sent.
     fn size_hint(&self) -> SizeHint {
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }

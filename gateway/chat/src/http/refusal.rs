@@ -1,4 +1,4 @@
-//! What the status and the body of an answer that is none mean.
+//! Interprets the status and body of an error response.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use serde_json::Value;
 
 use crate::failure::{self, Failure};
 
-/// A server's no.
+/// An error response.
 pub(super) struct Refusal {
     pub failure: Failure,
-    /// Whether the same request may be answered later.
+    /// Whether a retry may succeed.
     pub again: bool,
-    /// How long the server wants to be left alone.
+    /// How long the server asks to wait.
     pub wait: Option<Duration>,
 }
 
-/// Reads a status that is no success, with its headers and its body.
+/// Reads an error status with its headers and its body.
 pub(super) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refusal {
     let document: Value = serde_json::from_slice(body).unwrap_or_default();
     // Gemini wraps what it would have streamed in a list.
@@ -34,7 +34,7 @@ pub(super) fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Refu
         _ => failure::kind_of(error).unwrap_or(FailureKind::Bug),
     };
     let words = if error.is_null() { String::new() } else { format!(": {}", failure::words(error)) };
-    // A used-up quota is a 429 too, and waiting does not help.
+    // An exhausted quota is a 429 too, but waiting does not help.
     let limited = status == StatusCode::TOO_MANY_REQUESTS && !failure::is_used_up(error);
     let timed_out = status == StatusCode::REQUEST_TIMEOUT;
     Refusal {
@@ -51,7 +51,7 @@ fn wait_of(headers: &HeaderMap) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// google.rpc.RetryInfo among the details: `{"retryDelay": "3.5s"}`.
+/// google.rpc.RetryInfo in the details: `{"retryDelay": "3.5s"}`.
 fn retry_info(error: &Value) -> Option<Duration> {
     let details = error.get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;

@@ -1,9 +1,9 @@
-//! Names of mini-apps in an utterance, known by their sound.
+//! Recognises names of mini-apps in an utterance, by sound.
 
 use super::utterance::View;
 
-/// Every name that begins at `at`: one past its last word, and the app's name as it is written. Those that sound just
-/// so, or with `alike` those that only sound nearly so. Where several fit equally well, the words as they were heard.
+/// Every app name that begins at `at`: one past its last word, and the app's name as written. Matches names that sound
+/// the same, or with `alike` those that sound similar. If several fit equally well, the words as recognised.
 pub(super) fn read(view: View<'_>, at: usize, alike: bool) -> Vec<(usize, String)> {
     let apps = view.utterance.apps();
     let longest = apps.clone().map(|(name, _)| name.words_max()).max().unwrap_or(0).min(view.end.saturating_sub(at));

@@ -1,8 +1,8 @@
-//! What is asked where a command lacks something, and what is made of the answer.
+//! Questions for missing parts of a command, and interpretation of the answers.
 //!
-//! The answer is read together with what was said before, as one sentence, and only then by itself: "remind me", "to
-//! call Ben at five" gives the text and the time. What is a command of its own is that command. More words of a request
-//! that nobody asked about are read in the same way, unless that would do something twice.
+//! The answer is first read together with the previous words as one sentence, and only then alone: "remind me", "to
+//! call Ben at five" gives the text and the time. An answer that is itself a command is that command. Further words of
+//! a request without a question are read in the same way, unless that would do something twice.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use super::{
     words,
 };
 
-/// How often the same is asked.
+/// How often the same question is asked.
 const ASKED_MAX: u8 = 2;
-/// What the fixed words of a sentence have to say, so that it is taken for the beginning of a command wherever it is said.
+/// Evidence of the fixed words with which a sentence counts as the beginning of a command in any context.
 const EVIDENCE_SURE: f32 = 1.5;
-/// Words of a side's name in an answer.
+/// Most words of a side's name in an answer.
 const ANSWER_NAME_WORDS_MAX: usize = 6;
-/// Words in front of an answer that say nothing of it.
+/// Words before an answer that carry no information.
 const FRONT: [&str; 26] = [
     "make it",
     "make that",
@@ -56,26 +56,26 @@ const FRONT: [&str; 26] = [
     "um",
 ];
 
-/// What the wearer's words come to.
+/// Result of reading the wearer's words.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reading {
-    /// Commands, and how sure that is.
+    /// Commands, and the certainty of the match.
     Calls(Vec<Intent>, CommandMatch),
-    /// More has to be known first.
+    /// Something is missing.
     Ask {
-        /// What waits for it.
+        /// The pending command.
         pending: Pending,
-        /// Whether the last answer told nothing.
+        /// Whether the last answer was not usable.
         again: bool,
-        /// How well the words are understood: partly where they are certainly the beginning of a command, or part of
-        /// one; and as any command where they are whole, and only who carries it out is to be asked.
+        /// Certainty of the match: partial if the words are certainly the beginning or a part of a command; as for any
+        /// command if they are complete and only the side is unknown.
         matched: CommandMatch,
     },
     /// Nothing.
     Nothing,
 }
 
-/// The same, with what the wearer has chosen for good by saying it.
+/// A reading with the preferences that the wearer expressed in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Read {
     pub reading: Reading,
@@ -88,11 +88,11 @@ impl From<Reading> for Read {
     }
 }
 
-/// The wearer's words against what can be asked of tools, with what they may go on with.
+/// Reads the wearer's words against the tools' sentences and against a pending command.
 pub(super) struct Reader<'a> {
     pub grammar: &'a Grammar,
     pub tools: &'a [Arc<ToolSpec>],
-    /// What is going on.
+    /// The current context.
     pub scene: &'a Scene,
     pub now: DateTime,
 }
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             Some(read) => return read,
         }
         let partial = self.partial(&utterance, text, sides);
-        // Its words were all understood as they are written, which no guess can say.
+        // All its words were matched as written, which is better than any guess.
         if let Some((exact, _)) = partial.as_ref().filter(|(_, found)| is_sure(found) && !found.intent.free_text) {
             return exact.clone().into();
         }
@@ -140,12 +140,12 @@ impl<'a> Reader<'a> {
         partial.map_or(Reading::Nothing, |(reading, _)| reading).into()
     }
 
-    /// A sentence whose wearer says who is to carry it out: "with Todo".
+    /// A sentence in which the wearer names the side: "with Todo".
     fn read_named(&self, utterance: &Utterance<'_>) -> Option<Reading> {
         self.named(utterance).map(|(_, reading)| reading)
     }
 
-    /// The same, with the side that was named.
+    /// The same, with the named side.
     pub fn named(&self, utterance: &Utterance<'_>) -> Option<(Side, Reading)> {
         let mut known = self.grammar.sides().to_vec();
         if !known.is_empty() {
@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The words as whole commands.
+    /// Reads the words as complete commands.
     fn settle(&self, utterance: &mut Utterance<'_>, text: &str, sides: Sides<'_>) -> (Reading, CommandMatch) {
         let understood = self.grammar.understand(utterance, sides);
         let matched = understood.matched;
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
             (Settled::Nobody, _) => Reading::Nothing,
             (Settled::One(found, _), _) if found.missing.is_empty() => Reading::Calls(vec![found.intent], matched),
             (Settled::One(found, _), _) => ask(&found, text),
-            // A guess is not asked about.
+            // There is no question about a guess.
             (Settled::Doubt(mut found), CommandMatch::Misheard) => {
                 found.truncate(1);
                 Reading::Calls(found.into_iter().map(|found| found.intent).collect(), matched)
@@ -187,8 +187,8 @@ impl<'a> Reader<'a> {
         (reading, matched)
     }
 
-    /// With sentences of other sides that lack something and say as much of the words. Else one of two sentences about
-    /// the same thing would go to one side, and the other one to another.
+    /// Adds incomplete sentences of other sides that have as much evidence. Otherwise, of two sentences about the same
+    /// thing, one would go to one side and the other to another.
     pub fn with_rivals(&self, utterance: &Utterance<'_>, mut found: Vec<Found>, sides: Sides<'_>) -> Vec<Found> {
         if self.grammar.sides().is_empty() || found.is_empty() {
             return found;
@@ -215,13 +215,13 @@ impl<'a> Reader<'a> {
         Reading::Ask { pending, again: false, matched }
     }
 
-    /// The words as the beginning of a command of which everything else can be asked: the question, and what it is
-    /// about.
+    /// Reads the words as the beginning of a command whose missing parts can all be asked for: the question, and its
+    /// subject.
     fn partial(&self, utterance: &Utterance<'_>, text: &str, sides: Sides<'_>) -> Option<(Reading, Found)> {
         let mut found = self.grammar.partials(utterance, sides);
         found.retain(|found| self.can_ask(found));
         let first = found.first()?.clone();
-        // Of one side it may be likely, of several it has to be sure.
+        // For one side a likely match suffices; for several it has to be certain.
         found.retain(is_sure);
         if found.is_empty() {
             return Some((ask(&first, text), first));
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether everything that is missing can be said in a few words.
+    /// Whether everything missing can be said in a few words.
     fn can_ask(&self, partial: &Found) -> bool {
         let Some(tool) = self.tool(&partial.intent.name) else {
             return false;
@@ -244,7 +244,7 @@ impl<'a> Reader<'a> {
         partial.missing.iter().all(|one_of| one_of.iter().any(|property| !self.slots(tool, property).is_empty()))
     }
 
-    /// More words of a request that was taken already.
+    /// Further words of a request that was already accepted.
     fn go_on(&self, text: &str, pending: &Pending) -> Reading {
         let joined = joined(&pending.words, text);
         let mut utterance = self.utterance(&joined);
@@ -262,8 +262,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a call makes good what was done before, and does nothing of it twice: it changes nothing, it sets what the
-    /// one before has set, or it tells in another way what that one was told (a level in place of a step up).
+    /// Whether a call corrects the calls before and repeats none of them: it changes nothing, it sets what the call
+    /// before has set, or it states the same in another way (a level in place of a step up).
     fn may_follow(&self, done: &[ToolCall], intent: &Intent) -> bool {
         done.iter().all(|call| {
             let same = call.name == intent.name;
@@ -277,7 +277,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The answer to what was asked of one call.
+    /// The answer to a question about one call.
     fn answer(&self, text: &str, pending: &Pending, call: &PendingCall) -> Reading {
         let Some((tool, first)) = self.tool(&call.name).zip(call.missing.first()) else {
             return Reading::Nothing;
@@ -285,7 +285,7 @@ impl<'a> Reader<'a> {
         let wanted = call.missing.concat();
         let joined = joined(&pending.words, text);
         let mut utterance = self.utterance(&joined);
-        // Who carries it out is known.
+        // The side is known.
         let sides = Sides { scene: self.scene, only: Some(&tool.side) };
         if let (Reading::Calls(intents, matched), _) = self.settle(&mut utterance, &joined, sides)
             && matched > CommandMatch::Misheard
@@ -315,7 +315,7 @@ impl<'a> Reader<'a> {
         self.go_for(call, Value::Object(arguments), rest, joined, free_text)
     }
 
-    /// The answer to which of several calls was meant.
+    /// The answer to the question which of several calls was meant.
     fn choose(&self, text: &str, pending: &Pending, calls: &[PendingCall]) -> Read {
         let said = words::cut(text);
         let said: Vec<&str> = said.iter().map(|word| word.text.as_str()).collect();
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
         Read { reading, chosen }
     }
 
-    /// Whether a side's name is somewhere in these words, by its sound.
+    /// Whether a side's name occurs in these words, by sound.
     fn is_named(&self, side: &Side, said: &[&str]) -> bool {
         let sides = Sides::of(self.scene);
         (0..said.len()).any(|from| {
@@ -359,7 +359,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A call of which more is known now.
+    /// Continues a call with the new information.
     fn go_for(
         &self,
         call: &PendingCall,
@@ -380,7 +380,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a slot takes of an answer, all of which has to belong to it.
+    /// The value of a slot in an answer, all of which has to belong to it.
     fn value(&self, slot: &Slot, text: &str) -> Option<Value> {
         let utterance = self.utterance(text);
         let end = utterance.words.len();
@@ -410,7 +410,7 @@ impl<'a> Reader<'a> {
         self.tools.iter().find(|tool| tool.name == name).map(AsRef::as_ref)
     }
 
-    /// How a property may be said.
+    /// The slots with which a property can be said.
     fn slots(&self, tool: &ToolSpec, property: &str) -> Vec<Slot> {
         let own = self.grammar.slots_for(&tool.name, property);
         if own.is_empty() {
@@ -420,7 +420,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How the wearer is asked for what waits.
+    /// The question for a pending command.
     pub fn question(&self, pending: &Pending, again: bool) -> String {
         let asked = match pending.calls.as_slice() {
             [call] => match (self.tool(&call.name), call.missing.first()) {
@@ -436,7 +436,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Whether its words are the beginning of a command wherever they are said.
+/// Whether its words are the beginning of a command in any context.
 fn is_sure(found: &Found) -> bool {
     found.evidence >= EVIDENCE_SURE
 }
@@ -452,17 +452,17 @@ fn ask(found: &Found, words: &str) -> Reading {
     Reading::Ask { pending, again: false, matched }
 }
 
-/// Two pieces of one request. A full stop between them is the recogniser's.
+/// Joins two pieces of one request. A full stop between them is the recogniser's.
 fn joined(before: &str, text: &str) -> String {
     format!("{} {}", before.trim_end_matches(|letter: char| !letter.is_alphanumeric()), text.trim_start())
 }
 
-/// Whether arguments hold one of these properties.
+/// Whether the arguments contain one of these properties.
 fn tells(arguments: &Value, one_of: &[String]) -> bool {
     one_of.iter().any(|property| arguments.get(property).is_some())
 }
 
-/// Whether there are arguments on both sides and none in common.
+/// Whether both have arguments, and none in common.
 fn tells_otherwise(before: &Value, now: &Value) -> bool {
     let empty = Map::new();
     let (before, now) = (before.as_object().unwrap_or(&empty), now.as_object().unwrap_or(&empty));

@@ -48,11 +48,11 @@ pub(super) fn read_when(view: View<'_>, at: usize) -> Vec<(usize, String)> {
 struct Clock {
     hour: i8,
     minute: i8,
-    /// Which half of the day is known.
+    /// Whether the half of the day is known.
     exact: bool,
 }
 
-/// A part of the day: the hours that it makes of a dial, and its own hour.
+/// A part of the day: the half of the day it implies for an hour, and its default hour.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     afternoon: bool,
@@ -71,7 +71,7 @@ impl Plan {
         let today = now.date();
         let time = |hour: i8, minute: i8| Time::new(hour, minute, 0, 0).ok();
         let Some(clock) = self.clock else {
-            // A day without an hour: nine o'clock, if that is still to come.
+            // A day without an hour: nine o'clock, if that is still in the future.
             let hour = self.part.map_or(9, |part| part.hour);
             let when = self.date.unwrap_or(today).to_datetime(time(hour, 0)?);
             return match self.date {
@@ -177,7 +177,7 @@ fn part(view: View<'_>, at: usize, plan: Plan) -> Option<(usize, Part, bool)> {
     Some((from + 1, Part { afternoon, hour }, today))
 }
 
-/// One past the last word, the time, and whether it can stand without a preposition.
+/// One past the last word, the time, and whether it is valid without a preposition.
 fn clocks(view: View<'_>, at: usize) -> Vec<(usize, Clock, bool)> {
     let mut out = Vec::new();
     let mut push = |end: usize, hour: i64, minute: i64, exact: bool, strong: bool| {

@@ -1,4 +1,5 @@
-//! Sentences of one side that others understand as well, found by having each read what the others' templates take.
+//! Sentences of one side that others understand too, found by having each read sentences made from the others'
+//! templates.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use super::{
     template::{Op, SlotKind},
 };
 
-/// Sentences that are made of one template of the side that is looked at.
+/// Most sentences made of one template of the examined side.
 const OWN_MAX: usize = 64;
-/// The same of all others, of which there are many.
+/// The same for all other sides, which have many templates.
 const OTHERS_MAX: usize = 12;
-/// What stands for free text: a word that no template has.
+/// Replacement for free text: a word that no template has.
 const FREE: &str = "abcdefg";
 
 /// A sentence that tools of two sides understand.
@@ -25,11 +26,11 @@ const FREE: &str = "abcdefg";
 pub struct Collision {
     /// As a wearer would say it; free text is shown as dots.
     pub sentence: String,
-    /// The tool of the side that was looked at.
+    /// The tool of the examined side.
     pub tool: String,
     /// The other tool.
     pub other: String,
-    /// Whose that is.
+    /// The side of the other tool.
     pub side: Side,
 }
 
@@ -39,7 +40,7 @@ pub fn collisions(tools: &[Arc<ToolSpec>], language: &str, side: &Side) -> Vec<C
     let scene = Scene::default();
     let reader = Reader { grammar: &grammar, tools, scene: &scene, now: DateTime::default() };
     let mut out: Vec<Collision> = Vec::new();
-    // What the side itself declares first: its own sentences are what its maker knows.
+    // The side's own sentences first, as its maker knows them.
     for own in [true, false] {
         for (_, _, program) in grammar.templates().filter(|(tool, ..)| tool.side.is_with(side) == own) {
             for sentence in sentences(program, if own { OWN_MAX } else { OTHERS_MAX }) {
@@ -66,7 +67,7 @@ pub fn collisions(tools: &[Arc<ToolSpec>], language: &str, side: &Side) -> Vec<C
     out
 }
 
-/// Sentences that a template takes, the shortest ways through it first come.
+/// Sentences that match a template, starting with the shortest paths through it.
 fn sentences(program: &[Op], most: usize) -> Vec<String> {
     let mut out = Vec::new();
     walk(program, 0, &mut Vec::new(), most, &mut out);

@@ -1,8 +1,8 @@
-//! The words around a command that mean nothing to it.
+//! Polite words around a command, without meaning for it.
 
 use super::utterance::{Utterance, View};
 
-/// Words before a command that mean nothing to it.
+/// Words before a command without meaning for it.
 const OPENINGS: [&str; 33] = [
     "please",
     "hey",
@@ -38,28 +38,28 @@ const OPENINGS: [&str; 33] = [
     "next",
     "be a dear and",
 ];
-/// Thanks and please: nobody means anything else by them behind a comma.
+/// Thanks and please: after a comma they have no other meaning.
 const PLAIN_ENDINGS: [&str; 7] =
     ["please", "thanks", "thank you", "many thanks", "thanks a lot", "thank you so much", "thank you very much"];
-/// Words behind a command that mean nothing to it.
+/// Words after a command without meaning for it.
 const ENDINGS: [&str; 5] = ["would you", "will you", "if you can", "if you could", "for me please"];
-/// The same, where a template that knows them has none.
+/// The same, unless a template contains them.
 const LOOSE_ENDINGS: [&str; 7] = ["now", "right now", "for me", "then", "okay", "again", "today"];
 
-/// A place where a command may end.
+/// A possible end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ending {
     /// One past its last word.
     pub at: usize,
-    /// Whether what was taken off cannot belong to a text that is dictated: nothing, or courtesy that a comma or the
-    /// end of a sentence sets apart, as recognition writes it. "Tell him to say please" has none, and a word too many
-    /// does less harm than one that is lost.
+    /// Whether the removed words cannot belong to a dictated text: there are none, or they are courtesy set apart by a
+    /// comma or the end of a sentence, as the recogniser writes it. "Tell him to say please" has neither, and a
+    /// superfluous word does less harm than a lost one.
     pub set_apart: bool,
-    /// Whether words were taken off that a template may know.
+    /// Whether words were removed that a template may contain.
     pub loose: bool,
 }
 
-/// Every place where the command may begin: the start, and behind each opening.
+/// Every position where the command may begin: the start, and after each opening.
 pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     const OPENINGS_MAX: usize = 4;
     let mut out = vec![start];
@@ -75,7 +75,7 @@ pub(super) fn openings(view: View<'_>, start: usize) -> Vec<usize> {
     out
 }
 
-/// Every place where the command may end, the likeliest first.
+/// Every position where the command may end, the most likely first.
 pub(super) fn endings(utterance: &Utterance<'_>, start: usize, end: usize) -> Vec<Ending> {
     let strip = |mut end: usize, endings: &[&str], set_apart: bool| {
         while let Some(next) = endings.iter().find_map(|words| {

@@ -2,8 +2,8 @@
 
 use super::utterance::View;
 
-/// One past the last word, and whole seconds, for every reading that starts at `at`: the shorter
-/// ones too, since the words behind may belong to something else.
+/// One past the last word, and whole seconds, for every reading that starts at `at`, including the shorter ones, since
+/// the following words may belong to something else.
 pub(super) fn read(view: View<'_>, at: usize) -> Vec<(usize, i64)> {
     let mut out = Vec::new();
     let Some((mut end, mut seconds, mut unit)) = part(view, at) else {
@@ -90,7 +90,7 @@ fn count(view: View<'_>, at: usize) -> Option<(usize, f64)> {
     if matches!(view.text(at), "a" | "an") {
         return Some((at + 1, 1.0));
     }
-    // A recogniser loses articles: "for hour and a half". Behind a number the hour belongs to that.
+    // The recogniser drops articles: "for hour and a half". After a number the hour belongs to that number.
     let before = at.checked_sub(1);
     let bare = view.text(at) == "hour" && before.is_some_and(|before| matches!(view.text(before), "for" | "in" | "of"));
     bare.then_some((at, 1.0))

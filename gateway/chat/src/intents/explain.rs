@@ -1,4 +1,4 @@
-//! Why a sentence leads to a tool, and why not to another one.
+//! Explains which tool a sentence calls, and why no other one.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,50 +18,50 @@ use super::{
 };
 use crate::Request;
 
-/// Tools that are told of beside the one that is called.
+/// Most tools listed besides the called one.
 const NEAR_MAX: usize = 8;
-/// Of these, the ones whose sentences only share words with it.
+/// Of these, most tools whose sentences only share words with it.
 const ALIKE_MAX: usize = 3;
 
-/// What the engine makes of a sentence, and why.
+/// The engine's decision about a sentence, with reasons.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The calls.
     pub calls: Vec<Explained>,
-    /// What it says or asks in their place; empty where there are calls.
+    /// Its reply or question; empty if there are calls.
     pub said: String,
     /// How the sentence was read.
     pub how: String,
-    /// Why this side of several.
+    /// Why this side was chosen among several.
     pub why: Option<String>,
-    /// Other tools, and why not they.
+    /// Other tools, and why they were not chosen.
     pub near: Vec<Near>,
 }
 
-/// A call, or a tool that is asked about.
+/// A call, or a tool that a question is about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// Full name of the tool.
     pub tool: String,
-    /// The arguments that are known.
+    /// The known arguments.
     pub arguments: Value,
-    /// The template that matched, where it was one sentence.
+    /// The matching template, if it was one sentence.
     pub template: Option<String>,
 }
 
-/// A tool that was near.
+/// A tool that nearly matched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Near {
     /// Full name.
     pub tool: String,
-    /// The template that comes closest, where it has any.
+    /// The closest template, if it has any.
     pub template: Option<String>,
     /// Why it is not called.
     pub reason: String,
 }
 
 impl Engine {
-    /// What it makes of a request and why; `all`: also the tools that the user has switched off.
+    /// Explains the decision about a request; `all` also includes the tools that the user has disabled.
     pub fn explain(&self, request: &Request, all: &[Arc<ToolSpec>]) -> Explanation {
         let grammar = self.grammar(&request.tools, &request.language);
         let reader = reader(&grammar, request);
@@ -150,7 +150,7 @@ impl Engine {
         Near { tool: found.intent.name.clone(), template: grammar.source(found.template).map(str::to_owned), reason }
     }
 
-    /// Tools that would take it, had the user not switched them off.
+    /// Tools that would match if the user had not disabled them.
     fn denied(&self, request: &Request, all: &[Arc<ToolSpec>], text: &str) -> Vec<Near> {
         if all.len() == request.tools.len() || text.len() > UTTERANCE_BYTES_MAX {
             return Vec::new();
@@ -181,7 +181,7 @@ fn because(why: Why) -> &'static str {
     }
 }
 
-/// Tools with a sentence that shares words with it, the likest first.
+/// Tools with a sentence that shares words with it, the most similar first.
 fn alike(grammar: &Grammar, utterance: &Utterance<'_>) -> Vec<Near> {
     let mut near: Vec<(usize, Near)> = grammar
         .templates()
@@ -205,7 +205,7 @@ fn alike(grammar: &Grammar, utterance: &Utterance<'_>) -> Vec<Near> {
     out
 }
 
-/// Tools that are called like what was said and have no sentences.
+/// Tools without sentences whose names match the words.
 fn without_templates(reader: &Reader<'_>, utterance: &Utterance<'_>) -> Vec<Near> {
     let spoken: BTreeSet<&str> = reader.grammar.templates().map(|(tool, ..)| tool.name.as_str()).collect();
     let silent = reader.tools.iter().filter(|tool| !spoken.contains(tool.name.as_str()));

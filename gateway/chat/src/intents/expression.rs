@@ -1,12 +1,11 @@
-//! Sums and conversions in words, as the expression that a calculator reads.
+//! Sums and conversions in words, as an expression for the calculator.
 
 use super::utterance::View;
 
-/// Longest chain of operations: nobody says more in one breath.
+/// Longest chain of operations; nobody says more at once.
 const OPERATIONS_MAX: usize = 16;
 
-/// The longest expression that starts at `at`. It has at least one operation: a number alone is
-/// no question.
+/// The longest expression that starts at `at`. It has at least one operation: a number alone is not a question.
 pub(super) fn read(view: View<'_>, at: usize) -> Option<(usize, String)> {
     how_many(view, at).or_else(|| conversion(view, at)).or_else(|| arithmetic(view, at))
 }
@@ -64,7 +63,7 @@ fn operator(view: View<'_>, at: usize) -> Option<(usize, &'static str)> {
     OPERATORS.iter().find_map(|(words, sign)| Some((view.phrase(at, words)?, *sign)))
 }
 
-/// One past the last word, the text, and the operations within.
+/// One past the last word, the text, and the number of operations.
 fn term(view: View<'_>, at: usize) -> Option<(usize, String, usize)> {
     let at = at + usize::from(view.text(at) == "the");
     for (words, function) in [("square root of", "sqrt"), ("cube root of", "cbrt")] {
@@ -139,7 +138,7 @@ fn unit(view: View<'_>, at: usize) -> Option<(usize, String)> {
     Some((at + 1, name.to_owned()))
 }
 
-/// Units that people convert; the calculator knows each by this name.
+/// Units in common use; the calculator knows each by this name.
 const UNITS: [&str; 71] = [
     "millimetre",
     "millimetres",

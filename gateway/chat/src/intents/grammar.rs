@@ -1,7 +1,7 @@
-//! All templates of the tools on offer, compiled and indexed by the words that they may begin with.
+//! All templates of the offered tools, compiled and indexed by the words that they may begin with.
 //!
-//! A tool is compiled by itself ([`Part`]), so that lists that share tools share what is compiled; a grammar adds the
-//! index over its parts.
+//! Each tool is compiled separately ([`Part`]), so that lists with common tools share the compiled parts; a grammar
+//! adds the index over its parts.
 
 mod examples;
 mod part;
@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 
 use super::{
     courtesy::{Ending, endings, openings},
-    hearing,
     matcher::{self, Match},
+    phonetic,
     sides::{Found, Settled, Sides},
     template::{self, Op, TemplateError},
     utterance::{Utterance, View},
@@ -26,40 +26,40 @@ pub(super) use examples::sample;
 use part::Template;
 pub(super) use part::{Key as PartKey, Part, Tool};
 
-/// Templates of one tool that are compiled; a device that declares more is careless or hostile.
+/// Most templates compiled for one tool; a device that declares more is careless or malicious.
 pub const TEMPLATES_MAX: usize = 64;
-/// Longest utterance that is taken apart at "and": every "and" multiplies the readings.
+/// Longest utterance that is split at "and": every "and" multiplies the readings.
 const JOINED_WORDS_MAX: usize = 40;
-/// Longest utterance that may be a command gone wrong; a longer one is talk.
+/// Longest utterance that may be a misrecognised command; a longer one is conversation.
 const NEAR_WORDS_MAX: usize = 20;
-/// Sentences that a recogniser is told: each costs it decoding time.
+/// Most sentences given to a recogniser: each costs decoding time.
 const VOCABULARY_SENTENCES_MAX: usize = 24;
 
-/// What the tools of a request can be asked, in one language.
+/// The commands that the tools of a request accept, in one language.
 pub(super) struct Grammar {
-    /// One for each tool, in the order of the request.
+    /// One per tool, in the order of the request.
     parts: Vec<Arc<Part>>,
-    /// All templates: the part of each, and its place there.
+    /// All templates: index of the part, and index within it.
     templates: Vec<(usize, usize)>,
     /// Templates by a word that they may begin with, in ascending order.
     by_first: HashMap<Arc<str>, Vec<usize>>,
     /// Templates that may begin with a slot.
     by_slot: Vec<usize>,
-    /// Who provides the tools, what is built in left out.
+    /// The sides that provide the tools, except the built-in one.
     sides: Vec<Side>,
-    /// Templates by any full-weight word in them, for misheard sentences.
+    /// Templates by any full-weight word in them, for misrecognised sentences.
     by_word: HashMap<Arc<str>, Vec<usize>>,
-    /// What a recogniser is told.
+    /// Sentences for the recogniser.
     vocabulary: Arc<[String]>,
 }
 
-/// What an utterance was taken for.
+/// Result of reading an utterance.
 pub(super) struct Understood {
-    /// One command: of each side that understands it the best reading, the best first.
+    /// One command: the best reading of each side that understands it, the best first.
     pub found: Vec<Found>,
     /// Several commands joined by "and".
     pub joined: Vec<Intent>,
-    /// How sure they are: one that was misheard and put right is a guess, and free text could be anything.
+    /// Certainty: a repaired reading is a guess, and free text could be anything.
     pub matched: CommandMatch,
 }
 
@@ -68,12 +68,12 @@ pub(super) struct Understood {
 pub(super) struct Intent {
     pub name: String,
     pub arguments: Value,
-    /// Whether an argument is free text, which could be anything.
+    /// Whether an argument is free text.
     pub free_text: bool,
 }
 
 impl Tool {
-    /// What was read with one of its templates.
+    /// A reading with one of its templates.
     fn found(&self, template: usize, read: Match) -> Found {
         let Match { score, arguments, text_words, evidence, missing } = read;
         let arguments: Map<String, Value> = arguments.into_iter().collect();
@@ -83,7 +83,8 @@ impl Tool {
                 missing.push(vec![required.clone()]);
             }
         }
-        // Without what is required nothing else matters; and all sentences of a tool are to ask in one order.
+        // If required properties are missing, others do not matter; and all sentences of a tool must ask in the same
+        // order.
         missing.sort_by_key(|one_of| !one_of.iter().any(|property| self.required.contains(property)));
         let name = self.name.clone();
         let intent = Intent { name, arguments: Value::Object(arguments), free_text: text_words > 0 };
@@ -97,7 +98,7 @@ impl Intent {
     }
 }
 
-/// Compiles every template of a tool; the ones that cannot be used, each with its reason.
+/// Compiles every template of a tool; returns the invalid ones, each with its reason.
 pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
     let templates = tool.phrases.iter().flat_map(|phrases| &phrases.templates);
     templates
@@ -109,7 +110,7 @@ pub fn check(tool: &ToolSpec) -> Vec<(String, TemplateError)> {
 }
 
 impl Grammar {
-    /// Puts together what was compiled.
+    /// Combines compiled parts.
     pub fn of(parts: Vec<Arc<Part>>) -> Self {
         let (mut templates, mut by_slot) = (Vec::new(), Vec::new());
         let (mut by_first, mut by_word) = (HashMap::<_, Vec<usize>>::new(), HashMap::<_, Vec<usize>>::new());
@@ -138,7 +139,7 @@ impl Grammar {
         grammar
     }
 
-    /// Compiles a list that is looked at once.
+    /// Compiles a list for a single use.
     pub fn compile(tools: &[Arc<ToolSpec>], language: &str) -> Self {
         Self::of(tools.iter().map(|tool| Arc::new(Part::compile(tool, language))).collect())
     }
@@ -154,8 +155,8 @@ impl Grammar {
         self.parts.iter().flat_map(|part| part.templates.iter().map(|template| (&part.tool, template)))
     }
 
-    /// The commands of an utterance. What was written is believed first; only when it makes no sense is it taken for
-    /// what it sounds like.
+    /// The commands of an utterance. It is read as written first; only if that has no match, words are replaced by
+    /// similar-sounding ones.
     pub fn understand(&self, utterance: &mut Utterance<'_>, sides: Sides<'_>) -> Understood {
         self.undo_gerund(utterance);
         let length = utterance.words.len();
@@ -174,7 +175,7 @@ impl Grammar {
         Understood { found, joined, matched }
     }
 
-    /// Who provides tools beside what is built in.
+    /// The sides that provide tools, except the built-in one.
     pub fn sides(&self) -> &[Side] {
         &self.sides
     }
@@ -188,13 +189,13 @@ impl Grammar {
         let respelled = respelled.as_ref();
         let plain = respelled.map(|other| self.read(other, 0, length, false, sides)).filter(|found| !found.is_empty());
         let mut found = plain.unwrap_or_else(|| self.read(respelled.unwrap_or(utterance), 0, length, true, sides));
-        // What is less like what was heard is no rival.
+        // A less similar reading is no rival.
         let most = found.first().map_or(0.0, |first| first.score);
         found.retain(|found| found.score >= most);
         found
     }
 
-    /// A sentence of each of the first tools, as a wearer would say it.
+    /// One sentence for each of the first tools, as a wearer would say it.
     pub fn vocabulary(&self) -> Arc<[String]> {
         Arc::clone(&self.vocabulary)
     }
@@ -210,7 +211,7 @@ impl Grammar {
     ) -> Vec<Intent> {
         let read = |start, end| match sides.settle(self.read(utterance, start, end, false, sides)) {
             Settled::One(found, _) => Some(found.intent),
-            // Nobody is asked about half a request.
+            // There is no question about half a request.
             Settled::Doubt(found) => found.into_iter().max_by(|a, b| a.score.total_cmp(&b.score)).map(|it| it.intent),
             Settled::Nobody => None,
         };
@@ -236,7 +237,7 @@ impl Grammar {
         Vec::new()
     }
 
-    /// Of each side the best reading of some words as one command, the best first.
+    /// The best reading of each side for the words as one command, the best first.
     fn read(&self, utterance: &Utterance<'_>, start: usize, end: usize, repair: bool, sides: Sides<'_>) -> Vec<Found> {
         let starts = openings(utterance.view(end), start);
         let ends = endings(utterance, start, end);
@@ -248,8 +249,7 @@ impl Grammar {
                     let Some(mut found) = self.try_one(index, utterance, (*start, ending), (repair, sides)) else {
                         continue;
                     };
-                    // Words cut off at the end cost a little, so that a template that knows
-                    // them wins.
+                    // Removed words at the end reduce the score a little, so that a template that contains them wins.
                     found.score -= if ending.loose { 0.05 } else { 0.0 };
                     match best.iter_mut().find(|known| known.side.is_with(&found.side)) {
                         Some(known) if found.score > known.score => *known = found,
@@ -284,12 +284,12 @@ impl Grammar {
                     add(list);
                     continue;
                 }
-                // Beside a single word that counts, this one may be all there is: "reminds me to".
-                let meant = self.by_word.iter().filter(|(word, _)| hearing::cost(word, view.text(at), true).is_some());
+                // Besides a single full-weight word, this one may be the only other: "reminds me to".
+                let meant = self.by_word.iter().filter(|(word, _)| phonetic::cost(word, view.text(at), true).is_some());
                 meant.for_each(|(_, list)| add(list));
             }
         } else {
-            // An article in front may be skipped by the matcher.
+            // The matcher may skip a leading article.
             for at in [start, start + 1] {
                 if let Some(list) = self.by_first.get(view.text(at)) {
                     add(list);
@@ -305,7 +305,7 @@ impl Grammar {
         out
     }
 
-    /// "would you mind setting" becomes "set", as the templates write it.
+    /// Rewrites "would you mind setting" as "set", the form in templates.
     fn undo_gerund(&self, utterance: &mut Utterance<'_>) {
         let words = &mut utterance.words;
         for at in 2..words.len() {
@@ -326,28 +326,28 @@ impl Grammar {
         }
     }
 
-    /// How many templates are in use.
+    /// Number of templates.
     pub fn len(&self) -> usize {
         self.templates.len()
     }
 
-    /// A template as it was written.
+    /// A template as written.
     pub fn source(&self, template: usize) -> Option<&str> {
         self.template(template).map(|(_, template)| template.source.as_str())
     }
 
-    /// All templates: the tool, how it was written, and what it was compiled to.
+    /// All templates: the tool, the source text, and the compiled program.
     pub fn templates(&self) -> impl Iterator<Item = (&Tool, &str, &[Op])> {
         self.all().map(|(tool, template)| (tool, template.source.as_str(), template.program.as_slice()))
     }
 
-    /// The templates as they were written, for diagnostics.
+    /// The source texts of the templates, for diagnostics.
     pub fn sources(&self) -> impl Iterator<Item = &str> {
         self.all().map(|(_, template)| template.source.as_str())
     }
 }
 
-/// Whether there is anything to match in a text.
+/// Whether a text contains any words.
 pub(super) fn has_words(text: &str) -> bool {
     !words::cut(text).is_empty()
 }

@@ -1,8 +1,8 @@
-//! Grammars that are kept, by what their tools declare and not by whose they are.
+//! A cache of grammars, keyed by what their tools declare, not by their owner.
 //!
-//! Compiling takes milliseconds, and a wearer who has said something must not wait for it: it is done ahead
-//! ([`Grammars::prepare`]), each tool once, whatever lists it stands in. Lists that declare the same share one grammar. On the
-//! way of a turn it is only looked up ([`Grammars::ready`]), by the addresses of the tools.
+//! Compiling takes milliseconds, which a turn must not wait for. So it is done ahead ([`Grammars::prepare`]), once per
+//! tool, whatever lists the tool is in. Lists with equal declarations share one grammar. During a turn the grammar is
+//! only looked up ([`Grammars::ready`]), by the addresses of the tools.
 
 use std::{
     collections::HashMap,
@@ -14,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 use super::grammar::{Grammar, Part, PartKey};
 use crate::Tools;
 
-/// Lists whose grammar is known. Those of equal glasses are one list for whoever shares definitions; what differs is what
-/// users have installed and switched off.
+/// Most lists with a known grammar. Identical glasses have one list if their definitions are shared; lists differ by
+/// the tools that users have installed and disabled.
 pub const LISTS_MAX: usize = 256;
 
 /// Compiled tool sets. Cheap to clone: clones share everything.
@@ -27,7 +27,7 @@ pub struct Grammars {
 #[derive(Default)]
 struct Kept {
     lists: HashMap<ListKey, Known>,
-    /// By what the parts are made of, in order.
+    /// By the keys of the parts, in order.
     grammars: HashMap<PartKey, Weak<Grammar>>,
     parts: HashMap<PartKey, Weak<Part>>,
     /// Counts lookups.
@@ -36,18 +36,18 @@ struct Kept {
     compiled: u64,
 }
 
-/// Where the tools of a list lie, and the language.
+/// The addresses of the tools of a list, and the language.
 type ListKey = (Box<[usize]>, String);
 
 struct Known {
-    /// Held, so that no other tool can come to lie at the same address.
+    /// Held, so that no other tool can be allocated at the same address.
     _tools: Tools,
     grammar: Arc<Grammar>,
     used: u64,
 }
 
 impl Grammars {
-    /// The grammar of this list, where it was prepared. Compiles nothing.
+    /// The grammar of this list, if it was prepared. Compiles nothing.
     pub(super) fn ready(&self, tools: &Tools, language: &str) -> Option<Arc<Grammar>> {
         let mut kept = self.kept();
         kept.time += 1;
@@ -57,7 +57,7 @@ impl Grammars {
         Some(known.grammar.clone())
     }
 
-    /// The grammar of this list: as it is kept, or put together now of what is kept and what has to be compiled.
+    /// The grammar of this list: the cached one, or a new one from cached and newly compiled parts.
     pub(super) fn prepare(&self, tools: &Tools, language: &str) -> Arc<Grammar> {
         if let Some(grammar) = self.ready(tools, language) {
             return grammar;
@@ -65,7 +65,7 @@ impl Grammars {
         let keys: Vec<PartKey> = tools.iter().map(|tool| Part::key(tool, language)).collect();
         let key: PartKey = Sha256::digest(keys.concat()).into();
         let known = self.kept().grammars.get(&key).and_then(Weak::upgrade);
-        // Neither compiled nor put together under the lock: turns look things up meanwhile.
+        // Compiled and combined without the lock, as turns look up grammars meanwhile.
         let grammar = known.unwrap_or_else(|| {
             let parts = tools.iter().zip(&keys);
             Arc::new(Grammar::of(parts.map(|(tool, key)| self.part(*key, || Part::compile(tool, language))).collect()))
@@ -86,7 +86,7 @@ impl Grammars {
 
     fn keep(&self, key: PartKey, tools: &Tools, language: &str, grammar: Arc<Grammar>) -> Arc<Grammar> {
         let mut kept = self.kept();
-        // Somebody else may have put together the same meanwhile.
+        // Another thread may have built the same grammar meanwhile.
         let grammar = kept.grammars.get(&key).and_then(Weak::upgrade).unwrap_or(grammar);
         kept.grammars.insert(key, Arc::downgrade(&grammar));
         while kept.lists.len() >= LISTS_MAX {
@@ -178,7 +178,7 @@ mod tests {
         assert!(grammars.ready(&list, "en").is_none());
         assert_eq!(grammars.compiled(), 0);
         let grammar = grammars.prepare(&list, "en");
-        // The same tools in another list are the same list.
+        // The same tools in another list count as the same list.
         let copy: Tools = list.iter().cloned().collect();
         assert!(grammars.ready(&copy, "en").is_some_and(|ready| Arc::ptr_eq(&ready, &grammar)));
         assert!(grammars.ready(&list, "de").is_none(), "another language is another grammar");

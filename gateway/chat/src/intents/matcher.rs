@@ -5,51 +5,52 @@ use serde_json::{Number, Value};
 use super::{
     apps, clock,
     courtesy::Ending,
-    duration, expression, hearing,
+    duration, expression, phonetic,
     template::{Op, Slot, SlotKind},
     utterance::{SlotReader, SlotReading, Utterance, View},
     words,
 };
 
-/// Steps before a template is given up: a template with many optional parts and free texts could
-/// otherwise take exponential time.
+/// Steps before a template is abandoned: one with many optional parts and free texts could otherwise take exponential
+/// time.
 const STEPS_MAX: u32 = 3_000;
-/// Longest free text that has to be followed by more words: "the {door code} note".
+/// Longest free text that is followed by more words: "the {door code} note".
 const INNER_TEXT_WORDS_MAX: usize = 5;
 /// Longest free text that may open a sentence.
 const LEADING_TEXT_WORDS_MAX: usize = 2;
-/// Evidence that a sentence of fixed words and typed slots needs: one word of its own.
+/// Evidence required of a sentence of fixed words and typed slots: one full-weight word.
 const EVIDENCE_MIN: f32 = 1.0;
-/// Evidence that is needed beside a free text or a misheard word, which could be anything.
+/// Evidence required next to a free text or a misrecognised word, which could be anything.
 const EVIDENCE_FREE_MIN: f32 = 1.5;
-/// Words that may be misheard, lost or invented in one sentence.
+/// Words that may be misrecognised, lost or inserted in one sentence.
 const REPAIRS_MAX: u8 = 2;
-/// The same beside a free text, which could be anything by itself.
+/// The same next to a free text, which could be anything by itself.
 const REPAIRS_FREE_MAX: u8 = 1;
-/// Evidence in the name of an app: a little less than in a word, so that "the timer" is a timer before it is an app.
+/// Evidence of an app's name: a little less than of a word, so that "the timer" is read as a timer rather than as an
+/// app.
 const NAMED: f32 = 0.95;
-/// What of that is lost where the name only sounds alike.
+/// How much of that is lost if the name only sounds similar.
 const NAMED_ALIKE: f32 = 0.4;
-/// Slots that a sentence may lack: who has to be asked more often than that had better say it anew.
+/// Most missing slots of a sentence: if more are missing it is easier to repeat it than to ask.
 const MISSING_MAX: usize = 3;
 
 /// A reading of the utterance.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Match {
-    /// Greater is better; only for comparing readings of one utterance.
+    /// Greater is better; comparable only among readings of one utterance.
     pub score: f32,
-    /// What was read for each property.
+    /// The value read for each property.
     pub arguments: Vec<(String, Value)>,
-    /// Words that were taken as free text.
+    /// Words read as free text.
     pub text_words: usize,
-    /// What the fixed words say, without which a sentence could be anything.
+    /// Evidence of the fixed words, without which a sentence could be anything.
     pub evidence: f32,
-    /// The properties of slots for which there are no words, in the order of the sentence.
+    /// The properties of missing slots, in the order of the sentence.
     pub missing: Vec<String>,
 }
 
 /// The best reading of the words from `start` to `ending`, if one has enough evidence. With `repair`, words may be
-/// taken for what they sound like.
+/// replaced by similar-sounding ones.
 pub(super) fn read(
     program: &[Op],
     utterance: &Utterance<'_>,
@@ -68,7 +69,7 @@ pub(super) fn read(
 }
 
 /// The best reading of the words from `start` to `ending` as a sentence without some of its slots: "set a timer". Small
-/// words that hold a slot at the end may be missing with it.
+/// words before a slot at the end may be missing with it.
 pub(super) fn read_partial(
     program: &[Op],
     utterance: &Utterance<'_>,
@@ -91,7 +92,7 @@ struct Evidence {
     dictated: bool,
 }
 
-/// What a slot took; free text stays a span until the reading is complete.
+/// The content of a slot; free text stays a span until the reading is complete.
 enum Captured {
     Value(Value),
     Text(usize, usize),
@@ -100,11 +101,11 @@ enum Captured {
 struct Run<'a> {
     program: &'a [Op],
     view: View<'a>,
-    /// Whether a dictated text may reach to the end.
+    /// Whether a dictated text may extend to the end.
     set_apart: bool,
     steps: u32,
     repairs_max: u8,
-    /// Whether slots are to be missing.
+    /// Whether slots may be missing.
     partial: bool,
     missing: Vec<&'a str>,
     captured: Vec<(&'a str, Captured)>,
@@ -156,14 +157,14 @@ impl<'a> Run<'a> {
                 self.repair(op, word, at, evidence);
             }
         }
-        // A recogniser loses and invents articles.
+        // The recogniser drops and inserts articles.
         let cut = self.partial && at == self.view.end && is_small(word);
         if (is_article(word) && here != word) || cut {
             self.step(op + 1, at, evidence);
         }
     }
 
-    /// What else may have become of a word on its way through the recogniser.
+    /// Tries other forms that the recogniser may have written for a word.
     fn repair(&mut self, op: usize, word: &str, at: usize, evidence: Evidence) {
         let (here, next) = (self.view.text(at), self.view.text(at + 1));
         if here.is_empty() {
@@ -175,17 +176,17 @@ impl<'a> Run<'a> {
             dictated: false,
             ..evidence
         };
-        let small = hearing::small_cost();
+        let small = phonetic::small_cost();
         let strict = self.repairs_max <= REPAIRS_FREE_MAX;
-        if let Some(cost) = hearing::cost(word, here, strict) {
+        if let Some(cost) = phonetic::cost(word, here, strict) {
             self.step(op + 1, at + 1, repaired(weight(word) - cost));
         } else if is_small(word) && is_small(here) {
             self.step(op + 1, at + 1, repaired(weight(word) - small));
         }
-        if let Some(cost) = hearing::split_cost(word, here, next) {
+        if let Some(cost) = phonetic::split_cost(word, here, next) {
             self.step(op + 1, at + 2, repaired(weight(word) - cost));
         }
-        // An article that was skipped for a word that is not there belongs to the text behind it.
+        // An article skipped before a missing word belongs to the text after it.
         let before_text = matches!(self.program.get(op + 1), Some(Op::Slot(slot)) if slot.kind.is_text());
         let skipped = at.checked_sub(1).is_some_and(|before| is_skippable(self.view.text(before)));
         if is_small(word) && !(before_text && skipped) {
@@ -287,8 +288,7 @@ impl<'a> Run<'a> {
 
     fn text(&mut self, op: usize, slot: &'a Slot, at: usize, evidence: Evidence) {
         let view = self.view;
-        // In front of every fixed word, free text is a name at most: "green tea timer", and not
-        // "he set the egg timer".
+        // Before all fixed words, free text is a name at most: "green tea timer", but not "he set the egg timer".
         let leading = evidence.found == 0.0;
         let longest = if leading {
             (at + LEADING_TEXT_WORDS_MAX).min(view.end)
@@ -297,17 +297,17 @@ impl<'a> Run<'a> {
         } else {
             view.end
         };
-        // A name between fixed words does not begin with "of": that was an article once.
+        // A name between fixed words does not begin with "of", which is a misrecognised article.
         if longest < view.end && matches!(view.text(at), "of" | "from" | "and" | "to" | "for" | "up") {
             return;
         }
         for end in at + 1..=longest {
             let words = &view.utterance.words[at..end];
-            // A text of nothing but small words is a torn sentence.
+            // A text of only small words is a fragment of a sentence.
             let small = words.iter().filter(|word| weight(&word.text) < 1.0);
             let small = small.count();
             let torn = small > 0 || is_skippable(view.text(end));
-            // "it" stands for a name and begins none: "set it past a timer" was a pasta timer once.
+            // "it" replaces a name and begins none: "set it past a timer" is a misrecognised pasta timer.
             let named = end < view.end && weight(view.text(skip_articles(view, end))) >= 1.0;
             let no_name = named && matches!(view.text(at), "it" | "them");
             if small == words.len() || (leading && torn) || no_name {
@@ -320,7 +320,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether fixed words and no further slot have to come after this instruction.
+    /// Whether fixed words and no further slot must follow this instruction.
     fn only_words_follow(&self, op: usize) -> bool {
         let mut words = false;
         for later in self.program.iter().skip(op + 1) {
@@ -345,8 +345,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// "note: by milk", "remind me to by milk": a to-do begins with a verb, and "by" is none. "Note: by
-    /// Friday" may be meant, and so may "by the door".
+    /// "note: by milk", "remind me to by milk": a to-do begins with a verb, which "by" is not. "Note: by Friday" and
+    /// "by the door" may be meant as written.
     fn is_purchase(&self, start: usize, end: usize) -> bool {
         let view = self.view;
         let to_do = start.checked_sub(1).is_some_and(|before| matches!(view.text(before), "to" | "note"));
@@ -411,12 +411,12 @@ fn skip_articles(view: View<'_>, at: usize) -> usize {
     (at..view.end).find(|at| !is_article(view.text(*at))).unwrap_or(view.end)
 }
 
-/// Whether a template takes words that could be anything.
+/// Whether a template has free text.
 pub(super) fn has_free_text(program: &[Op]) -> bool {
     program.iter().any(|op| matches!(op, Op::Slot(slot) if slot.kind.is_text()))
 }
 
-/// How much a fixed word says about the sentence.
+/// Weight of a fixed word as evidence.
 pub(super) fn weight(word: &str) -> f32 {
     if is_article(word) {
         0.1
@@ -427,7 +427,7 @@ pub(super) fn weight(word: &str) -> f32 {
     }
 }
 
-/// Words that hold a sentence together and say nothing by themselves.
+/// Function words, which are no evidence by themselves.
 fn is_small(word: &str) -> bool {
     const SMALL: [&str; 52] = [
         "to", "for", "in", "of", "on", "at", "by", "with", "from", "about", "as", "into", "and", "or", "is", "are",

@@ -1,16 +1,15 @@
-//! The offline engine: understands commands by the sentence templates that the tools declare.
+//! The offline engine: recognises commands by the sentence templates that the tools declare.
 //!
-//! A sentence is read whole or not at all: every word must be part of a template, of a slot, or
-//! plain courtesy. A false fire costs the wearer more than a miss, so a reading needs evidence in
-//! words of its own; free text counts against it. What is not understood gets a short honest
-//! answer and never a call.
+//! A sentence matches as a whole or not at all: every word must be part of a template, of a slot, or plain courtesy. A
+//! false positive costs the wearer more than a miss, so a reading needs evidence from fixed words; free text counts
+//! against it. Anything else gets a short reply and never a call.
 //!
-//! A recogniser writes "red my notes" and loses articles. Only a sentence that no template takes as it
-//! is written is read again with words taken for what they sound like (`hearing`), each at a cost in
-//! evidence, and at most one of them beside a free text, which is itself never touched but for one
-//! plain case: a to-do that begins with "by" is something to buy.
+//! A recogniser writes "red my notes" and drops articles. Only a sentence that matches no template as written is read
+//! again with words replaced by similar-sounding ones (`phonetic`). Each replacement reduces the evidence, and next to a
+//! free text there is at most one. Free text itself is not changed, with one exception: in a to-do that begins with
+//! "by" that word becomes "buy".
 //!
-//! Where tools of several sides (what is built in, an app, a server) understand a sentence, `sides` decides.
+//! If tools of several sides (built-in, an app, a server) match a sentence, `sides` decides.
 
 mod apps;
 mod asking;
@@ -22,8 +21,8 @@ mod explain;
 mod expression;
 mod grammar;
 mod grammars;
-mod hearing;
 mod matcher;
+mod phonetic;
 mod question;
 mod reply;
 mod sides;
@@ -51,11 +50,11 @@ pub use grammar::{TEMPLATES_MAX, check};
 pub use grammars::{Grammars, LISTS_MAX};
 pub use template::{TEMPLATE_BYTES_MAX, TemplateError};
 
-/// Longest utterance that is looked at: a minute of fast speech.
+/// Longest utterance considered: a minute of fast speech.
 pub const UTTERANCE_BYTES_MAX: usize = 2_000;
-/// Sentences offered to a wearer who was not understood.
+/// Example sentences offered after an utterance that was not understood.
 const EXAMPLES: usize = 3;
-/// How the ids of this engine's calls begin.
+/// Prefix of the ids of this engine's calls.
 pub const CALL_PREFIX: &str = "intent-";
 
 /// The offline engine. Cheap to share.
@@ -65,7 +64,7 @@ pub struct Engine {
     calls: AtomicU64,
 }
 
-/// What the engine makes of a request.
+/// The engine's decision about a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// Run these tools.
@@ -76,12 +75,12 @@ pub enum Decision {
     Say(String),
 }
 
-/// The same, with what goes along with it.
+/// The same, with additional information.
 struct Decided {
     decision: Decision,
-    /// What the wearer has chosen for good.
+    /// Preferences that the wearer has expressed.
     chosen: Vec<Preference>,
-    /// What to say in place of a text, where the wearer was told already what can be said.
+    /// A shorter reply, for a wearer who has heard the examples before.
     brief: Option<&'static str>,
 }
 
@@ -92,17 +91,17 @@ impl From<Decision> for Decided {
 }
 
 impl Engine {
-    /// An engine that has seen no tools yet.
+    /// An engine without compiled tools.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An engine that shares what is compiled with others.
+    /// An engine that shares compiled tools with others.
     pub fn sharing(grammars: Grammars) -> Self {
         Self { grammars, calls: AtomicU64::default() }
     }
 
-    /// Decides about a request; the whole engine without its stream.
+    /// Decides about a request: the engine without the stream.
     pub fn decide(&self, request: &Request) -> Decision {
         self.decided(request).decision
     }
@@ -131,11 +130,11 @@ impl Engine {
             }
         };
         let said = Decision::Say(reply::to_unknown(near.as_deref(), &grammar.examples(EXAMPLES)));
-        // What it may have been is worth saying each time.
+        // A near miss is worth naming each time.
         Decided { brief: near.is_none().then_some(reply::NOT_UNDERSTOOD), ..said.into() }
     }
 
-    /// What it answers to commands and to the results of its own calls, as a stream's events; `None` to anything else.
+    /// The answer to commands and to the results of its own calls, as events of a stream; `None` for anything else.
     pub fn answer_command(&self, request: &Request) -> Option<Vec<ModelEvent>> {
         if reply::is_to_own_calls(&request.messages) {
             return Some(events(self.decided(request)));
@@ -146,11 +145,11 @@ impl Engine {
         let Read { reading, chosen } = reader.read(&text, request.pending.as_ref());
         let decision = match reading {
             Reading::Calls(intents, _) => Decision::Calls(self.calls(request, intents)),
-            // What is understood, but for who carries it out, is no model's business.
+            // A question about the side only is not for a model.
             Reading::Ask { pending, again, .. } if !chosen.is_empty() || asks_whose(&pending) => {
                 Decision::Ask(reader.question(&pending, again), pending)
             }
-            // A model asks by itself, and with a word of its own.
+            // A model asks itself, in its own words.
             Reading::Ask { .. } | Reading::Nothing => return None,
         };
         Some(events(Decided { chosen, ..decision.into() }))
@@ -160,20 +159,20 @@ impl Engine {
         intents.into_iter().map(|intent| intent.into_call(self.id(request))).collect()
     }
 
-    /// Compiles the tools ahead of the first request, and says how many templates are in use.
+    /// Compiles the tools ahead of the first request, and returns the number of templates.
     pub fn prepare(&self, tools: &Tools, language: &str) -> usize {
         let grammar = self.grammars.prepare(tools, language);
         tracing::debug!(templates = ?grammar.sources().collect::<Vec<_>>(), "prepared");
         grammar.len()
     }
 
-    /// Unique in the process by the counter, and across restarts by the wall clock.
+    /// Unique within the process by the counter, and across restarts by the wall clock.
     fn id(&self, request: &Request) -> String {
         let count = self.calls.fetch_add(1, Ordering::Relaxed);
         format!("{CALL_PREFIX}{:x}-{count}", request.now.wall_ms)
     }
 
-    /// Looked up where it was prepared, as it is on the way of every turn.
+    /// A look-up if the grammar was prepared, as during every turn.
     fn grammar(&self, tools: &Tools, language: &str) -> Arc<Grammar> {
         self.grammars.prepare(tools, language)
     }
@@ -184,19 +183,19 @@ fn reader<'a>(grammar: &'a Grammar, request: &'a Request) -> Reader<'a> {
     Reader { grammar, tools: &request.tools, scene: &request.scene, now }
 }
 
-/// Whether the question is whose tool is meant.
+/// Whether the question is which side is meant.
 fn asks_whose(pending: &Pending) -> bool {
     pending.calls.len() > 1 && pending.calls.iter().all(|call| call.side.is_some())
 }
 
-/// What the wearer has just said, if it is short enough to be a command.
+/// The wearer's last words, if they are short enough to be a command.
 fn wearers_words(request: &Request) -> Option<String> {
     let last = request.messages.last().filter(|message| message.role == Role::User)?;
     let text = last.plain_text();
     (text.len() <= UTTERANCE_BYTES_MAX && grammar::has_words(&text)).then_some(text)
 }
 
-/// The same as a model would stream it.
+/// The decision as a model would stream it.
 fn events(Decided { decision, chosen, brief }: Decided) -> Vec<ModelEvent> {
     let (more, stop): (Vec<ModelEvent>, _) = match decision {
         Decision::Calls(calls) => (calls.into_iter().map(ModelEvent::ToolCall).collect(), StopReason::ToolCalls),
@@ -232,7 +231,7 @@ impl ChatModel for Engine {
             Reading::Nothing => CommandMatch::None,
         };
         let vocabulary = match matched {
-            // The command is known already; a recogniser that leans towards commands writes worse free text.
+            // The command is recognised already; a recogniser biased towards commands writes worse free text.
             CommandMatch::FreeText => Arc::default(),
             _ => grammar.vocabulary(),
         };
@@ -304,7 +303,7 @@ mod tests {
         ] {
             let found = match_command(text).expect("there are words");
             assert_eq!(found.matched, expected, "{text}");
-            // Towards commands that are known already nothing needs to lean.
+            // No bias is needed towards commands that are recognised already.
             let sentences = if expected == CommandMatch::FreeText { 0 } else { 2 };
             assert_eq!(found.vocabulary.len(), sentences, "{text}");
         }

@@ -1,18 +1,18 @@
-//! How the wearer is asked for an argument: in the tool's own words where it has any.
+//! Questions for an argument: in the tool's own words if it has any.
 //!
-//! A property of a tool's schema may carry its question (`"question": "For how long?"`). Else its title or description
-//! serves, else its name.
+//! A property in a tool's schema may have its question (`"question": "For how long?"`). Otherwise its title or
+//! description is used, else its name.
 
 use gateway_core::vocab::ToolSpec;
 use serde_json::Value;
 
 use super::template::{self, Op, Slot, SlotKind};
 
-/// Longest question of a tool's own, in characters: two lines of a display.
+/// Longest question from a tool, in characters: two lines of a display.
 const QUESTION_CHARS_MAX: usize = 80;
-/// Longest description that is read out as a question.
+/// Longest description that is used as a question.
 const DESCRIPTION_CHARS_MAX: usize = 60;
-/// Values of an argument that are listed: nobody keeps more in mind.
+/// Most values of an argument that are listed; more cannot be remembered.
 const LISTED_MAX: usize = 4;
 /// Characters of that list.
 const LIST_CHARS_MAX: usize = 60;
@@ -47,13 +47,13 @@ pub(super) fn which<'a>(labels: impl Iterator<Item = &'a str>) -> String {
     format!("Which one: {}?", or(&labels))
 }
 
-/// The question whose tool is meant.
+/// The question which side is meant.
 pub(super) fn with<'a>(labels: impl Iterator<Item = &'a str>) -> String {
     let labels: Vec<String> = labels.map(|label| format!("with {label}")).collect();
     format!("{}?", capitalised(&or(&labels)))
 }
 
-/// How a property may be said, going by its schema; `None` where a few words cannot say it.
+/// The slot for a property, derived from its schema; `None` if a few words cannot express its value.
 pub(super) fn slot(tool: &ToolSpec, name: &str) -> Option<Slot> {
     let property = property(tool, name)?;
     let one = |kind: &str| {
@@ -83,7 +83,7 @@ fn property<'a>(tool: &'a ToolSpec, name: &str) -> Option<&'a Value> {
     tool.input_schema.get("properties")?.get(name)
 }
 
-/// The values that it takes, where they are few and short.
+/// Its allowed values, if they are few and short.
 fn listed(property: &Value) -> Option<String> {
     let values = property.get("enum")?.as_array()?;
     let texts: Vec<String> = values
@@ -110,7 +110,7 @@ fn first_sentence(text: &str) -> &str {
     &text[..end]
 }
 
-/// A text in one line of this length at most; `None` where it is none.
+/// A text as one line of at most this length; `None` if it is not a short text.
 fn line(text: &str, chars_max: usize) -> Option<String> {
     let text: Vec<&str> = text.split_whitespace().collect();
     let text = text.join(" ");

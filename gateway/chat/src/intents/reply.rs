@@ -1,15 +1,15 @@
-//! What is said when a tool has answered, and when nothing was understood.
+//! Replies to tool results, and to utterances that were not understood.
 
 use gateway_core::vocab::{Message, Part, Role, ToolResult};
 
-/// What is said where a tool gave nothing to say.
+/// Reply if a tool returned nothing to say.
 const DONE: &str = "Done.";
-/// How there is more to be had than commands.
+/// Hint that a language model would understand more than commands.
 pub(super) const WITHOUT_MODEL: &str =
     "For anything else a language model has to be set up, in the gateway's configuration.";
 
-/// What to say to the results at the end of the conversation; none where the last message is not
-/// of that kind. An empty text means that the tools speak for themselves.
+/// The reply to the results at the end of the conversation; `None` if the last message is of another kind. An empty
+/// text means that the tools' own output suffices.
 pub(super) fn to_results(messages: &[Message]) -> Option<String> {
     let last_other = messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |index| index + 1);
     let trailing = messages.get(last_other..).unwrap_or(&[]);
@@ -28,7 +28,7 @@ pub(super) fn to_results(messages: &[Message]) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// Whether the conversation ends with results of calls that this engine has made.
+/// Whether the conversation ends with results of this engine's calls.
 pub(super) fn is_to_own_calls(messages: &[Message]) -> bool {
     let own = |part: &Part| matches!(part, Part::ToolResult { call_id, .. } if call_id.starts_with(super::CALL_PREFIX));
     messages.last().is_some_and(|last| last.role == Role::Tool && last.parts.iter().all(own))
@@ -40,7 +40,7 @@ fn sentence(result: &ToolResult) -> String {
     }
     match (&result.say, &result.error) {
         (Some(say), _) => finished(say),
-        // What an error says in words, and what a result says where nobody put it into words, is for a model.
+        // The details of an error or a result are for a model, unless a text for the wearer exists.
         (None, Some(error)) => error.code.apology().to_owned(),
         (None, None) => DONE.to_owned(),
     }
@@ -52,10 +52,10 @@ fn finished(text: &str) -> String {
     if text.is_empty() || ends { text.to_owned() } else { format!("{text}.") }
 }
 
-/// What is said where no command was understood, to who was told what can be said.
+/// Reply to an unknown command, for a wearer who has heard the examples before.
 pub(super) const NOT_UNDERSTOOD: &str = "I did not get that.";
 
-/// What is said when no command was understood.
+/// Reply to an unknown command.
 pub(super) fn to_unknown(near: Option<&str>, examples: &[String]) -> String {
     let quoted = |text: &str| format!("\u{201c}{text}\u{201d}");
     match (near, examples) {

@@ -1,8 +1,9 @@
-//! Whose tool takes a sentence that tools of several sides understand.
+//! Selects the side whose tool takes a sentence that tools of several sides match. A side is a provider of tools: the
+//! built-in ones, an app or a server.
 //!
-//! An app in front takes what it understands. Else what the wearer has chosen before holds; else the side whose things
-//! are alive takes it, where nobody says more of the sentence; else the wearer is asked, once. What is built in stands
-//! together: among tools of one side the sentence that says most wins, as ever.
+//! The app in front takes it. Otherwise the wearer's earlier choice is used; otherwise the side that is active, if no
+//! other side matches with less free text; otherwise the wearer is asked, once. The built-in tools are one side; among
+//! tools of one side the best reading wins.
 
 use std::cmp::Ordering;
 
@@ -14,9 +15,9 @@ use super::{
     utterance::Utterance,
 };
 
-/// Words that name a side: "with Todo".
+/// Words before a side's name: "with Todo".
 const NAMING: [&str; 3] = ["with", "in", "using"];
-/// Words of a side's name, as they were heard.
+/// Most words of a side's name, as recognised.
 const NAME_WORDS_MAX: usize = 8;
 
 /// A reading of an utterance as a sentence of one tool.
@@ -24,51 +25,51 @@ const NAME_WORDS_MAX: usize = 8;
 pub(super) struct Found {
     pub intent: Intent,
     pub side: Side,
-    /// Greater is better; only among readings of one utterance.
+    /// Greater is better; comparable only among readings of one utterance.
     pub score: f32,
-    /// What its fixed words say.
+    /// Evidence of its fixed words.
     pub evidence: f32,
-    /// Words that were taken as free text.
+    /// Words read as free text.
     pub text_words: usize,
-    /// What it lacks: of each entry one of these properties.
+    /// Missing parts: one property of each entry.
     pub missing: Vec<Vec<String>>,
-    /// The sentence's place in the grammar.
+    /// Index of the template in the grammar.
     pub template: usize,
 }
 
 /// Why a side takes a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// No other side understands it.
+    /// No other side matches.
     Alone,
     /// The wearer has named it.
     Named,
     /// Its app is in front.
     InFront,
-    /// Its app runs, or its things are alive.
+    /// Its app runs, or it is active.
     Alive,
     /// The wearer prefers it.
     Preferred,
-    /// More of the words are its own.
+    /// It has more fixed words and less free text.
     SaysMore,
 }
 
-/// Who takes it.
+/// The side that takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Settled {
     /// This side.
     One(Found, Why),
-    /// The wearer has to say which of these.
+    /// The wearer has to choose one of these.
     Doubt(Vec<Found>),
-    /// Nobody understands it.
+    /// No side matches.
     Nobody,
 }
 
-/// What decides between sides.
+/// Context for the choice of a side.
 #[derive(Clone, Copy)]
 pub(super) struct Sides<'a> {
     pub scene: &'a Scene,
-    /// The only side that counts.
+    /// The only side considered.
     pub only: Option<&'a Side>,
 }
 
@@ -77,12 +78,12 @@ impl<'a> Sides<'a> {
         Self { scene, only: None }
     }
 
-    /// Whether tools of this side count.
+    /// Whether tools of this side are considered.
     pub fn admits(&self, side: &Side) -> bool {
         self.only.is_none_or(|only| only.is_with(side))
     }
 
-    /// Who takes the sentence of which these are the readings, one of each side.
+    /// Chooses among the readings, one of each side.
     pub fn settle(&self, mut found: Vec<Found>) -> Settled {
         if found.len() < 2 {
             let why = if self.only.is_some() { Why::Named } else { Why::Alone };
@@ -109,7 +110,7 @@ impl<'a> Sides<'a> {
         let alive = |side: &Side| self.is_alive(side);
         match self.only_one(&found, alive) {
             Some(at) if says_most(&found, at) => return Settled::One(found.swap_remove(at), Why::Alive),
-            // What speaks for it is not what speaks for the other one.
+            // The criteria favour different sides.
             Some(_) => {}
             None if found.iter().any(|one| alive(&one.side)) => {}
             None => {
@@ -123,12 +124,12 @@ impl<'a> Sides<'a> {
                 });
             }
         }
-        // In an order that does not hang on how many words each sentence has.
+        // An order that does not depend on the number of words.
         found.sort_by(|one, other| other.side.cmp(&one.side));
         Settled::Doubt(found)
     }
 
-    /// The one of these of which this holds, where it holds of no other.
+    /// Index of the only reading for whose side the predicate holds.
     fn only_one(&self, found: &[Found], holds: impl Fn(&Side) -> bool) -> Option<usize> {
         let mut those = (0..found.len()).filter(|at| holds(&found[*at].side));
         those.next().filter(|_| those.next().is_none())
@@ -152,7 +153,7 @@ impl<'a> Sides<'a> {
         self.scene.preferences.iter().any(holds)
     }
 
-    /// What a side is called.
+    /// Name of a side.
     pub fn name(&self, side: &Side) -> String {
         match side {
             Side::App(package) => {
@@ -166,7 +167,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// How far what was heard is from a side's name; `None` where it is none of its names.
+    /// Distance of the recognised words from a side's name; `None` if they are none of its names.
     pub fn distance(&self, side: &Side, heard: &str) -> Option<u16> {
         match side {
             Side::BuiltIn(group) => {
@@ -178,7 +179,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Which of `sides` the utterance names at its beginning or its end, the likeliest first, each with the rest of the
+    /// The sides that the utterance names at its beginning or end, the most likely first, each with the remaining
     /// words.
     pub fn named<'b>(&self, utterance: &Utterance<'b>, sides: &[Side]) -> Vec<(Side, &'b str)> {
         let words = &utterance.words;

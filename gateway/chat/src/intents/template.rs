@@ -1,4 +1,4 @@
-//! Sentence templates, as tools write them: parsed strictly, compiled to a small program.
+//! Sentence templates of tools: parsed strictly, compiled to a small program.
 //!
 //! Templates may come from a device or a mini-app: size and depth are bounded.
 
@@ -7,45 +7,44 @@ use thiserror::Error;
 
 use super::words;
 
-/// Longest template in bytes: far longer than anything people say to a tool.
+/// Longest template in bytes: far longer than any spoken command.
 pub const TEMPLATE_BYTES_MAX: usize = 512;
-/// Deepest nesting of brackets: more is unreadable, and the parser recurses.
+/// Deepest nesting of brackets: more is unreadable, and the parser is recursive.
 const DEPTH_MAX: usize = 8;
 
-/// Why a template cannot be used.
+/// Why a template is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
     /// It is longer than allowed.
     #[error("the template has {0} bytes; at most {TEMPLATE_BYTES_MAX} are allowed")]
     TooLong(usize),
-    /// Brackets within brackets within brackets.
+    /// Brackets are nested too deeply.
     #[error("brackets are nested deeper than {DEPTH_MAX}; split the template")]
     TooDeep,
     /// A bracket is missing.
     #[error("'{0}' at byte {1} has no partner")]
     Unbalanced(char, usize),
-    /// `|` outside of brackets.
+    /// `|` outside brackets.
     #[error("'|' at byte {0} stands outside of ( )")]
     StrayBar(usize),
     /// The property of a slot is not in the input schema.
     #[error("the input schema has no property '{0}'")]
     UnknownProperty(String),
-    /// The type of a slot is not one of the vocabulary.
+    /// The type of a slot is unknown.
     #[error("'{0}' is no slot type: use text, name, number, duration, time, date, when, choice, expression or app")]
     UnknownType(String),
-    /// A choice without an enum, or a fixed value that its property does not take.
+    /// A choice without an enum, or a fixed value that its property does not allow.
     #[error("the property '{0}' does not take what the template gives it")]
     WrongValue(String),
-    /// No words, or nothing but a slot that could swallow any sentence.
+    /// It has no words, or only a slot that matches any sentence.
     #[error("the template has no words of its own")]
     NoWords,
 }
 
-/// What a slot reads.
+/// The content of a slot.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum SlotKind {
-    /// Free words. Those that are dictated are kept word for word; of those that only look for something, the courtesy
-    /// behind them is no part.
+    /// Free words. Dictated text is kept word for word; in search text, courtesy at the end is removed.
     Text {
         dictated: bool,
     },
@@ -61,15 +60,15 @@ pub(super) enum SlotKind {
     Time,
     Date,
     When,
-    /// Spoken words and the value that they stand for.
+    /// Spoken words and the values they denote.
     Choice(Vec<(Vec<String>, Value)>),
     Expression,
-    /// The name of a mini-app that is installed.
+    /// The name of an installed mini-app.
     App,
 }
 
 impl SlotKind {
-    /// Whether it takes words that could be anything.
+    /// Whether it is free text.
     pub fn is_text(&self) -> bool {
         matches!(self, Self::Text { .. })
     }
@@ -85,15 +84,15 @@ pub(super) struct Slot {
 /// One instruction of a compiled template.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Op {
-    /// This word stands here.
+    /// This word must match.
     Word(String),
-    /// This slot is read here.
+    /// This slot is read.
     Slot(Slot),
     /// Matches nothing and sets a property.
     Set(String, Value),
-    /// Go on at any of these.
+    /// Continue at any of these.
     Split(Vec<usize>),
-    /// Go on there.
+    /// Continue there.
     Jump(usize),
     /// The template is complete.
     End,
@@ -128,7 +127,7 @@ pub(super) fn compile(template: &str, schema: &Value) -> Result<Vec<Op>, Templat
     if worded { Ok(program) } else { Err(TemplateError::NoWords) }
 }
 
-/// An expression speaks for itself: "seven times eight" needs no other word.
+/// An expression needs no further words: "seven times eight".
 fn is_expression(op: &Op) -> bool {
     matches!(op, Op::Slot(slot) if slot.kind == SlotKind::Expression)
 }

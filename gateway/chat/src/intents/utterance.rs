@@ -1,4 +1,4 @@
-//! One utterance with all the numbers that can be read in it, and the moment it was said.
+//! One utterance with its numbers and the moment at which it was spoken.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -15,7 +15,7 @@ use super::words::{self, Kind, Word};
 
 /// Longest number in words: "nine hundred and ninety nine thousand nine hundred and ninety nine".
 const NUMBER_WORDS_MAX: usize = 11;
-/// Longest run of single digits that is read as one number.
+/// Longest run of single digits read as one number.
 const DIGITS_MAX: usize = 12;
 
 /// A number read at some word: one past its last word, and its value.
@@ -26,9 +26,9 @@ pub(super) struct Utterance<'a> {
     pub words: Vec<Word>,
     /// Readings that start at each word, longest first.
     numbers: Vec<Vec<Reading>>,
-    /// Local date and time when it was said.
+    /// Local date and time at which it was spoken.
     pub now: DateTime,
-    /// Slots that were read before: many templates ask for the same slot at the same word.
+    /// Slots read before: many templates read the same slot at the same word.
     slots: RefCell<HashMap<SlotKey, Rc<[SlotReading]>>>,
     /// Mini-apps that may be named in it.
     apps: &'a [SceneApp],
@@ -41,7 +41,7 @@ type SlotKey = (SlotReader, usize, usize);
 /// One past the last word of a slot, and its value.
 pub(super) type SlotReading = (usize, Value);
 
-/// Which of the costly slots.
+/// The kinds of slot that are costly to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum SlotReader {
     Duration,
@@ -53,7 +53,7 @@ pub(super) enum SlotReader {
     AppAlike,
 }
 
-/// The words before `end`: what is behind them does not exist for a slot.
+/// The words before `end`; a slot cannot see beyond it.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub utterance: &'a Utterance<'a>,
@@ -71,19 +71,19 @@ impl<'a> Utterance<'a> {
         Self { source, words, numbers, now, slots: RefCell::default(), apps: &[], names: OnceCell::new() }
     }
 
-    /// The same, in which these apps may be named.
+    /// The same, with these apps.
     pub fn with_apps(self, apps: &'a [SceneApp]) -> Self {
         Self { apps, names: OnceCell::new(), ..self }
     }
 
-    /// The apps that may be named, each with its name as it sounds.
+    /// The apps that may be named, each with the sound of its name.
     pub fn apps(&self) -> impl Iterator<Item = (&Name, &SceneApp)> + Clone {
         let names = self.names.get_or_init(|| self.apps.iter().map(|app| Name::new(&app.name)).collect());
         names.iter().zip(self.apps)
     }
 
-    /// The same with small words put right that only one spelling makes sense of where they stand: "for
-    /// minutes" is four of them, "half our" is half an hour. Free text keeps what was written.
+    /// The same with small words respelled where only one spelling makes sense: "for minutes" is "four minutes", "half
+    /// our" is "half an hour". Free text keeps the original.
     pub fn respelled(&self) -> Option<Self> {
         let mut words = self.words.clone();
         for at in 0..words.len() {
@@ -92,7 +92,7 @@ impl<'a> Utterance<'a> {
         (words != self.words).then(|| Self::of_words(self.source, words, self.now).with_apps(self.apps))
     }
 
-    /// Whether a comma or the end of a sentence stands before the word at `at`.
+    /// Whether a comma or the end of a sentence precedes the word at `at`.
     pub fn is_set_apart(&self, at: usize) -> bool {
         let (Some(before), Some(word)) = (at.checked_sub(1).and_then(|at| self.words.get(at)), self.words.get(at))
         else {
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
         self.utterance.words.get(at).filter(|_| at < self.end)
     }
 
-    /// The letters at `at`; empty past the end.
+    /// The text of the word at `at`; empty past the end.
     pub fn text(&self, at: usize) -> &'a str {
         self.word(at).map_or("", |word| word.text.as_str())
     }
@@ -122,7 +122,7 @@ impl<'a> View<'a> {
         list.into_iter().flatten().copied().filter(|(end, _)| *end <= self.end)
     }
 
-    /// A slot at `at`: read once by `read`, remembered after that.
+    /// A slot at `at`: read once by `read`, then cached.
     pub fn slot(&self, reader: SlotReader, at: usize, read: impl FnOnce() -> Vec<SlotReading>) -> Rc<[SlotReading]> {
         let key = (reader, at, self.end);
         if let Some(known) = self.utterance.slots.borrow().get(&key) {
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Whether these words stand at `at`; one past them.
+    /// Whether these words are at `at`; returns one past them.
     pub fn phrase(&self, at: usize, phrase: &str) -> Option<usize> {
         let mut here = at;
         for word in phrase.split(' ') {
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
         Some(here)
     }
 
-    /// The first of several phrases that stands at `at`.
+    /// The first of several phrases found at `at`.
     pub fn any_phrase(&self, at: usize, phrases: &[&str]) -> Option<usize> {
         phrases.iter().find_map(|phrase| self.phrase(at, phrase))
     }
@@ -195,7 +195,7 @@ fn respell(words: &mut [Word], at: usize) {
     }
 }
 
-/// Local date and time of a moment; the epoch where it lies outside the calendar.
+/// Local date and time of a moment; the epoch if it is outside the calendar.
 pub(super) fn local(now: Timestamp) -> DateTime {
     let offset = jiff::tz::Offset::from_seconds(now.offset_s).unwrap_or(jiff::tz::Offset::UTC);
     jiff::Timestamp::from_millisecond(now.wall_ms).unwrap_or_default().to_zoned(offset.to_time_zone()).datetime()
@@ -205,7 +205,7 @@ fn readings(words: &[Word], at: usize, english: &Language) -> Vec<Reading> {
     let mut out = Vec::new();
     match words[at].kind {
         Kind::Number(value) => {
-            // "5 5" is how a recogniser writes "five five", "fifty five" now and then.
+            // A recogniser writes "five five", and sometimes "fifty five", as "5 5".
             let mut joined = digit(&words[at]).map_or(0.0, f64::from);
             let mut end = at + 1;
             while let (Some(_), Some(next)) = (digit(&words[at]), words.get(end)) {
@@ -302,7 +302,7 @@ fn joins(word: &str) -> bool {
     matches!(word, "and" | "hundred" | "thousand" | "million")
 }
 
-/// Words that may open a number, so that the number reader is not asked about every word.
+/// Words that may begin a number, so that the number reader is not called for every word.
 fn starts_number(word: &str) -> bool {
     const STARTS: [&str; 28] = [
         "zero",

@@ -1,16 +1,16 @@
-//! An utterance as words: lower case, contractions opened, hesitations dropped, every word tied to
-//! the bytes that it came from, so that free text keeps the wearer's own spelling.
+//! Splits an utterance into words: lower case, contractions expanded, hesitations dropped. Each word keeps its byte
+//! range, so that free text keeps the wearer's original spelling.
 
-/// What a word is besides its letters.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Letters, or the sign of an operator.
+    /// Letters, or an operator sign.
     Plain,
     /// Digits: `12`, `1,200`, `2.5`.
     Number(f64),
     /// Digits with an ending: `3rd`.
     Ordinal(u32),
-    /// Digits of a clock: `17:30`.
+    /// A clock time in digits: `17:30`.
     Clock(u32, u32),
 }
 
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 pub(super) struct Word {
     /// Lower case, apostrophes straight.
     pub text: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// First byte in the utterance.
     pub start: usize,
@@ -30,10 +30,10 @@ pub(super) struct Word {
 }
 
 const HESITATIONS: [&str; 9] = ["um", "uh", "er", "erm", "uhm", "hmm", "mm", "ah", "umm"];
-/// Signs that belong to the word beside them.
+/// Signs that belong to the adjacent word.
 const SIGNS: [char; 9] = ['$', '\u{20ac}', '\u{a3}', '\u{a5}', '#', '@', '\u{b0}', '&', '='];
 
-/// Cuts an utterance, or the literal part of a template, into words.
+/// Splits an utterance, or the literal part of a template, into words.
 pub(super) fn cut(source: &str) -> Vec<Word> {
     let mut cutter = Cutter { source, at: 0, words: Vec::new(), gap: false };
     while let Some(next) = cutter.peek(0) {
@@ -48,7 +48,7 @@ pub(super) fn cut(source: &str) -> Vec<Word> {
     cutter.words
 }
 
-/// The wearer's own words of a span, with the signs at its edges and without what was dropped inside it.
+/// The original text of a span, with the signs at its edges and without what was dropped inside it.
 pub(super) fn original(source: &str, words: &[Word]) -> String {
     let (Some(first), Some(last)) = (words.first(), words.last()) else {
         return String::new();
@@ -182,7 +182,7 @@ impl Cutter<'_> {
         }
     }
 
-    /// Whether what looks like a hesitation is none: "the ER", "5 mm".
+    /// Whether an apparent hesitation is a word: "the ER", "5 mm".
     fn means_something(&self, start: usize, end: usize) -> bool {
         let letters = self.source.get(start..end).unwrap_or("");
         let counted = || matches!(self.words.last(), Some(Word { kind: Kind::Number(_), .. }));

@@ -1,4 +1,4 @@
-//! Logging in on another device: a short code is typed on a page. RFC 8628.
+//! Login on another device: the wearer types a short code on a web page. RFC 8628.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use super::{
 };
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// How often to ask where the server does not say.
+/// Polling interval in seconds if the server does not set one.
 const INTERVAL_DEFAULT: f64 = 5.0;
-/// What the server may want; less would be a hammer, more would let the wearer wait.
+/// Accepted polling intervals in seconds: less would overload the server, more would delay the wearer.
 const INTERVAL_S: std::ops::RangeInclusive<f64> = 0.1..=60.0;
-/// How much slower after a `slow_down`.
+/// Added to the interval after a `slow_down`.
 const SLOWER: Duration = Duration::from_secs(5);
-/// Longest time that a wearer is waited for, whatever the server grants.
+/// Longest wait for the wearer in seconds, whatever the server allows.
 const WAIT_S_MAX: f64 = 1800.0;
 
-/// What the wearer has to be told.
+/// Instructions for the wearer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DevicePrompt {
-    /// The page.
+    /// Address of the page.
     pub url: String,
-    /// What to type there.
+    /// The code to type there.
     pub code: String,
 }
 
@@ -54,10 +54,10 @@ struct Granted {
 }
 
 impl<'a> Device<'a> {
-    /// Asks for a code.
+    /// Requests a code.
     ///
     /// # Errors
-    /// The configuration lacks something, or the server gives none.
+    /// The configuration is incomplete, or the server returns no code.
     pub async fn start(flow: &'a Flow) -> Result<Self, OAuthError> {
         let url = flow.device_url.as_deref().ok_or(OAuthError::Missing("device_url"))?;
         let client = exchange::client()?;
@@ -72,17 +72,17 @@ impl<'a> Device<'a> {
         Ok(Self { flow, client, granted, until })
     }
 
-    /// What to show; the page already knows the code where the server has such an address.
+    /// What to show; the page's address includes the code if the server provides such an address.
     pub fn prompt(&self) -> DevicePrompt {
         let shown = |text: &str| text.chars().filter(|c| !c.is_control()).take(512).collect();
         let url = self.granted.verification_uri_complete.as_deref().unwrap_or(&self.granted.verification_uri);
         DevicePrompt { url: shown(url), code: shown(&self.granted.user_code) }
     }
 
-    /// Asks until the wearer has agreed.
+    /// Polls until the wearer has agreed.
     ///
     /// # Errors
-    /// The wearer refused or was too late, or the server breaks.
+    /// The wearer refused or was too late, or the server failed.
     pub async fn wait(self) -> Result<Token, OAuthError> {
         let seconds = self.granted.interval.unwrap_or(INTERVAL_DEFAULT);
         let seconds = if seconds.is_finite() { seconds } else { INTERVAL_DEFAULT };
@@ -99,7 +99,7 @@ impl<'a> Device<'a> {
                 Err(Failed::Code(code, _)) if code == "authorization_pending" => {}
                 Err(Failed::Code(code, _)) if code == "slow_down" => interval += SLOWER,
                 Err(Failed::Code(code, _)) if code == "expired_token" => return Err(OAuthError::TimedOut),
-                // A network that comes back within the time is no reason to begin anew.
+                // A temporary network failure does not end the login.
                 Err(Failed::Other(error)) if error.is_transient() => {}
                 Err(failed) => return Err(failed.into()),
             }

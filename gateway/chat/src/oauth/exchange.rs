@@ -1,4 +1,4 @@
-//! Requests to a token address, and what they answer.
+//! Requests to a token endpoint, and their responses.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,13 +10,13 @@ use crate::{auth::Key, keyring::Token};
 
 use super::{Flow, OAuthError, checked_url};
 
-/// Longest answer that is read.
+/// Longest response that is read.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// Longest words of a server that are passed on.
+/// Longest error message of a server that is passed on.
 const WORDS_CHARS_MAX: usize = 200;
-/// Longest life of a token that is believed, in seconds: a year.
+/// Longest accepted token lifetime in seconds: a year.
 const EXPIRES_S_MAX: i64 = 366 * 24 * 3600;
-/// A server of which nothing is heard for so long is not there.
+/// Time limit for a request.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize)]
@@ -28,9 +28,9 @@ struct Answer {
     expires_in: Option<f64>,
 }
 
-/// An OAuth error, in the server's own code.
+/// An OAuth error, with the server's code.
 pub(super) enum Failed {
-    /// `error` of the answer, for example `authorization_pending`.
+    /// `error` in the response, for example `authorization_pending`.
     Code(String, OAuthError),
     Other(OAuthError),
 }
@@ -59,7 +59,7 @@ pub(super) fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Asks for a token. A server that sends no new refresh token means the old one.
+/// Requests a token. If the server sends no new refresh token, the old one stays valid.
 pub(super) async fn token(
     client: &Client,
     flow: &Flow,
@@ -83,7 +83,7 @@ pub(super) async fn token(
     Ok(Token { access, refresh: renewed, expires_at_ms })
 }
 
-/// Posts a form, or the same as JSON.
+/// Posts fields as a form or as JSON.
 pub(super) async fn post<T: DeserializeOwned>(
     client: &Client,
     url: &str,
@@ -112,7 +112,7 @@ pub(super) async fn post<T: DeserializeOwned>(
         bytes.extend_from_slice(&piece);
     }
     if status.is_success() {
-        // serde's message would quote the answer, tokens and all.
+        // serde's message would quote the response, including tokens.
         return serde_json::from_slice(&bytes).map_err(|_| server("sent something that is no OAuth answer"));
     }
     let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -130,9 +130,9 @@ pub(super) async fn post<T: DeserializeOwned>(
     }
 }
 
-/// A server's words, bounded, without what it was sent.
+/// A server's message, bounded, without the values sent to it.
 fn cleaned(words: &str, fields: &[(&str, &str)]) -> String {
-    // Shorter ones are words such as a grant type, not secrets.
+    // Shorter values are words such as a grant type, not secrets.
     const SECRET_BYTES_MIN: usize = 6;
     const OPEN: [&str; 4] = ["grant_type", "client_id", "redirect_uri", "scope"];
     let mut words = words.to_owned();

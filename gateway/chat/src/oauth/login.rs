@@ -1,4 +1,4 @@
-//! Credentials out of the keyring: a key as it is, a token renewed before it expires and once after a 401.
+//! Credentials from the keyring: a key unchanged, a token renewed before it expires and once after a 401.
 
 use async_trait::async_trait;
 use gateway_core::vocab::FailureKind;
@@ -13,30 +13,30 @@ use crate::{
 
 use super::{Flow, OAuthError, exchange};
 
-/// A token is renewed so long before it expires: the longest that an answer may take to begin.
+/// How long before its expiry a token is renewed: the longest time until an answer begins.
 const EARLY_MS: i64 = 60_000;
 
-/// How a key is sent. Tokens are always bearers.
+/// The header for a key. Tokens are always bearers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderStyle {
     /// `Authorization: Bearer KEY`
     Bearer,
-    /// The bare key under this name.
+    /// The bare key in the header of this name.
     Named(&'static str),
 }
 
-/// What somebody has logged in with.
+/// Credentials of one login.
 pub struct Login {
     name: String,
     keyring: Keyring,
     flow: Option<Flow>,
     style: HeaderStyle,
-    /// Held while a token is renewed, so that many requests renew it once.
+    /// Locked during a renewal, so that concurrent requests renew once.
     entry: Mutex<Option<Entry>>,
 }
 
 impl Login {
-    /// The keyring's entry of this name, read when it is first needed: somebody may log in while the gateway runs.
+    /// The keyring's entry of this name, read on first use, as a login may happen while the gateway runs.
     pub fn new(name: impl Into<String>, keyring: Keyring, flow: Option<Flow>, style: HeaderStyle) -> Self {
         Self { name: name.into(), keyring, flow, style, entry: Mutex::new(None) }
     }
@@ -56,7 +56,7 @@ impl Login {
         NoCredentials { kind: FailureKind::Auth, message }
     }
 
-    /// Reads the file off the runtime: it may lie on a slow card.
+    /// Reads the file off the runtime: storage may be slow.
     async fn read(&self) -> Result<Option<Entry>, NoCredentials> {
         let (keyring, name) = (self.keyring.clone(), self.name.clone());
         let read = tokio::task::spawn_blocking(move || keyring.get(&name)).await;
@@ -73,7 +73,7 @@ impl Login {
         written.unwrap_or(Ok(()))
     }
 
-    /// A new token for the old one. It is kept, even if it cannot be written: the old one may be worth nothing now.
+    /// Renews the token. The new one is used even if it cannot be stored, because the old one may be invalid now.
     async fn renew(&self, token: &Token) -> Result<Token, NoCredentials> {
         let (Some(flow), Some(refresh)) = (&self.flow, &token.refresh) else {
             return Err(self.log_in("the login has expired and cannot be renewed"));
@@ -120,7 +120,7 @@ impl Credentials for Login {
         if let Entry::Token(token) = entry
             && let Some(expires) = token.expires_at_ms.filter(|expires| exchange::now_ms() >= expires - EARLY_MS)
         {
-            // Somebody may have logged in anew, or another process renewed it.
+            // A new login, or a renewal by another process, may have replaced it.
             let newer = match self.read().await {
                 Ok(Some(Entry::Token(newer))) if !same(&newer, token) => Some(newer),
                 _ => None,
@@ -133,7 +133,7 @@ impl Credentials for Login {
             };
             match renewed {
                 Ok(renewed) => *kept = Some(Entry::Token(renewed)),
-                // It still holds for a moment, and the server may be back by then.
+                // It is still valid for a moment, and the server may be back by then.
                 Err(error) if error.kind == FailureKind::Transient && exchange::now_ms() < expires => {}
                 Err(error) => {
                     *kept = None;
@@ -150,7 +150,7 @@ impl Credentials for Login {
     async fn handle_unauthorized(&self, sent: &Headers) -> bool {
         let mut kept = self.entry.lock().await;
         let is_new = |entry: &Entry| self.headers_of(entry).is_ok_and(|headers| headers != *sent);
-        // Another request was faster.
+        // Another request has renewed it already.
         if kept.as_ref().is_some_and(is_new) {
             return true;
         }

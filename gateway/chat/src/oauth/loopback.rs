@@ -1,5 +1,5 @@
-//! Logging in with a browser on this machine: the provider sends it back to a port that is open for this one answer.
-//! RFC 8252 with RFC 7636.
+//! Login with a browser on this machine: the provider redirects it to a port opened for this one response. RFC 8252
+//! with RFC 7636.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::keyring::Token;
 
 use super::{Flow, OAuthError, checked_url, exchange, random_text};
 
-/// Longest request of a browser that is read.
+/// Longest browser request that is read.
 const REQUEST_BYTES_MAX: usize = 16 * 1024;
-/// Connections before the answer: browsers open some that they do not use.
+/// Most connections before the response: browsers open some that they do not use.
 const CONNECTIONS_MAX: usize = 16;
-/// How long one connection may take to ask; the next one waits so long.
+/// Time limit for one connection to send its request; the next one waits meanwhile.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A login that waits for a browser.
@@ -37,7 +37,7 @@ impl<'a> Loopback<'a> {
     /// Opens the port, on loopback only.
     ///
     /// # Errors
-    /// The configuration lacks something, or the port is taken.
+    /// The configuration is incomplete, or the port is in use.
     pub async fn bind(flow: &'a Flow) -> Result<Self, OAuthError> {
         let authorize = flow.authorize_url.as_deref().ok_or(OAuthError::Missing("authorize_url"))?;
         let authorize = checked_url(authorize, "authorize_url")?;
@@ -74,10 +74,10 @@ impl<'a> Loopback<'a> {
         url.into()
     }
 
-    /// Waits for the one answer, and changes its code for a token.
+    /// Waits for the response, and exchanges its code for a token.
     ///
     /// # Errors
-    /// Nobody came in time, the wearer refused, or the answer belongs to another login.
+    /// No response in time, the wearer refused, or the response belongs to another login.
     pub async fn wait(self, limit: Duration) -> Result<Token, OAuthError> {
         let code = timeout(limit, self.code()).await.map_err(|_| OAuthError::TimedOut)??;
         // The port is closed from here on.
@@ -88,7 +88,7 @@ impl<'a> Loopback<'a> {
             ("code_verifier", self.verifier.as_str()),
         ];
         if self.flow.json {
-            // Servers that take JSON want to see the state again.
+            // Servers that take JSON require the state too.
             fields.push(("state", &self.state));
         }
         Ok(exchange::token(&self.client, self.flow, &fields, None).await?)
@@ -122,7 +122,7 @@ impl<'a> Loopback<'a> {
         let value = |name: &str| {
             form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
         };
-        // First of all: whoever does not know the state has nothing to say here.
+        // Checked first: without the right state the request is not from this login.
         if value("state").as_deref() != Some(self.state.as_str()) {
             return Err(OAuthError::Foreign);
         }
@@ -134,7 +134,7 @@ impl<'a> Loopback<'a> {
     }
 }
 
-/// The target of a GET request; none for anything else.
+/// The target of a GET request; `None` for anything else.
 async fn read_target(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     let mut piece = [0_u8; 1024];
@@ -157,7 +157,7 @@ async fn answer(stream: &mut TcpStream, status: &str, words: &str) {
          cache-control: no-store\r\nreferrer-policy: no-referrer\r\n\r\n{page}",
         page.len()
     );
-    // A browser that is gone has missed nothing.
+    // A closed browser needs no reply.
     let _ = timeout(REQUEST_TIMEOUT, async {
         stream.write_all(head.as_bytes()).await?;
         stream.shutdown().await

@@ -1,7 +1,7 @@
-//! OAuth 2.0 for who has an account instead of a key: logging in once, and renewing the token from then on.
+//! OAuth 2.0 for accounts without a key: one login, then token renewal.
 //!
 //! Sources: RFC 6749 (authorization code, refresh), RFC 7636 (PKCE), RFC 8252 (loopback redirection), RFC 8628 (device
-//! code). Addresses and client ids are the operator's: none is built in.
+//! code). Addresses and client ids are configured by the operator: none is built in.
 
 mod device;
 mod exchange;
@@ -16,63 +16,63 @@ pub use device::{Device, DevicePrompt};
 pub use login::{HeaderStyle, Login};
 pub use loopback::Loopback;
 
-/// How to log in at one provider.
+/// The login configuration of one provider.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Names this program to the provider.
+    /// Identifies this program to the provider.
     pub client_id: String,
-    /// Some providers give one even to programs that cannot keep it.
+    /// Required by some providers even of programs that cannot keep it secret.
     pub client_secret: Option<Key>,
-    /// Where the wearer agrees, for [`Loopback`].
+    /// Authorization endpoint, for [`Loopback`].
     pub authorize_url: Option<String>,
-    /// Where a device code is got, for [`Device`].
+    /// Device authorization endpoint, for [`Device`].
     pub device_url: Option<String>,
-    /// Where codes and refresh tokens are changed for tokens.
+    /// Token endpoint: exchanges codes and refresh tokens for tokens.
     pub token_url: String,
-    /// What is asked for.
+    /// The requested scopes.
     pub scopes: Vec<String>,
-    /// Port and path on this machine that the provider sends the browser back to; port 0: any.
+    /// Port and path on this machine for the redirect; port 0: any.
     pub redirect: (u16, String),
-    /// The token address takes JSON instead of a form.
+    /// The token endpoint takes JSON instead of a form.
     pub json: bool,
-    /// Further parameters of the address where the wearer agrees.
+    /// Further parameters of the authorization address.
     pub extra: Vec<(String, String)>,
 }
 
-/// Why there is no token. Holds no secret.
+/// Why no token was obtained. Contains no secret.
 #[derive(Debug, Error)]
 pub enum OAuthError {
-    /// The configuration lacks something.
+    /// The configuration is incomplete.
     #[error("`{0}` is missing in the section `oauth`")]
     Missing(&'static str),
-    /// An address cannot be used.
+    /// An address is invalid.
     #[error("`{0}` must be an https address, or http on this machine")]
     Url(&'static str),
-    /// Nothing answers, or nothing sensible.
+    /// The server does not answer, or sends an invalid response.
     #[error("the login server {0}")]
     Server(String),
-    /// The provider says no.
+    /// The provider refused.
     #[error("the provider refuses: {0}")]
     Refused(String),
     /// The wearer did not agree in time.
     #[error("nobody agreed in time; start the login again")]
     TimedOut,
-    /// The browser brought something else than what was asked for.
+    /// The browser's response does not match the request.
     #[error("the answer does not belong to this login; start it again, and follow only the link that it prints")]
     Foreign,
-    /// This machine refuses.
+    /// An error on this machine.
     #[error("{0}")]
     Local(String),
 }
 
 impl OAuthError {
-    /// Whether the same may work later.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Server(_))
     }
 }
 
-/// Bytes that nobody can guess, as text.
+/// Random bytes as text.
 fn random_text() -> Result<String, OAuthError> {
     use base64::Engine as _;
     let mut bytes = [0_u8; 32];
@@ -80,7 +80,7 @@ fn random_text() -> Result<String, OAuthError> {
     Ok(base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Tokens travel only where nobody can listen.
+/// Checks that an address is secure: tokens travel only over https or loopback.
 fn checked_url(text: &str, key: &'static str) -> Result<reqwest::Url, OAuthError> {
     let url = reqwest::Url::parse(text).map_err(|_| OAuthError::Url(key))?;
     let local = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));

@@ -1,5 +1,4 @@
-//! OpenAI Responses: items in, items out. Nothing is stored at the provider, every request holds the whole
-//! conversation.
+//! OpenAI Responses. Nothing is stored at the provider: every request contains the whole conversation as items.
 
 mod parse;
 mod render;
@@ -19,14 +18,14 @@ pub use parse::Items;
 pub use render::{Options, STYLE, render};
 pub use settings::Settings;
 
-/// Where the public API is.
+/// Base URL of the public API.
 pub const BASE_URL: &str = "https://api.openai.com/v1";
-/// Where the backend behind ChatGPT's OAuth is.
+/// Base URL of the backend for ChatGPT's OAuth.
 pub const CHATGPT_URL: &str = "https://chatgpt.com/backend-api/codex";
-/// As this adapter signs thoughts.
+/// Provider name that marks its thoughts in a conversation.
 pub const PROVIDER: &str = "openai.responses";
 
-/// The protocol, set up for one model.
+/// The protocol, configured for one model.
 #[derive(Clone, Debug)]
 pub struct Responses {
     options: Options,
@@ -34,7 +33,7 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// With these options.
+    /// An adapter with these options.
     pub fn new(options: Options) -> Self {
         Self { options, declarations: Arc::new(Declarations::new(STYLE)) }
     }

@@ -1,7 +1,7 @@
-//! A streamed answer of `POST /responses`. Pure.
+//! Parses a streamed answer of `POST /responses`. Pure.
 //!
-//! Source: the OpenAI API reference, "Streaming events". Servers that speak like OpenAI leave out events and numbers;
-//! whatever was not streamed is taken from the finished item, and what that lacks from the finished response.
+//! Source: the OpenAI API reference, "Streaming events". Compatible servers omit events and numbers; whatever was not
+//! streamed is taken from the finished item, and what that lacks from the finished response.
 
 use gateway_core::vocab::{FailureKind, StopReason, Usage};
 use serde::Deserialize;
@@ -16,11 +16,11 @@ use crate::{
 /// Most items of one answer.
 const ITEMS_MAX: usize = 256;
 
-/// The dialect: items that are opened, grow and are done.
+/// The dialect: items that are opened, extended and finished.
 #[derive(Debug, Default)]
 pub struct Items {
     slots: Vec<Slot>,
-    /// The item whose text came last.
+    /// The item of the latest text.
     speaking: Option<usize>,
 }
 
@@ -29,9 +29,9 @@ pub struct Items {
 struct Slot {
     index: u64,
     id: String,
-    /// Its call among the answer's.
+    /// Its call in the answer.
     call: Option<usize>,
-    /// Text of it was streamed.
+    /// Its text was streamed.
     told: bool,
     done: bool,
 }
@@ -127,7 +127,7 @@ struct CacheCounts {
 impl Dialect for Items {
     fn handle_event(&mut self, data: &[u8], answer: &mut Answer) -> Outcome {
         if data.trim_ascii() == b"[DONE]" {
-            // Of servers that translate chat completions.
+            // From servers that translate chat completions.
             answer.complete();
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl Dialect for Items {
                 let Some(mut response) = event.response else {
                     return Ok(());
                 };
-                // Some say it only by the event's name.
+                // Some give the status only in the event's name.
                 let said = event.kind.strip_prefix("response.").filter(|status| *status != "done");
                 response.status = response.status.or_else(|| said.map(str::to_owned));
                 self.handle_response(response, answer)
@@ -167,7 +167,7 @@ impl Dialect for Items {
             }
             // An error of a proxy, in the form of a body.
             "" => event.error.filter(|error| !error.is_null()).map_or(Ok(()), |error| Err(failure::in_stream(&error))),
-            // Progress, thoughts in the clear, tools of the provider's own, and what is yet to be invented.
+            // Progress, plain-text thoughts, the provider's own tools, and events of later versions.
             _ => Ok(()),
         }
     }
@@ -178,13 +178,13 @@ impl Dialect for Items {
 }
 
 impl Items {
-    /// The item that an event is about; a new one if it was never heard of. The number counts, where there is one:
-    /// some servers change ids from event to event.
+    /// The item of an event, created if unknown. The number has precedence over the id: some servers change ids from
+    /// event to event.
     fn slot(&mut self, index: Option<u64>, id: Option<&str>) -> Result<usize, failure::Failure> {
         let known = match (index, id) {
             (Some(index), _) => self.slots.iter().position(|slot| slot.index == index),
             (None, Some(id)) => self.slots.iter().position(|slot| slot.id == id),
-            // Without either a finished item is over: what comes next is another.
+            // Without either, a finished item is complete, and the next event belongs to another.
             (None, None) => self.slots.iter().rposition(|slot| !slot.done),
         };
         if let Some(known) = known {
@@ -219,7 +219,7 @@ impl Items {
         answer.push_text(text.to_owned())
     }
 
-    /// The position of the call that an event is about.
+    /// The position of an event's call.
     fn call(&mut self, event: &Event, answer: &mut Answer) -> Result<usize, failure::Failure> {
         let at = self.slot(event.output_index, event.item_id.as_deref())?;
         self.call_at(at, answer)
@@ -297,7 +297,7 @@ impl Items {
     }
 }
 
-/// Whole arguments replace the pieces that came before; an item that is only opened has none yet.
+/// Complete arguments replace the pieces before; an item that was only opened has none yet.
 fn set_arguments(call: usize, arguments: Option<Value>, answer: &mut Answer) -> Outcome {
     let arguments = match arguments {
         Some(Value::String(text)) if !text.is_empty() => text,
@@ -307,8 +307,8 @@ fn set_arguments(call: usize, arguments: Option<Value>, answer: &mut Answer) -> 
     answer.change_call(call, |call| call.arguments = arguments)
 }
 
-/// A reasoning item as the provider wants to see it again. Nothing is stored there, so that one without its encrypted
-/// content would be refused.
+/// A reasoning item in the form that the provider accepts again. Nothing is stored there, so one without its encrypted
+/// content would be rejected.
 fn thought(item: Item) -> Option<Value> {
     let encrypted = item.encrypted_content.filter(|content| !content.is_empty())?;
     let mut thought = Map::new();

@@ -1,4 +1,4 @@
-//! A request in the shape of `POST /responses`. Pure.
+//! Renders a request of `POST /responses`. Pure.
 //!
 //! Source: the OpenAI API reference, "Create a model response", and the types of OpenAI's own SDK.
 
@@ -15,25 +15,25 @@ use crate::{
     transcript::{self, AssistantPart, Rules, Turn, UserPart},
 };
 
-/// How to ask one model.
+/// Options of requests to one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The provider's name of the model.
+    /// The provider's model name.
     pub model: String,
-    /// Sampling temperature; the provider's default where absent.
+    /// Sampling temperature; `None`: the provider's default.
     pub temperature: Option<f64>,
-    /// How hard a reasoning model thinks (`minimal`, `low`, `medium`, `high`). Its thoughts then come back encrypted
-    /// and are sent again with the next request. Models that do not reason refuse this.
+    /// Reasoning effort of the model (`minimal`, `low`, `medium`, `high`). Its thoughts are then returned encrypted and
+    /// sent again with the next request. Models without reasoning reject this.
     pub reasoning_effort: Option<String>,
     /// Offers tools.
     pub tools: bool,
-    /// The model sees pictures.
+    /// The model accepts pictures.
     pub images: bool,
-    /// Allows one call at a time in the answer to tool results, as the backend behind ChatGPT's OAuth wants it.
+    /// Allows one call at a time in the answer to tool results, as the backend for ChatGPT's OAuth requires.
     pub serial_follow_ups: bool,
-    /// Sends the longest answer; the backend behind ChatGPT's OAuth refuses the field.
+    /// Sends the longest answer; the backend for ChatGPT's OAuth rejects the field.
     pub length: bool,
-    /// Further fields of the body, for what only one server knows.
+    /// Further fields of the body, for server-specific features.
     pub extra: Map<String, Value>,
 }
 
@@ -53,10 +53,10 @@ impl Options {
     }
 }
 
-/// How this provider declares tools.
+/// How tools are declared to this provider.
 pub const STYLE: Style = Style { rule: Rule::Strict, subset: Subset::JsonSchema, tools_max: usize::MAX, declare };
 
-/// The request, and the names that its answer will use.
+/// Renders the request, and the names that its answer will use.
 pub fn render(request: &Request, options: &Options, declarations: &Declarations) -> Rendered {
     let declared = declarations.of(request, options.tools);
     let mut names = declared.names.clone();
@@ -86,7 +86,7 @@ pub fn render(request: &Request, options: &Options, declarations: &Declarations)
         body.insert("temperature".into(), temperature.into());
     }
     if let Some(max_tokens) = request.max_tokens.filter(|_| options.length) {
-        // Less is refused.
+        // Smaller values are rejected.
         const TOKENS_MIN: u32 = 16;
         body.insert("max_output_tokens".into(), max_tokens.max(TOKENS_MIN).into());
     }
@@ -100,7 +100,7 @@ fn declare(tool: Declaration) -> Value {
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        // Strict schemas may not have optional properties, and others' tools do.
+        // Strict schemas allow no optional properties, which foreign tools have.
         "strict": false,
     })
 }
@@ -136,7 +136,7 @@ fn said(part: &AssistantPart<'_>) -> Option<Value> {
     })
 }
 
-/// A thought as this adapter stores it; the API refuses anything else.
+/// A thought as this adapter stores it; the API rejects anything else.
 fn is_whole(item: &Value) -> bool {
     let is = |key: &str, test: fn(&Value) -> bool| item.get(key).is_some_and(test);
     item["type"] == "reasoning"

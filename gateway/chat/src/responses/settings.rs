@@ -1,4 +1,4 @@
-//! The options of a model that speaks OpenAI Responses, and the envelope of the backend behind ChatGPT's accounts.
+//! Options of a model with the OpenAI Responses protocol, and the envelope of the backend for ChatGPT accounts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     settings::{Common, Section, TEMPERATURE, TOKENS, Wrong, between, only_with},
 };
 
-/// As they are written.
+/// The options as configured.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -87,14 +87,14 @@ impl Section for Settings {
         options.length = self.flavour.is_none();
         options.extra = self.extra.clone();
         if let Some(tokens) = self.max_tokens.filter(|_| options.length) {
-            // A request's own limit is written over this one.
+            // A request's own limit overwrites this one.
             options.extra.entry("max_output_tokens").or_insert_with(|| tokens.into());
         }
         Arc::new(Responses::new(options))
     }
 }
 
-/// One of this process's own, in the form of a UUID.
+/// A random id of this process, in the form of a UUID.
 fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! One level of a schema, with references followed and `allOf` taken together.
+//! One level of a schema, with references resolved and `allOf` merged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,23 +60,23 @@ impl Type {
 /// One level of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Flat<'a> {
-    /// Plain keywords; of several, the first.
+    /// Plain keywords; the first of several.
     keywords: BTreeMap<&'a str, &'a Value>,
     nullable: bool,
     pub(super) properties: Vec<(&'a str, &'a Value)>,
-    /// Names of `properties`: schemas from afar may have many.
+    /// Names of `properties`: foreign schemas may have many.
     known: BTreeSet<&'a str>,
     pub(super) required: BTreeSet<&'a str>,
     pub(super) items: Option<&'a Value>,
     /// `items` as a list, or `prefixItems`.
     pub(super) tuple: Vec<&'a Value>,
     pub(super) additional: Option<&'a Value>,
-    /// `anyOf` or `oneOf`; of several, the first.
+    /// `anyOf` or `oneOf`; the first of several.
     pub(super) choices: Vec<&'a Value>,
     pub(super) types: Vec<Type>,
-    /// It names a type that JSON Schema does not know, or a reference that leads nowhere.
+    /// It has a type unknown to JSON Schema, or an unresolved reference.
     pub(super) unknown: bool,
-    /// A circle was cut here.
+    /// A cycle was cut here.
     pub(super) cut: bool,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Flat<'a> {
         self.get(keyword)?.as_str()
     }
 
-    /// The types that it allows: as it says, or as its other keywords let one think. Empty: anything.
+    /// The types that it allows: as stated, or inferred from its other keywords. Empty: any.
     pub(super) fn guessed_types(&self) -> Vec<Type> {
         if !self.types.is_empty() {
             return self.types.clone();
@@ -107,7 +107,7 @@ impl<'a> Flat<'a> {
                     types.push(kind);
                 }
             }
-            // A whole number is a number.
+            // An integer is a number too.
             if types.contains(&Type::Number) {
                 types.retain(|kind| *kind != Type::Integer);
             }
@@ -178,7 +178,7 @@ impl<'a> Flat<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// One level, and the place where its children stand.
+    /// One level, and the position of its children.
     pub(super) fn flatten(&self, schema: &'a Value, place: &Place<'a>) -> (Flat<'a>, Place<'a>) {
         let mut flat = Flat::default();
         let mut inside = place.clone();
@@ -199,12 +199,12 @@ impl<'a> Walk<'a> {
         let Value::Object(map) = schema else {
             return;
         };
-        // What stands beside a reference is nearer, and counts first.
+        // Keywords next to a reference have precedence.
         flat.add(map);
         if let Some(Value::String(reference)) = map.get("$ref") {
             match self.resolve(reference) {
                 None => flat.unknown = true,
-                // What is in the circle is told once; the second time, only of what kind it is.
+                // A cycle is expanded once; the second time only its type is kept.
                 Some(target) if place.trail.contains(&reference.as_str()) => {
                     flat.cut = true;
                     if let Some(kind) = target.get("type").filter(|_| flat.types.is_empty()) {
@@ -218,14 +218,14 @@ impl<'a> Walk<'a> {
             }
         }
         if let Some(Value::Array(all)) = map.get("allOf") {
-            // More are no tool's parameters.
+            // No real parameters have more.
             for part in all.iter().take(DEPTH_MAX) {
                 self.gather(part, flat, place, level + 1);
             }
         }
     }
 
-    /// A reference within the same schema: `#`, `#/$defs/NAME`.
+    /// Resolves a reference within the same schema: `#`, `#/$defs/NAME`.
     fn resolve(&self, reference: &str) -> Option<&'a Value> {
         let pointer = reference.strip_prefix('#')?;
         self.root.pointer(pointer)

@@ -1,7 +1,7 @@
-//! Google's `Schema`: a select subset of OpenAPI 3.0.
+//! Google's `Schema`: a subset of OpenAPI 3.0.
 //!
-//! Sources: the Gemini API reference ("Schema", "FunctionDeclaration") and the types of `@google/genai`. Beyond them,
-//! what the service is known to refuse: objects without properties, anything beside `anyOf`, enumerations of anything
+//! Sources: the Gemini API reference ("Schema", "FunctionDeclaration") and the types of `@google/genai`. In addition,
+//! what the service is known to reject: objects without properties, anything next to `anyOf`, enumerations of anything
 //! but strings.
 
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use super::{
 };
 
 impl<'a> Walk<'a> {
-    /// None for a tool without parameters: the service refuses an object without properties.
+    /// `None` for a tool without parameters: the service rejects an object without properties.
     pub(super) fn gemini_object(&mut self, schema: &'a Value) -> Option<Value> {
         let (flat, inside) = self.flatten(schema, &Place::default());
         self.nodes += 1;
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// None for a schema that nothing is known of, and that can be left out.
+    /// `None` for a schema without information that can be left out.
     fn gemini(&mut self, schema: &'a Value, place: &Place<'a>, needed: bool) -> Option<Map<String, Value>> {
         let (flat, inside) = self.flatten(schema, place);
         let enough = !self.enter(place) || flat.cut;
@@ -81,7 +81,7 @@ impl<'a> Walk<'a> {
         } else if let [first, second, ..] = types[..]
             && !enough
         {
-            // Numbers are numbers; anything else is one of several.
+            // Integers and numbers merge into numbers; other types become alternatives.
             if matches!((first, second), (Type::Integer, Type::Number) | (Type::Number, Type::Integer))
                 && types.len() == 2
             {
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
                 choices.push(rendered);
             }
         }
-        // Constants in a row are an enumeration.
+        // Alternatives that are all constants are an enumeration.
         let words: Option<Vec<&Value>> = choices
             .iter()
             .map(|choice| match choice.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
             Type::Boolean | Type::Null => put_other_values(flat, out),
             Type::Array => {
                 let first = flat.items.or(flat.tuple.first().copied()).filter(|_| !enough);
-                // A tuple with members of several kinds is told as a list of its first.
+                // A tuple with members of several types is declared as a list of the first type.
                 let items = first.and_then(|items| self.gemini(items, inside, true));
                 let items = items.unwrap_or_else(|| Map::from_iter([("type".to_owned(), "string".into())]));
                 out.insert("items".into(), Value::Object(items));
@@ -167,7 +167,7 @@ impl<'a> Walk<'a> {
                     self.put_properties(flat, inside, &mut properties, &mut required);
                 }
                 if properties.is_empty() {
-                    // The service knows no free objects.
+                    // The service has no free objects.
                     out.insert("type".into(), "string".into());
                     describe(out, "a JSON object, as text");
                     self.as_text.extend(inside.property.clone());
@@ -186,7 +186,7 @@ fn is_null(schema: &Value) -> bool {
     schema.get("type") == Some(&json!("null")) || schema.get("const") == Some(&Value::Null)
 }
 
-/// `anyOf` stands alone: what is said of all is said of each.
+/// `anyOf` must be alone: common keywords are copied to each alternative.
 fn put_any_of(mut choices: Vec<Map<String, Value>>, out: &mut Map<String, Value>) {
     let description = out.remove("description");
     if let Some(text) = &description {
@@ -215,13 +215,13 @@ fn make_nullable(out: &mut Map<String, Value>) {
     }
 }
 
-/// Enumerations of strings, and what else is said of them.
+/// Enumerations of strings; other values go to the description.
 fn put_words(flat: &Flat<'_>, out: &mut Map<String, Value>) {
     if let Some(values) = flat.values() {
         let mut words: Vec<String> = Vec::new();
         for value in values.iter().filter(|value| !value.is_null() && is_small(value)) {
             let word = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            // The service refuses an empty word.
+            // The service rejects an empty string.
             if !word.is_empty() && !words.contains(&word) {
                 words.push(word);
             }
@@ -243,7 +243,7 @@ fn put_words(flat: &Flat<'_>, out: &mut Map<String, Value>) {
     put_counts(flat, ["minLength", "maxLength"], out);
 }
 
-/// Values that are no strings cannot be enumerated, only told.
+/// Values other than strings cannot be enumerated, only described.
 fn put_other_values(flat: &Flat<'_>, out: &mut Map<String, Value>) {
     if let Some(values) = flat.values() {
         let some = values.iter().filter(|value| !value.is_null() && is_small(value)).take(16);

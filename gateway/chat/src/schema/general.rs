@@ -1,4 +1,5 @@
-//! JSON Schema as OpenAI, Anthropic and compatible servers take it: whole, without references, legal in every draft.
+//! JSON Schema as OpenAI, Anthropic and compatible servers accept it: complete, without references, legal in every
+//! draft.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::{
 };
 
 impl<'a> Walk<'a> {
-    /// Type object, with properties. Choices at the top, which these providers refuse, are taken together: all their
+    /// Type object, with properties. Alternatives at the top, which these providers reject, are merged: all their
     /// properties, none of them required.
     pub(super) fn general_object(&mut self, schema: &'a Value) -> Value {
         let (flat, inside) = self.flatten(schema, &Place::default());
@@ -34,7 +35,7 @@ impl<'a> Walk<'a> {
         Value::Object(out)
     }
 
-    /// None for a schema that nothing is known of, and that can be left out.
+    /// `None` for a schema without information that can be left out.
     fn general(&mut self, schema: &'a Value, place: &Place<'a>, needed: bool) -> Option<Value> {
         let (flat, inside) = self.flatten(schema, place);
         let mut out = Map::new();
@@ -81,7 +82,7 @@ impl<'a> Walk<'a> {
         if types.contains(&Type::Array) {
             let first = flat.items.or(flat.tuple.first().copied());
             if let Some(items) = first.and_then(|items| self.general(items, &inside, true)) {
-                // A tuple with members of several kinds is a list of anything.
+                // A tuple with members of several types is declared as a list of anything.
                 let alike = flat.tuple.len() < 2 || flat.items.is_some();
                 out.insert("items".into(), if alike { items } else { Value::Object(Map::new()) });
             }
@@ -100,7 +101,7 @@ impl<'a> Walk<'a> {
         let mut required = Vec::new();
         for (own, schema) in &flat.properties {
             let needed = flat.required.contains(own);
-            // `false`: there is no such property.
+            // `false`: the property does not exist.
             if **schema == Value::Bool(false) {
                 continue;
             }
@@ -130,7 +131,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Each value once; with too many, a free value of which some are named.
+/// Each value once; with too many, a free value with some of them in the description.
 fn put_values(values: &[Value], out: &mut Map<String, Value>) {
     let mut unique: Vec<&Value> = Vec::new();
     for value in values.iter().filter(|value| is_small(value)).take(ENUM_VALUES_MAX + 1) {
@@ -146,7 +147,7 @@ fn put_values(values: &[Value], out: &mut Map<String, Value>) {
     }
 }
 
-/// Keywords that hold a value of the right kind.
+/// Keywords with a value of the right type.
 fn put_bounds(flat: &Flat<'_>, out: &mut Map<String, Value>) {
     for keyword in ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] {
         if let Some(count) = flat.get(keyword).and_then(Value::as_u64) {

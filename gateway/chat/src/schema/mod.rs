@@ -1,8 +1,8 @@
-//! Tools as a provider takes them: its names, and its subset of JSON Schema.
+//! Tool declarations for a provider: its names, and its subset of JSON Schema.
 //!
-//! A schema comes from anywhere: a built-in, a mini-app, an MCP server that nobody here has seen. Whatever it is, what
-//! leaves here is legal for the provider. What a subset cannot say is left out; nothing is lost by that but advice,
-//! since the executor checks every call against the tool's own schema.
+//! A schema may come from anywhere: a built-in tool, a mini-app, an unknown MCP server. The result is always legal for
+//! the provider. What a subset cannot express is left out; that only loses advice, since the executor checks every call
+//! against the tool's own schema.
 
 mod flat;
 mod gemini;
@@ -15,48 +15,48 @@ use serde_json::{Map, Value};
 
 use crate::names::{Changes, ellipsised, hash};
 
-/// Deepest nesting of a rendered schema: deeper ones are refused by some providers, and no sentence fills them.
+/// Deepest nesting of a rendered schema: some providers reject deeper ones, and no spoken sentence fills them.
 pub const DEPTH_MAX: usize = 12;
 /// Most schemas within one tool's schema.
 pub const NODES_MAX: usize = 1024;
-/// Longest description in characters: OpenAI's limit, and already long for a model that hears sentences.
+/// Longest description in characters: OpenAI's limit, and long for a model that is sent sentences.
 pub const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// Most values of an enumeration.
 pub const ENUM_VALUES_MAX: usize = 256;
-/// Longest name of a property that every provider takes.
+/// Longest property name that every provider accepts.
 pub const PROPERTY_CHARS_MAX: usize = 64;
 /// Longest pattern, constant or default, in bytes of JSON.
 const VALUE_BYTES_MAX: usize = 1024;
 
-/// What a provider understands.
+/// The schema subset of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subset {
-    /// JSON Schema of type object, without references and without choices at the top: OpenAI, Anthropic and compatible
-    /// servers.
+    /// JSON Schema of type object, without references and without alternatives at the top: OpenAI, Anthropic and
+    /// compatible servers.
     JsonSchema,
-    /// Google's `Schema`: a select subset of OpenAPI 3.0.
+    /// Google's `Schema`: a subset of OpenAPI 3.0.
     Gemini,
 }
 
-/// A tool, declared.
+/// The declaration of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
     /// The provider's name.
     pub name: String,
     /// Never blank.
     pub description: String,
-    /// A schema of type object; none for a tool without parameters.
+    /// A schema of type object; `None` for a tool without parameters.
     pub parameters: Option<Value>,
 }
 
-/// Declares a tool under a provider's name, and says how its arguments differ from it.
+/// Declares a tool under a provider's name, and returns how its arguments differ from the tool's own.
 pub fn declaration(tool: &ToolSpec, name: String, subset: Subset) -> (Declaration, Changes) {
     let (parameters, changes) = normalise(&tool.input_schema, subset);
     let description = bounded(&tool.description).unwrap_or_else(|| tool.name.clone());
     (Declaration { name, description, parameters }, changes)
 }
 
-/// A tool's schema in a provider's subset, and how arguments differ from it. None for a tool without parameters.
+/// A tool's schema in a provider's subset, and how arguments differ from it. `None` for a tool without parameters.
 pub fn normalise(schema: &Value, subset: Subset) -> (Option<Value>, Changes) {
     let mut walk = Walk {
         root: schema,
@@ -74,22 +74,22 @@ pub fn normalise(schema: &Value, subset: Subset) -> (Option<Value>, Changes) {
     (object, changes)
 }
 
-/// One schema on its way. Descends at most [`DEPTH_MAX`] levels and [`NODES_MAX`] nodes.
+/// Traverses one schema. Descends at most [`DEPTH_MAX`] levels and [`NODES_MAX`] nodes.
 struct Walk<'a> {
     root: &'a Value,
     subset: Subset,
     nodes: usize,
-    /// Every property seen, with the provider's name of it.
+    /// Every property found, with the provider's name for it.
     renamed: BTreeMap<String, String>,
     taken: BTreeSet<String>,
     as_text: BTreeSet<String>,
 }
 
-/// Where a schema stands.
+/// A position in the schema.
 #[derive(Clone, Debug, Default)]
 struct Place<'a> {
     depth: usize,
-    /// References on the way here: a second time is a circle.
+    /// References followed to get here: a repetition is a cycle.
     trail: Vec<&'a str>,
     /// The nearest property, by its provider's name.
     property: Option<String>,
@@ -97,7 +97,7 @@ struct Place<'a> {
 
 impl<'a> Walk<'a> {
     fn object(&mut self, schema: &'a Value) -> Option<Value> {
-        // All names first, so that no new name is another property's own.
+        // All names first, so that no new name equals another property's own.
         self.learn_names(schema, 0);
         match self.subset {
             Subset::JsonSchema => Some(self.general_object(schema)),
@@ -105,15 +105,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Counts a node; false when there have been enough.
+    /// Counts a node; returns false at the limit.
     fn enter(&mut self, place: &Place<'_>) -> bool {
         self.nodes += 1;
         self.nodes <= NODES_MAX && place.depth < DEPTH_MAX
     }
 
-    /// Names of properties, wherever they may stand: legal ones keep theirs.
+    /// Collects the names of properties at any position: legal ones are kept.
     fn learn_names(&mut self, value: &Value, depth: usize) {
-        // Deeper ones are not rendered, but for what a reference brings up.
+        // Deeper ones are not rendered, unless a reference leads there.
         const LEARN_DEPTH_MAX: usize = 64;
         if depth > LEARN_DEPTH_MAX {
             return;
@@ -165,17 +165,17 @@ fn is_legal(property: &str, subset: Subset) -> bool {
         && (subset == Subset::JsonSchema || property.starts_with(first))
 }
 
-/// A description within bounds; none where it is blank.
+/// A description within the limit; `None` if it is blank.
 fn bounded(text: &str) -> Option<String> {
     let text = text.trim();
-    // Mostly it is short, and nothing needs to be counted.
+    // Usually it is short, and the characters need not be counted.
     if text.len() <= DESCRIPTION_CHARS_MAX {
         return (!text.is_empty()).then(|| text.to_owned());
     }
     Some(text.chars().take(DESCRIPTION_CHARS_MAX).collect())
 }
 
-/// A value that is small enough to be repeated with every request.
+/// Whether a value is small enough to be repeated in every request.
 fn is_small(value: &Value) -> bool {
     match value {
         Value::String(text) => text.len() <= VALUE_BYTES_MAX,

@@ -1,4 +1,4 @@
-//! A local server that answers byte by byte as it is told.
+//! A local server with scripted byte-wise answers.
 
 use std::sync::{
     Arc, Mutex,
@@ -16,13 +16,13 @@ use tokio::{
 pub enum Act {
     /// Sends these bytes at once.
     Send(Vec<u8>),
-    /// Sends them one chunk of the HTTP body each.
+    /// Sends each of them as one chunk of the HTTP body.
     Chunks(Vec<Vec<u8>>),
     /// Ends the chunked body.
     End,
     /// Closes the connection.
     Close,
-    /// Does nothing until the peer closes, and then says so.
+    /// Does nothing until the peer closes, and then reports it.
     Hang,
 }
 

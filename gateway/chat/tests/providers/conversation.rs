@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::witness::{Item, joined};
 
-/// Names as mini-apps and MCP servers give them: dots, slashes, umlauts, too long, and ones that become the same.
+/// Names as mini-apps and MCP servers have them: dots, slashes, umlauts, too long, and ones that collide.
 const NAMES: [&str; 9] = [
     "timer.set",
     "timer_set",
@@ -24,14 +24,14 @@ const NAMES: [&str; 9] = [
     "x",
 ];
 
-/// An answer as it is meant.
+/// An intended answer.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// Something of the provider's own comes first.
+    /// A thought of the provider comes first.
     pub thinks: bool,
-    /// Text as it streams.
+    /// Text, in streamed pieces.
     pub pieces: Vec<String>,
-    /// Calls; their ids are what the provider makes up.
+    /// Calls; the provider makes up their ids.
     pub calls: Vec<ToolCall>,
     pub usage: Usage,
 }
@@ -42,7 +42,7 @@ impl Said {
     }
 }
 
-/// What events say: text, thoughts, calls.
+/// Content of events: text, thoughts, calls.
 pub fn spoken(events: &[ModelEvent]) -> (String, Vec<&Value>, Vec<&ToolCall>) {
     let mut told = String::new();
     let (mut thoughts, mut calls) = (Vec::new(), Vec::new());
@@ -106,7 +106,7 @@ fn result() -> impl Strategy<Value = ToolResult> {
     ]
 }
 
-/// A conversation as an agent keeps it: the wearer, the assistant, results, the wearer.
+/// A conversation as the agent stores it: the wearer, the assistant, results, the wearer.
 pub fn orderly() -> impl Strategy<Value = Vec<Message>> {
     let user =
         prop::collection::vec(prop_oneof![3 => words().prop_map(|text| Part::Text { text }), 1 => image()], 1..3);
@@ -141,7 +141,7 @@ pub fn orderly() -> impl Strategy<Value = Vec<Message>> {
     })
 }
 
-/// What a provider has to be told of an orderly conversation.
+/// What an orderly conversation must become in a request.
 pub fn expected(messages: &[Message]) -> Vec<Item> {
     let all = messages.iter().flat_map(|message| joined(message.parts.iter().map(told).collect()));
     all.collect()
@@ -186,7 +186,7 @@ pub fn any_messages() -> impl Strategy<Value = Vec<Message>> {
     prop::collection::vec(message, 0..12)
 }
 
-/// A request with these messages and some tools, one or another twice.
+/// A request with these messages and some tools, some of them duplicated.
 pub fn any_request(messages: impl Strategy<Value = Vec<Message>>) -> impl Strategy<Value = Request> {
     (messages, prop::collection::vec(name(), 0..9), prop_oneof![Just(""), Just("Be brief.")]).prop_map(
         |(messages, tools, system)| Request {

@@ -47,7 +47,7 @@ impl Witness for Wire {
     fn stream(&self, said: &Said, names: &mut NameMap) -> String {
         let mut parts: Vec<Value> = said.pieces.iter().map(|piece| json!({"text": piece})).collect();
         parts.extend(said.calls.iter().map(|call| {
-            // Not all of its ids are safe elsewhere.
+            // Not all of its ids are valid elsewhere.
             let id = format!("{}:{}", call.id, call.name.len());
             json!({"functionCall": {"id": id, "name": names.insert(&call.name), "args": call.arguments}})
         }));

@@ -1,8 +1,8 @@
-//! Every provider, judged by the same properties: what goes out is legal and whole, what comes in is understood or
-//! refused, and never anything else.
+//! Every provider is tested by the same properties: requests are legal and complete, answers are parsed or rejected,
+//! with no third outcome.
 //!
-//! A witness ([`witness::Witness`]) reads a provider's requests and writes its answers without any code of the
-//! adapter; the properties know the witness only.
+//! A witness ([`witness::Witness`]) reads a provider's requests and writes its answers without any code of the adapter;
+//! the properties use only the witness.
 
 mod anthropic;
 mod chat_completions;
@@ -29,7 +29,7 @@ fn config() -> ProptestConfig {
     ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// What no provider takes.
+/// Invalid for every provider.
 fn check_legal(witness: &dyn Witness, body: &Value) -> Result<(), TestCaseError> {
     let tools = witness.tools(body);
     let unique: BTreeSet<&String> = tools.iter().collect();
@@ -56,7 +56,7 @@ fn check_legal(witness: &dyn Witness, body: &Value) -> Result<(), TestCaseError>
     check_pairs(&seen)
 }
 
-/// Every batch of calls is followed at once by its results, one for each, in order; no id is used twice.
+/// Every batch of calls is followed immediately by its results, one for each, in order; no id is used twice.
 fn check_pairs(seen: &[Seen]) -> Result<(), TestCaseError> {
     let mut ids = BTreeSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -110,7 +110,7 @@ fn check_ends_once(events: &[ModelEvent]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A byte is changed, doubled, left out or put in.
+/// One byte is changed, doubled, removed or inserted.
 fn mutate(bytes: &mut Vec<u8>, changes: &[(prop::sample::Index, u8, u8)]) {
     for (at, kind, byte) in changes {
         if bytes.is_empty() {
@@ -133,7 +133,7 @@ fn mutate(bytes: &mut Vec<u8>, changes: &[(prop::sample::Index, u8, u8)]) {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever is stored: orphans, blanks, repeated ids, strange roles.
+    /// Any stored conversation: orphans, blanks, repeated ids, unexpected roles.
     #[test]
     fn any_conversation_makes_a_legal_request(request in any_request(any_messages())) {
         for witness in witnesses() {
@@ -142,7 +142,7 @@ proptest! {
         }
     }
 
-    /// Nothing of an orderly conversation is lost or changes places, and all names lead back.
+    /// Nothing of an orderly conversation is lost or reordered, and all names map back.
     #[test]
     fn orderly_conversations_are_rendered_whole(request in any_request(orderly())) {
         for witness in witnesses() {
@@ -164,8 +164,8 @@ proptest! {
         }
     }
 
-    /// An answer in the provider's own stream comes back as it was meant, however the network cuts it; and the next
-    /// request holds it.
+    /// An answer in the provider's own stream is parsed as intended, however the network splits it; and the next
+    /// request contains it.
     #[test]
     fn answers_come_back_whole(
         request in any_request(orderly()),
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// A stream that was cut, at any byte, and spoilt, anywhere.
+    /// A stream truncated at any byte, and corrupted anywhere.
     #[test]
     fn any_prefix_and_any_mutation_ends_exactly_once(
         request in any_request(orderly()),
@@ -206,7 +206,7 @@ proptest! {
             let end = cut.index(bytes.len() + 1);
             let prefix = parse(&*witness, &request, &pieces(&bytes[..end], &cuts));
             check_ends_once(&prefix)?;
-            // A prefix says nothing that the whole does not.
+            // A prefix gives nothing that the whole does not.
             let (told, ..) = spoken(&prefix);
             prop_assert!(said.text().starts_with(&told), "{}: {:?}", witness.name(), told);
             mutate(&mut bytes, &changes);
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// The answer becomes part of the conversation: the next request is legal, and holds the provider's own thoughts and
+/// The answer becomes part of the conversation: the next request is legal, and contains the provider's own thoughts and
 /// every call.
 fn check_next(witness: &dyn Witness, request: &Request, events: &[ModelEvent]) -> Result<(), TestCaseError> {
     let mut next = request.clone();
@@ -269,14 +269,14 @@ fn named(witness: &dyn Witness, error: TestCaseError) -> TestCaseError {
     }
 }
 
-/// Whoever can be configured is judged, under its own name.
+/// Every configurable provider is tested, under its own name.
 #[test]
 fn every_provider_has_a_witness() {
     let witnesses: BTreeSet<&str> = witnesses().iter().map(|witness| witness.name()).collect();
     assert_eq!(witnesses, Kind::ALL.iter().map(|kind| kind.name()).collect());
 }
 
-/// The same properties must find what is wrong.
+/// The same properties must detect errors.
 #[test]
 fn illegal_requests_are_found() {
     let call = |id: &str| Item::Call { id: id.into(), name: "t".into(), arguments: Value::Null };

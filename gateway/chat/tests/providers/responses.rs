@@ -24,7 +24,7 @@ impl Witness for Wire {
     }
 
     fn may_repeat(&self, one: &Seen, _: &Seen) -> bool {
-        // Items have no turns; but the wearer's words are one.
+        // Items have no turns, but the wearer's words are one.
         one.role != "user"
     }
 

@@ -1,11 +1,11 @@
-//! What a provider is to a test: a reader of its requests and a writer of its answers.
+//! A test's view of a provider: it reads requests and writes answers.
 
 use chat_models::{names::NameMap, provider::Provider};
 use serde_json::Value;
 
 use crate::conversation::Said;
 
-/// A piece of a message on the wire.
+/// A part of a message on the wire.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// Text.
@@ -16,14 +16,14 @@ pub enum Item {
     Call { id: String, name: String, arguments: Value },
     /// A result.
     Result { id: String, text: String },
-    /// Something of the provider's own.
+    /// A thought of the provider.
     Thought(Value),
 }
 
-/// A message on the wire; the standing instructions at the top are none.
+/// A message on the wire, without the system instructions at the top.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
-    /// As the provider calls it.
+    /// Its role, in the provider's terms.
     pub role: String,
     /// In order.
     pub items: Vec<Item>,
@@ -31,18 +31,18 @@ pub struct Seen {
 
 /// One provider.
 pub trait Witness {
-    /// As it is configured.
+    /// Its name in the configuration.
     fn name(&self) -> &'static str;
 
-    /// The adapter that is judged.
+    /// The tested adapter.
     fn provider(&self) -> Box<dyn Provider>;
 
-    /// Names of tools may hold dots.
+    /// Names of tools may contain dots.
     fn takes_dots(&self) -> bool {
         false
     }
 
-    /// Two neighbouring messages of one role are legal.
+    /// Two adjacent messages of one role are legal.
     fn may_repeat(&self, one: &Seen, two: &Seen) -> bool {
         let _ = (one, two);
         false
@@ -51,10 +51,10 @@ pub trait Witness {
     /// The names of the tools that a request offers.
     fn tools(&self, body: &Value) -> Vec<String>;
 
-    /// Its messages. Panics at anything that the provider's API does not have.
+    /// Its messages. Panics on anything outside the provider's API.
     fn seen(&self, body: &Value) -> Vec<Seen>;
 
-    /// What a thought looks like in a request, where the provider gives any back.
+    /// The form of a thought in a request, if the provider sends any back.
     fn thought(&self) -> Option<Value> {
         None
     }
@@ -75,7 +75,7 @@ pub fn json_text(value: &Value) -> Value {
     serde_json::from_str(&text(value)).unwrap_or_else(|error| panic!("{value}: {error}"))
 }
 
-/// A picture out of a data URL.
+/// The picture in a data URL.
 pub fn data_url(value: &Value) -> Item {
     let url = text(value);
     let (mime, data) = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).expect("a data URL");
@@ -89,7 +89,7 @@ pub fn thirds(text: &str) -> Vec<&str> {
     vec![&text[..one], &text[one..two], &text[two..]]
 }
 
-/// Neighbouring texts of one message as one.
+/// Joins adjacent texts of one message.
 pub fn joined(items: Vec<Item>) -> Vec<Item> {
     let mut out: Vec<Item> = Vec::new();
     for item in items {

@@ -1,6 +1,6 @@
 //! Questions for consent among everything else that is said.
 
-use super::{Conversation, dialogue::NO_TURN};
+use super::{Conversation, coordination::NO_TURN};
 use crate::{
     approval,
     output::{Chime, Output},

@@ -1,8 +1,8 @@
 //! One pair of glasses: the router between link, floor, agent and reply. Policy lives in those and
-//! in `dialogue` and `presence`; here every input and every timer has one line.
+//! in `coordination` and `presence`; here every input and every timer has one line.
 
 mod consent;
-mod dialogue;
+mod coordination;
 mod presence;
 mod talk;
 

@@ -2,18 +2,11 @@
 
 mod clause;
 mod display;
-mod marks;
-mod markup;
 mod playout;
-mod sentences;
 
 use alloc::{string::String, vec::Vec};
 
-use self::{
-    display::Board,
-    markup::{Markup, Piece},
-    playout::Job,
-};
+use self::{display::Board, playout::Job};
 pub(crate) use self::{
     display::{cards, reading_ms},
     playout::Purpose,
@@ -22,6 +15,10 @@ use crate::{
     agent::history::Heard,
     context::{Context, Timer},
     output::{Chime, Output},
+    speech_text::{
+        self,
+        markup::{Markup, Piece},
+    },
     vocab::{Content, Priority, Turn},
 };
 
@@ -132,7 +129,7 @@ impl Reply {
     /// A sentence that stands alone.
     pub(crate) fn push_sentence(&mut self, cx: &mut Context, step: usize, text: &str) -> Option<Ended> {
         self.end_text(cx);
-        let (shown, said) = markup::clean(text);
+        let (shown, said) = speech_text::clean(text);
         self.job.as_mut()?.push_sentence(step, &said);
         self.board.space();
         self.board.push(cx, &shown);
@@ -142,7 +139,7 @@ impl Reply {
     /// A sentence beside the answer: it is neither kept nor repeated.
     pub(crate) fn push_aside(&mut self, cx: &mut Context, text: &str, shown: bool) -> Option<Ended> {
         self.end_text(cx);
-        let (read, said) = markup::clean(text);
+        let (read, said) = speech_text::clean(text);
         self.job.as_mut()?.push_aside(&said);
         if shown {
             self.board.space();
@@ -185,7 +182,7 @@ impl Reply {
     /// A question for consent, said at its place in the answer.
     pub(crate) fn push_question(&mut self, cx: &mut Context, id: u64, text: &str) {
         if let Some(job) = &mut self.job {
-            job.push_question(&markup::clean(text).1, id);
+            job.push_question(&speech_text::clean(text).1, id);
             self.go_on(cx);
         }
     }

@@ -2,15 +2,13 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::{
-    clause::{Clause, Kind, State},
-    sentences::Splitter,
-};
+use super::clause::{Clause, Kind, State};
 use crate::{
     agent::history::Heard,
     context::{Context, Timer},
     limits::{CLAUSE_US_MAX, CLAUSES_AHEAD_MAX, SOUND_MS_MAX, SOUND_PIECE_MS},
     output::{Output, Stage},
+    speech_text::sentences::Splitter,
     vocab::Turn,
 };
 

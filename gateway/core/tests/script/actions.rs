@@ -52,6 +52,7 @@ impl Words {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "a plain match, one word of the script after another")]
 pub(super) fn act(run: &mut Run, line: &str) -> Result<(), String> {
     let words = Words::new(line);
     if words.get(0) == "given" {

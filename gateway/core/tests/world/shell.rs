@@ -103,6 +103,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "a plain match, one output after another")]
     fn act(&mut self, device: usize, output: Output) {
         let id = self.devices[device].info.id.clone();
         match output {

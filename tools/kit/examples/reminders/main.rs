@@ -1,4 +1,4 @@
-//! A mini-app: keeps things in mind, draws them, reads them out.
+//! A mini-app that stores reminders, draws them and reads them out.
 //!
 //! `API_KEY=... cargo run -p mini-app-kit --example reminders [ADDRESS]`
 
@@ -31,7 +31,7 @@ async fn show(call: Call, _: Nothing) -> Result<String, ToolError> {
     Ok(if list.is_empty() { "Nothing.".to_owned() } else { list.trim_end().replace('\n', ", ") })
 }
 
-/// The app, before it has an address.
+/// The app, before it is bound to an address.
 pub fn app() -> App {
     let keep = Tool::new("keep", "Keeps something in mind for the wearer.", keep);
     let show = Tool::new("show", "Shows and tells what is kept in mind.", show);

@@ -1,4 +1,4 @@
-//! Sentences of tools, as a wearer would say them: what help shows, and what was probably meant.
+//! Sentences of tools as a wearer would say them: for help, and to suggest what was probably meant.
 
 use super::{Grammar, NEAR_WORDS_MAX, Template};
 use crate::intents::{
@@ -9,7 +9,7 @@ use crate::intents::{
 };
 
 impl Grammar {
-    /// A sentence of the tool that the utterance comes closest to, if it comes close at all.
+    /// The tool sentence closest to the utterance, if one is close.
     pub fn near_miss(&self, utterance: &Utterance<'_>) -> Option<String> {
         const SHARED_MIN: f32 = 2.0;
         if utterance.words.len() > NEAR_WORDS_MAX {
@@ -31,8 +31,8 @@ impl Grammar {
         if strangers(most) > 2.0 {
             return None;
         }
-        // Of those that share as many words, the one that begins like the utterance: what is wanted
-        // ("set …") says more than what it is about.
+        // Of those that share equally many words, the one that begins like the utterance: the action ("set …") says
+        // more than its object.
         let closest = shared.into_iter().filter(|(sum, _)| *sum >= most);
         let mut sentences = closest.map(|(_, template)| example(&template.program));
         let begin = &utterance.words.first()?.text;
@@ -43,7 +43,7 @@ impl Grammar {
         sentences.find(|sentence| sentence.split(' ').next() == Some(begin)).or(Some(first))
     }
 
-    /// One sentence for each of the first `count` tools; those that every house uses come first.
+    /// One sentence for each of the first `count` tools; tools that are always offered come first.
     pub fn examples(&self, count: usize) -> Vec<String> {
         let mut out = Vec::new();
         let parts = |always: bool| self.parts.iter().filter(move |part| part.tool.always == always);
@@ -64,7 +64,7 @@ impl Grammar {
     }
 }
 
-/// A sentence that the template takes: optional words left out, first alternatives, sample values.
+/// A sentence that matches the template: without optional words, with first alternatives and sample values.
 fn example(program: &[Op]) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut op = 0;
@@ -78,7 +78,7 @@ fn example(program: &[Op]) -> String {
                 continue;
             }
             Op::Split(branches) => {
-                // The empty branch of an optional group is the last one and leads behind it.
+                // The empty branch of an optional group is the last one and jumps past the group.
                 let optional = branches.last().and_then(|last| program.get(last.wrapping_sub(1)));
                 let empty = matches!(optional, Some(Op::Jump(to)) if branches.last() == Some(to));
                 let next = if empty { branches.last() } else { branches.first() };
@@ -93,7 +93,7 @@ fn example(program: &[Op]) -> String {
     out.join(" ")
 }
 
-/// A value of this kind, as it is said.
+/// A sample value of this kind, as spoken.
 pub(in crate::intents) fn sample(kind: &SlotKind) -> String {
     match kind {
         SlotKind::Text { .. } => "\u{2026}".to_owned(),

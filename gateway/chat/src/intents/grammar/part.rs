@@ -1,4 +1,4 @@
-//! What is compiled of one tool, whatever list it stands in.
+//! The compiled form of one tool, independent of the list it is in.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::intents::{
     template::{self, Op},
 };
 
-/// Language that is used for tools without phrases in the wearer's own.
+/// Language for tools without phrases in the wearer's language.
 const FALLBACK_LANGUAGE: &str = "en";
 
-/// SHA-256 of what is compiled.
+/// SHA-256 of the compiled input.
 pub(in crate::intents) type Key = [u8; 32];
 
 /// One tool in one language, compiled.
 pub(in crate::intents) struct Part {
-    /// What its calls need.
+    /// Information for its calls.
     pub(super) tool: Tool,
     /// In the order in which they were written.
     pub(super) templates: Vec<Template>,
 }
 
-/// What there is to know of a tool.
+/// What the engine needs of a tool.
 pub(in crate::intents) struct Tool {
     pub name: String,
     pub side: Side,
@@ -63,11 +63,12 @@ impl Part {
         Self { tool: Tool { always: tool.flags.always, name, side, required }, templates }
     }
 
-    /// What [`compile`](Self::compile) reads of a tool: equal keys give equal parts, wherever the tools lie.
+    /// Key of what [`compile`](Self::compile) reads of a tool: equal keys give equal parts, whatever the tools'
+    /// addresses.
     pub fn key(tool: &ToolSpec, language: &str) -> Key {
         let mut hash = Sha256::new();
         let mut add = |bytes: &[u8]| {
-            // With its length, so that no two lists of texts look alike.
+            // With its length, so that different lists of texts have different input.
             hash.update(bytes.len().to_le_bytes());
             hash.update(bytes);
         };
@@ -75,7 +76,7 @@ impl Part {
         add(format!("{:?}", tool.side).as_bytes());
         add(&[u8::from(tool.flags.always)]);
         let templates = spoken(tool, language);
-        // Nothing else looks at the schema of a tool that says nothing.
+        // Without templates only the required properties of the schema are used.
         let schema = if templates.is_empty() { &tool.input_schema["required"] } else { &tool.input_schema };
         add(schema.to_string().as_bytes());
         templates.into_iter().for_each(|template| add(template.as_bytes()));
@@ -100,7 +101,7 @@ impl Template {
     }
 }
 
-/// The templates for a language, or for the fallback where the tool does not speak it.
+/// The templates for a language, or for the fallback if the tool has none for it.
 fn spoken<'a>(tool: &'a ToolSpec, language: &str) -> Vec<&'a str> {
     let primary = |tag: &str| tag.split(['-', '_']).next().unwrap_or("").to_lowercase();
     let of = |language: &str| -> Vec<&'a str> {

@@ -1,4 +1,4 @@
-//! Sentences of tools that lack some of their slots.
+//! Readings of tool sentences with missing slots.
 
 use super::Grammar;
 use crate::intents::{
@@ -9,10 +9,10 @@ use crate::intents::{
     utterance::Utterance,
 };
 
-/// Properties of which any one may be given in the same place.
+/// Most alternative properties in the same place.
 const ALTERNATIVES_MAX: usize = 4;
 
-/// Another sentence that fits as well: where it lacks something else at the same place, either will do.
+/// Adds another sentence that fits as well: if it lacks another property in the same place, either will do.
 fn widen(known: &mut Found, as_likely: bool, other: &Found) {
     if !as_likely || known.intent != other.intent || known.missing.len() != other.missing.len() {
         return;
@@ -27,8 +27,8 @@ fn widen(known: &mut Found, as_likely: bool, other: &Found) {
 }
 
 impl Grammar {
-    /// What the words begin, where they are a sentence that lacks something: of each side the likeliest, with
-    /// everything that may stand in the same place; the likeliest side first.
+    /// Reads the words as sentences with missing slots: the most likely of each side, with all alternatives for the
+    /// same place; the most likely side first.
     pub fn partials(&self, utterance: &Utterance<'_>, sides: Sides<'_>) -> Vec<Found> {
         let end = utterance.words.len();
         let mut best: Vec<Found> = Vec::new();
@@ -65,7 +65,7 @@ impl Grammar {
         (!found.missing.is_empty()).then_some(found)
     }
 
-    /// The slots of a tool's own sentences for a property, each once.
+    /// The slots for a property in a tool's own sentences, each once.
     pub fn slots_for(&self, tool: &str, property: &str) -> Vec<&Slot> {
         let mut out: Vec<&Slot> = Vec::new();
         for (_, template) in self.all().filter(|(known, _)| known.name == tool) {

@@ -1,6 +1,6 @@
-//! What a recogniser may have written for a word that was said, and how far-fetched that is.
+//! Phonetic match: words that a recogniser may have written for a spoken word, and the cost of each substitution.
 
-/// A word that sounds the same: what was said is hardly in doubt.
+/// A word that sounds the same: hardly in doubt.
 const HOMOPHONE: f32 = 0.3;
 /// The word with another ending: "reminds" for "remind".
 const INFLECTED: f32 = 0.4;
@@ -8,18 +8,18 @@ const INFLECTED: f32 = 0.4;
 const SPLIT: f32 = 0.5;
 /// One small word for another: "of" for "at".
 const SMALL: f32 = 0.5;
-/// A word that is spelled or sounds nearly the same.
+/// A word with nearly the same spelling or sound.
 const ALIKE: f32 = 0.75;
-/// Shorter words than this are too alike to be forgiven by their letters.
+/// Shorter words are too similar to allow different letters.
 const LETTERS_MIN: usize = 4;
-/// Shorter words than this are other words with an ending.
+/// Shorter words with an ending are other words.
 const STEM_MIN: usize = 5;
-/// One letter in so many may differ.
+/// One letter in this many may differ.
 const LETTERS_PER_MISTAKE: usize = 3;
-/// Letters that may differ where the consonants sound the same.
+/// Letters that may differ if the consonants sound the same.
 const SAME_SOUND_LETTERS_MAX: usize = 2;
 
-/// English words that sound alike and that commands are made of, as groups.
+/// English homophones that occur in commands, as groups.
 const HOMOPHONES: [&[&str]; 24] = [
     &["add", "ad", "at"],
     &["are", "our"],
@@ -47,8 +47,8 @@ const HOMOPHONES: [&[&str]; 24] = [
     &["write", "right", "rite"],
 ];
 
-/// What it costs to take `heard` for `word`; `None` where nobody would. The words differ. Beside a
-/// free text, which could be anything (`strict`), only what sounds the same counts.
+/// Cost of reading `heard` as `word`; `None` if implausible. The words differ. Next to a free text, which could be
+/// anything (`strict`), only equal sound counts.
 pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
     if HOMOPHONES.iter().any(|group| group.contains(&word) && group.contains(&heard)) {
         return Some(HOMOPHONE);
@@ -75,17 +75,17 @@ pub(super) fn cost(word: &str, heard: &str, strict: bool) -> Option<f32> {
     alike.then_some(ALIKE)
 }
 
-/// What it costs to take one small word for another.
+/// Cost of reading one small word as another.
 pub(super) fn small_cost() -> f32 {
     SMALL
 }
 
-/// What it costs to take two words for `word`.
+/// Cost of reading two words as `word`.
 pub(super) fn split_cost(word: &str, first: &str, second: &str) -> Option<f32> {
     if word.len() < LETTERS_MIN || second.is_empty() {
         return None;
     }
-    // The "t" of "can't" is not heard before another consonant.
+    // The "t" of "can't" is inaudible before another consonant.
     let joined = [first.trim_end_matches("'t"), second].concat();
     if joined == word {
         return Some(HOMOPHONE);
@@ -93,22 +93,22 @@ pub(super) fn split_cost(word: &str, first: &str, second: &str) -> Option<f32> {
     (joined.len().abs_diff(word.len()) <= 2 && begins_alike(word, &joined)).then_some(SPLIT)
 }
 
-/// Whether the consonants of `joined` are those of `word`, and at most one more behind them.
+/// Whether the consonants of `joined` are those of `word`, with at most one more at the end.
 fn begins_alike(word: &str, joined: &str) -> bool {
     let (meant, heard) = (consonants(word), consonants(joined));
-    // Fewer consonants fit half the dictionary.
+    // Too many words fit fewer consonants.
     const CONSONANTS_MIN: usize = 4;
     meant.len() >= CONSONANTS_MIN && heard.starts_with(&meant) && heard.len() <= meant.len() + 1
 }
 
-/// The Double Metaphone of a word; empty where it does not apply.
+/// The Double Metaphone code of a word; empty if it does not apply.
 fn consonants(word: &str) -> String {
     use rphonetic::{DoubleMetaphone, Encoder};
     let ascii = word.bytes().all(|byte| byte.is_ascii_lowercase());
     if ascii { DoubleMetaphone::new(Some(8)).encode(word) } else { String::new() }
 }
 
-/// Whether the consonants are the same to the ear.
+/// Whether the consonants sound the same.
 fn same_sound(one: &str, other: &str) -> bool {
     let meant = consonants(one);
     !meant.is_empty() && meant == consonants(other)

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use crate::reply::markup::{Markup, clean};
+use crate::speech_text::{clean, markup::Markup};
 
 /// What is written, and what is read and said of it.
 const ROWS: &[(&str, &str)] = &[

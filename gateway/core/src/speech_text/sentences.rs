@@ -24,7 +24,7 @@ const ABBREVIATIONS: &[&str] = &[
 
 /// The clauses of a text that is still being written.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Splitter {
+pub(crate) struct Splitter {
     buffer: String,
     /// Whether a clause was cut off already.
     begun: bool,
@@ -32,7 +32,7 @@ pub(super) struct Splitter {
 
 impl Splitter {
     /// Adds text; returns the clauses that are whole now.
-    pub(super) fn push(&mut self, text: &str) -> Vec<String> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<String> {
         self.buffer.push_str(text);
         let mut clauses = Vec::new();
         while let Some(end) = self.boundary() {
@@ -44,7 +44,7 @@ impl Splitter {
     }
 
     /// The text has ended: what is left is the last clause.
-    pub(super) fn finish(&mut self) -> Vec<String> {
+    pub(crate) fn finish(&mut self) -> Vec<String> {
         let mut clauses = Vec::new();
         let rest = core::mem::take(&mut self.buffer);
         self.keep(&rest, &mut clauses);

@@ -15,15 +15,15 @@ use super::marks::{ENTITIES, LINE_MARKS, TAGS, WAITING_CHARS_MAX, closing, is_ma
 
 /// A stretch of clean text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    pub(super) text: String,
+pub(crate) struct Piece {
+    pub(crate) text: String,
     /// Code is for the eye alone.
-    pub(super) spoken: bool,
+    pub(crate) spoken: bool,
 }
 
 /// Takes the markup out of text that comes in pieces. What may become a mark with the next piece is kept back.
 #[derive(Debug)]
-pub(super) struct Markup {
+pub(crate) struct Markup {
     /// What was not decided yet.
     rest: Vec<char>,
     line_begins: bool,
@@ -82,30 +82,15 @@ impl Default for Markup {
     }
 }
 
-/// All of a text at once: what is shown and what is said.
-pub(super) fn clean(text: &str) -> (String, String) {
-    let mut markup = Markup::default();
-    let mut pieces = markup.push(text);
-    pieces.extend(markup.finish());
-    let (mut shown, mut said) = (String::new(), String::new());
-    for piece in pieces {
-        shown.push_str(&piece.text);
-        if piece.spoken {
-            said.push_str(&piece.text);
-        }
-    }
-    (shown.trim_end().to_string(), said.trim_end().to_string())
-}
-
 impl Markup {
     /// Adds text; returns what is clean now.
-    pub(super) fn push(&mut self, text: &str) -> Vec<Piece> {
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
         self.rest.extend(text.chars());
         self.go_on(false)
     }
 
     /// The text has ended, or something else comes before it goes on.
-    pub(super) fn finish(&mut self) -> Vec<Piece> {
+    pub(crate) fn finish(&mut self) -> Vec<Piece> {
         let pieces = self.go_on(true);
         *self = Self::default();
         pieces

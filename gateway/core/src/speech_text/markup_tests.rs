@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::speech_text::clean;
 
 const TABLE: &str = include_str!("../../../../tests/data/speakable.tsv");
 
