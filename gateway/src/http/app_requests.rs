@@ -1,13 +1,13 @@
 //! What mini-apps ask over HTTP, as in docs/apps-host.md: simple storage, settings, permissions.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     body::{Body, to_bytes},
     extract::{Request, State},
     http::{HeaderMap, Method, StatusCode, Uri, header},
-    response::Response,
+    response::{IntoResponse, Response},
     routing::any,
 };
 use percent_encoding::percent_decode_str;
@@ -49,44 +49,42 @@ fn bearer(headers: &HeaderMap) -> &str {
     bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default().trim()
 }
 
-async fn permissions(State(apps): State<Arc<Host>>, uri: Uri) -> Response {
+async fn permissions(State(apps): State<Arc<Host>>, uri: Uri) -> Result<Response, Failure> {
     let package = uri.path().strip_prefix(PERMISSIONS).unwrap_or_default();
-    let Some(app) = apps.installed.get(package) else {
-        return failed(StatusCode::NOT_FOUND, "no such app is installed");
-    };
+    let app = apps.installed.get(package).ok_or(failure(StatusCode::NOT_FOUND, "no such app is installed"))?;
     let permissions: Vec<Value> = app.permissions.iter().map(|kind| json!({"type": kind})).collect();
-    done(&json!({"packageName": app.package, "permissions": permissions}))
+    Ok(done(&json!({"packageName": app.package, "permissions": permissions})))
 }
 
 /// For the app whose session the bearer names.
-async fn settings(State(apps): State<Arc<Host>>, uri: Uri, headers: HeaderMap) -> Response {
+async fn settings(State(apps): State<Arc<Host>>, uri: Uri, headers: HeaderMap) -> Result<Response, Failure> {
     let package = uri.path().strip_prefix(SETTINGS).unwrap_or_default();
-    match apps.settings_in(bearer(&headers), package) {
-        Some(settings) => done(&json!({"success": true, "settings": settings})),
-        None => failed(StatusCode::UNAUTHORIZED, "no such session runs"),
-    }
+    let settings = apps.settings_in(bearer(&headers), package);
+    let settings = settings.ok_or(failure(StatusCode::UNAUTHORIZED, "no such session runs"))?;
+    Ok(done(&json!({"success": true, "settings": settings})))
 }
 
-async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Response {
+async fn storage(State(apps): State<Arc<Host>>, request: Request) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let Some((user, key)) = parts.uri.path().strip_prefix(STORAGE).and_then(user_and_key) else {
-        return failed(StatusCode::BAD_REQUEST, "the path names no user");
-    };
+    let (user, key) = parts
+        .uri
+        .path()
+        .strip_prefix(STORAGE)
+        .and_then(user_and_key)
+        .ok_or(failure(StatusCode::BAD_REQUEST, "the path names no user"))?;
     let (package, api_key) = bearer(&parts.headers).split_once(':').unwrap_or_default();
     if !apps.is_key_of(package, api_key) {
-        return failed(StatusCode::UNAUTHORIZED, "the key does not fit the app");
+        return Err(failure(StatusCode::UNAUTHORIZED, "the key does not fit the app"));
     }
     if !apps.knows(&user) {
-        return failed(StatusCode::NOT_FOUND, "there is no such user");
+        return Err(failure(StatusCode::NOT_FOUND, "there is no such user"));
     }
+    let erasing = || failure(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased");
     // From before the body is read: what an app asked for before an erasure of the user is not done after it.
-    let Some(lease) = apps.in_flight.enter(&user) else { return being_erased() };
+    let lease = apps.in_flight.enter(&user).ok_or_else(erasing)?;
     let stored = Stored { apps: &apps, user: &user, package, key: key.as_deref() };
-    lease.within(stored.answer(&parts.method, body)).await.unwrap_or_else(being_erased)
-}
-
-fn being_erased() -> Response {
-    failed(StatusCode::SERVICE_UNAVAILABLE, "everything of this user is being erased")
+    let answer = lease.within(stored.answer(&parts.method, body)).await.ok_or_else(erasing)?;
+    answer.map(|answer| done(&answer))
 }
 
 /// User and key of a storage path.
@@ -109,28 +107,27 @@ struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    async fn answer(&self, method: &Method, body: Body) -> Response {
-        let answer = match *method {
+    async fn answer(&self, method: &Method, body: Body) -> Result<Value, Failure> {
+        match *method {
             Method::GET => self.read(),
             Method::PUT | Method::POST => self.write(body).await,
             Method::DELETE => self.remove().await,
-            _ => Err(failed(StatusCode::METHOD_NOT_ALLOWED, "GET, PUT or DELETE")),
-        };
-        answer.map_or_else(|refused| refused, |answer| done(&answer))
+            _ => Err(failure(StatusCode::METHOD_NOT_ALLOWED, "GET, PUT or DELETE")),
+        }
     }
 
-    fn read(&self) -> Result<Value, Response> {
+    fn read(&self) -> Result<Value, Failure> {
         let mut data = self.apps.stored(self.user, self.package).map_err(|refusal| self.refused(refusal))?;
         let Some(key) = self.key else {
             return Ok(json!({"success": true, "data": data}));
         };
         match data.remove(key) {
             Some(value) => Ok(json!({"success": true, "data": value})),
-            None => Err(failed(StatusCode::NOT_FOUND, "nothing is kept under this key")),
+            None => Err(failure(StatusCode::NOT_FOUND, "nothing is kept under this key")),
         }
     }
 
-    async fn write(&self, body: Body) -> Result<Value, Response> {
+    async fn write(&self, body: Body) -> Result<Value, Failure> {
         let mut body = object(body).await?;
         let values = match self.key {
             Some(key) => body.remove("value").map(|value| Map::from_iter([(key.to_owned(), value)])),
@@ -139,45 +136,53 @@ impl Stored<'_> {
                 _ => None,
             },
         };
-        let values = values.ok_or_else(|| {
-            failed(StatusCode::BAD_REQUEST, "the body needs `data`, an object, or `value` with a key")
-        })?;
+        let needed = "the body needs `data`, an object, or `value` with a key";
+        let values = values.ok_or(failure(StatusCode::BAD_REQUEST, needed))?;
         let put = self.apps.put(self.user, self.package, values).await;
         put.map(|()| json!({"success": true})).map_err(|refusal| self.refused(refusal))
     }
 
-    async fn remove(&self) -> Result<Value, Response> {
+    async fn remove(&self) -> Result<Value, Failure> {
         let dropped = self.apps.drop_stored(self.user, self.package, self.key).await;
         dropped.map(|()| json!({"success": true})).map_err(|refusal| self.refused(refusal))
     }
 
-    fn refused(&self, refusal: Refusal) -> Response {
+    fn refused(&self, refusal: Refusal) -> Failure {
         match refusal {
-            Refusal::Value(why) => failed(StatusCode::BAD_REQUEST, &why),
-            Refusal::Total => failed(StatusCode::PAYLOAD_TOO_LARGE, "an app keeps at most 1 MB for a user"),
+            Refusal::Value(why) => Failure(StatusCode::BAD_REQUEST, why.into()),
+            Refusal::Total => failure(StatusCode::PAYLOAD_TOO_LARGE, "an app keeps at most 1 MB for a user"),
             Refusal::Store(why) => {
                 tracing::warn!(package = self.package, why, "an app's storage failed");
-                failed(StatusCode::SERVICE_UNAVAILABLE, "the storage failed")
+                failure(StatusCode::SERVICE_UNAVAILABLE, "the storage failed")
             }
         }
     }
 }
 
-async fn object(body: Body) -> Result<Map<String, Value>, Response> {
+async fn object(body: Body) -> Result<Map<String, Value>, Failure> {
     let bytes = match timeout(Duration::from_millis(BODY_MS_MAX), to_bytes(body, BODY_BYTES_MAX)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return Err(failed(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")),
-        Err(_) => return Err(failed(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
+        Ok(Err(_)) => return Err(failure(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large")),
+        Err(_) => return Err(failure(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
     };
-    serde_json::from_slice(&bytes).map_err(|_| failed(StatusCode::BAD_REQUEST, "the body is no JSON object"))
+    serde_json::from_slice(&bytes).map_err(|_| failure(StatusCode::BAD_REQUEST, "the body is no JSON object"))
 }
 
 fn done(answer: &Value) -> Response {
     reply::json(StatusCode::OK, answer.to_string())
 }
 
-fn failed(status: StatusCode, why: &str) -> Response {
-    reply::json(status, json!({"success": false, "error": why}).to_string())
+/// Why a request was not carried out.
+struct Failure(StatusCode, Cow<'static, str>);
+
+const fn failure(status: StatusCode, why: &'static str) -> Failure {
+    Failure(status, Cow::Borrowed(why))
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        reply::json(self.0, json!({"success": false, "error": self.1}).to_string())
+    }
 }
 
 #[cfg(test)]
