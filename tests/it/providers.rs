@@ -13,7 +13,7 @@ use chat_models::{
     provider::Provider,
     responses,
 };
-use gateway_core::vocab::{Message, ModelEvent, Role, Timestamp, ToolSpec};
+use gateway_core::vocab::{Message, ModelEvent, Role, ToolSpec};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -45,17 +45,7 @@ fn tool(name: &str) -> Arc<ToolSpec> {
 fn request(messages: Vec<Message>) -> Request {
     // The same for every provider, and not its own name.
     let tools: Tools = [tool("timer/set")].into();
-    Request {
-        system: "Be brief.".into(),
-        messages,
-        tools,
-        now: Timestamp::default(),
-        language: "en".into(),
-        max_tokens: Some(500),
-        scene: Arc::default(),
-        watch: chat_models::Watch::default(),
-        pending: None,
-    }
+    Request { system: "Be brief.".into(), messages, tools, max_tokens: Some(500), ..Request::default() }
 }
 
 fn user(text: &str) -> Message {

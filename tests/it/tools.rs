@@ -172,15 +172,10 @@ async fn a_planted_secret_is_in_no_answer_no_store_and_no_prompt() {
             },
         ];
         let request = chat_models::Request {
-            system: String::new(),
             messages,
             tools: services.executor.offered(USER, "", ClientClass::Internal).1,
             now: clock::now(),
-            language: "en".into(),
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: chat_models::Watch::default(),
-            pending: None,
+            ..chat_models::Request::default()
         };
         let body = ChatCompletions::new(Options::new("m")).render(&request).body;
         let prompt = String::from_utf8(body.bytes().to_vec()).expect("UTF-8");

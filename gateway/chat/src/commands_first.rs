@@ -75,7 +75,7 @@ impl ChatModel for CommandsFirst {
 mod tests {
     use super::*;
     use crate::scripted::{Answer, Scripted};
-    use gateway_core::vocab::{Message, Part, Phrases, Role, Timestamp, ToolCall, ToolResult, ToolSpec};
+    use gateway_core::vocab::{Message, Part, Phrases, Role, ToolCall, ToolResult, ToolSpec};
     use serde_json::json;
 
     fn request(messages: Vec<Message>) -> Request {
@@ -86,17 +86,7 @@ mod tests {
             phrases: vec![Phrases { language: "en".into(), templates: vec!["(switch|turn) on the lamp".into()] }],
             ..ToolSpec::default()
         };
-        Request {
-            system: String::new(),
-            messages,
-            tools: Arc::new([Arc::new(tool)]),
-            now: Timestamp::default(),
-            language: "en".into(),
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: crate::Watch::default(),
-            pending: None,
-        }
+        Request { messages, tools: Arc::new([Arc::new(tool)]), ..Request::default() }
     }
 
     async fn answer(model: &CommandsFirst, request: Request) -> Vec<ModelEvent> {

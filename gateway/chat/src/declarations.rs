@@ -231,25 +231,14 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use gateway_core::vocab::Timestamp;
+
     use serde_json::json;
 
     use super::*;
-    use crate::Watch;
 
     fn request(tools: Tools) -> Request {
         let (system, messages, language) = (String::new(), Vec::new(), "en".to_owned());
-        Request {
-            system,
-            messages,
-            tools,
-            now: Timestamp::default(),
-            language,
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: Watch::default(),
-            pending: None,
-        }
+        Request { system, messages, tools, language, ..Request::default() }
     }
 
     fn tool(number: usize, description_chars: usize) -> Arc<ToolSpec> {

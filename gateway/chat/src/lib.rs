@@ -103,6 +103,23 @@ pub struct Request {
     pub pending: Option<Pending>,
 }
 
+impl Default for Request {
+    /// In English, without messages or tools.
+    fn default() -> Self {
+        Self {
+            system: String::new(),
+            messages: Vec::new(),
+            tools: Arc::default(),
+            now: Timestamp::default(),
+            language: "en".to_owned(),
+            scene: Arc::default(),
+            max_tokens: None,
+            watch: Watch::default(),
+            pending: None,
+        }
+    }
+}
+
 /// A command engine's assessment of the wearer's words before they are submitted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matched {
@@ -198,17 +215,7 @@ mod tests {
     #[test]
     fn a_request_differs_where_other_tools_would_be_offered() {
         let before = [("car.park", "Parks."), ("zoo.feed", "Feeds."), ("zoo.paint", "Paints.")];
-        let last = Request {
-            system: String::new(),
-            messages: Vec::new(),
-            tools: tools(&before),
-            now: Timestamp::default(),
-            language: "en".into(),
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: Watch::default(),
-            pending: None,
-        };
+        let last = Request { tools: tools(&before), ..Request::default() };
         let [park, feed, paint] = before;
         // The tools of now, and whether they count: where the model tells what it offers, and where it does not.
         for (now, tells, mute) in [

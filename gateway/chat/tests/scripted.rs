@@ -6,23 +6,13 @@ use chat_models::{
     ChatModel, Request,
     scripted::{Answer, Scripted, Step},
 };
-use gateway_core::vocab::{FailureKind, Message, ModelEvent, Role, StopReason, Timestamp, ToolCall, Usage};
+use gateway_core::vocab::{FailureKind, Message, ModelEvent, Role, StopReason, ToolCall, Usage};
 use serde_json::json;
 use tokio::{sync::mpsc, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 fn request(text: &str) -> Request {
-    Request {
-        system: String::new(),
-        messages: vec![Message::text(Role::User, text)],
-        tools: Arc::from([]),
-        now: Timestamp::default(),
-        language: "en".into(),
-        max_tokens: None,
-        scene: Arc::default(),
-        watch: chat_models::Watch::default(),
-        pending: None,
-    }
+    Request { messages: vec![Message::text(Role::User, text)], tools: Arc::from([]), ..Request::default() }
 }
 
 async fn ask(model: &Scripted, text: &str) -> Vec<ModelEvent> {

@@ -64,15 +64,12 @@ pub(super) async fn attempt(
 /// A sentence of a user's as the engine gets it.
 fn request(services: &Services, text: &str, user: &str, device: &str) -> chat_models::Request {
     chat_models::Request {
-        system: String::new(),
         messages: vec![Message::text(Role::User, text)],
         tools: services.executor.offered(user, device, ClientClass::Internal).1,
         now: clock::now(),
         language: services.settings.language.clone(),
-        max_tokens: None,
         scene: Arc::new(services.scenes.of(user)),
-        watch: chat_models::Watch::default(),
-        pending: None,
+        ..chat_models::Request::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use chat_models::{ChatModel, Request, Watch};
+use chat_models::{ChatModel, Request};
 use gateway_core::vocab::{Message, ModelEvent, Part, Role, Usage, tokens_of};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -43,13 +43,10 @@ async fn within(wait: Duration, model: Arc<dyn ChatModel>, language: String, mes
     let request = Request {
         system: INSTRUCTIONS.to_owned(),
         messages: vec![Message::text(Role::User, transcript)],
-        tools: Arc::new([]),
         now: clock::now(),
         language,
         max_tokens: Some(TOKENS_MAX),
-        scene: Arc::default(),
-        watch: Watch::default(),
-        pending: None,
+        ..Request::default()
     };
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let cancel = CancellationToken::new();

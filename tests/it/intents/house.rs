@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chat_models::{Request, Watch};
+use chat_models::Request;
 use gateway_core::vocab::{Message, Phrases, Role, Timestamp, ToolFlags, ToolSpec};
 use serde_json::{Value, json};
 
@@ -13,17 +13,7 @@ pub fn now() -> Timestamp {
 }
 
 pub fn request(text: &str, tools: &Arc<[Arc<ToolSpec>]>) -> Request {
-    Request {
-        system: String::new(),
-        messages: vec![Message::text(Role::User, text)],
-        tools: tools.clone(),
-        now: now(),
-        language: "en".into(),
-        max_tokens: None,
-        scene: Arc::default(),
-        watch: Watch::default(),
-        pending: None,
-    }
+    Request { messages: vec![Message::text(Role::User, text)], tools: tools.clone(), now: now(), ..Request::default() }
 }
 
 pub fn tool(name: &str, properties: Value, required: &[&str], templates: &[&str]) -> ToolSpec {

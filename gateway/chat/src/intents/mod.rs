@@ -265,7 +265,7 @@ impl ChatModel for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gateway_core::vocab::{Message, Phrases, Timestamp, ToolSpec};
+    use gateway_core::vocab::{Message, Phrases, ToolSpec};
     use serde_json::json;
 
     #[test]
@@ -284,12 +284,8 @@ mod tests {
                 system,
                 messages,
                 tools: tools.clone(),
-                now: Timestamp::default(),
                 language,
-                max_tokens: None,
-                scene: Arc::default(),
-                watch: crate::Watch::default(),
-                pending: None,
+                ..Request::default()
             })
         };
         for (text, expected) in [

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use chat_models::{Request, Watch};
-use gateway_core::vocab::{
-    ErrorCode, Message, ModelEvent, Part, Role, Timestamp, ToolCall, ToolResult, ToolSpec, Usage,
-};
+use chat_models::Request;
+use gateway_core::vocab::{ErrorCode, Message, ModelEvent, Part, Role, ToolCall, ToolResult, ToolSpec, Usage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -193,12 +191,8 @@ pub fn any_request(messages: impl Strategy<Value = Vec<Message>>) -> impl Strate
             system: system.to_owned(),
             messages,
             tools: tools.iter().map(|name| tool(name)).collect(),
-            now: Timestamp::default(),
-            language: "en".into(),
             max_tokens: Some(100),
-            scene: Arc::default(),
-            watch: Watch::default(),
-            pending: None,
+            ..Request::default()
         },
     )
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, sync::Arc, time::Duration};
 
-use chat_models::{ChatModel, Request, Watch};
+use chat_models::{ChatModel, Request};
 use gateway_core::vocab::{Message, ModelEvent, Role};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -73,13 +73,9 @@ impl ByModel {
         let request = Request {
             system: INSTRUCTIONS.to_owned(),
             messages: vec![Message::text(Role::User, question)],
-            tools: Arc::new([]),
             now: clock::now(),
-            language: "en".to_owned(),
             max_tokens: Some(TOKENS_MAX),
-            scene: Arc::default(),
-            watch: Watch::default(),
-            pending: None,
+            ..Request::default()
         };
         let (events, mut received) = mpsc::channel(EVENTS_MAX);
         let cancel = CancellationToken::new();

@@ -82,7 +82,7 @@ impl ChatModel for SelectingModel {
 mod tests {
     use std::sync::Mutex;
 
-    use gateway_core::vocab::{Message, Role, Timestamp, ToolSpec};
+    use gateway_core::vocab::{Message, Role, ToolSpec};
 
     use super::*;
 
@@ -117,15 +117,9 @@ mod tests {
         let routed = SelectingModel::new(witness.clone(), Arc::new(Router::default()), None);
         for said in ["Feed the penguins, please", "Good evening"] {
             let request = Request {
-                system: String::new(),
                 messages: vec![Message::text(Role::User, said)],
                 tools: tools.clone().into(),
-                now: Timestamp::default(),
-                language: "en".into(),
-                max_tokens: None,
-                scene: Arc::default(),
-                watch: chat_models::Watch::default(),
-                pending: None,
+                ..Request::default()
             };
             routed.stream(request, mpsc::channel(1).0, CancellationToken::new()).await;
         }
@@ -142,15 +136,9 @@ mod tests {
         let with = |more: &[Arc<ToolSpec>]| -> Tools { others.iter().chain(more).cloned().collect() };
         let (feed, paint) = (tool("zoo.feed", "Feeds the penguins."), tool("zoo.paint", "Paints the penguins."));
         let last = Request {
-            system: String::new(),
             messages: vec![Message::text(Role::User, "Feed the penguins, please")],
             tools: with(std::slice::from_ref(&feed)),
-            now: Timestamp::default(),
-            language: "en".into(),
-            max_tokens: None,
-            scene: Arc::default(),
-            watch: chat_models::Watch::default(),
-            pending: None,
+            ..Request::default()
         };
         let changed = tool("zoo.feed", "Feeds the penguins twice.");
         // The tools of now, and whether they count: for a model behind a router, and for one that is told of all.
