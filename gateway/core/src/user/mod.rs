@@ -2,17 +2,14 @@
 
 mod approvals;
 mod compaction;
+mod entries;
 mod history;
 mod routing;
 mod schedule;
 mod turns;
 mod wording;
 
-use alloc::{
-    collections::VecDeque,
-    string::{String, ToString},
-    vec::Vec,
-};
+use alloc::{collections::VecDeque, string::String, vec::Vec};
 
 use self::{
     approvals::PendingApprovals,
@@ -31,9 +28,7 @@ use crate::{
     input::{RunningTimer, Spending, UserInput},
     limits::DEVICES_MAX,
     output::{Record, UserOutput},
-    vocab::{
-        AnsweredBy, Approval, ApprovalOutcome, Due, Message, OpenEntry, ScheduleChange, ScheduleKind, Timestamp, Turn,
-    },
+    vocab::{AnsweredBy, Approval, ApprovalOutcome, Message, OpenEntry, ScheduleChange, Timestamp, Turn},
 };
 
 /// Settings of a user. Times are in milliseconds.
@@ -143,6 +138,17 @@ impl User {
         self.tell_timers();
         self.offer();
         self.drop_heard();
+    }
+
+    fn persist(&mut self, record: Record) -> u64 {
+        self.last_ticket = self.last_ticket.saturating_add(1);
+        let ticket = self.last_ticket;
+        self.out.push_back(UserOutput::Persist { ticket, record });
+        ticket
+    }
+
+    fn after(&self, delay_ms: u32) -> u64 {
+        self.now.mono_us.saturating_add(u64::from(delay_ms).saturating_mul(1_000))
     }
 }
 
@@ -308,197 +314,5 @@ impl User {
             };
             self.out.push_back(asked);
         }
-    }
-}
-
-/// Timers and reminders.
-impl User {
-    /// Tells all devices which timers run, where that has changed.
-    fn tell_timers(&mut self) {
-        let running = self.schedule.running();
-        if running == self.running {
-            return;
-        }
-        for device in &self.devices {
-            self.out.push_back(UserOutput::Timers { device: device.clone(), running: running.clone() });
-        }
-        self.running = running;
-    }
-
-    fn schedule_add(&mut self, request: u64, due: Due, kind: ScheduleKind, text: &str) {
-        let id = self.next_id;
-        let ticket = self.last_ticket.saturating_add(1);
-        match self.schedule.add(self.now, id, due, kind, text, (request, ticket)) {
-            Ok(entry) => {
-                self.next_id = self.next_id.saturating_add(1);
-                self.persist(Record::Entry(entry));
-            }
-            Err(reason) => self.out.push_back(UserOutput::ScheduleFailed { request, reason: reason.to_string() }),
-        }
-    }
-
-    fn schedule_remove(&mut self, request: u64, id: u64) {
-        let ticket = self.last_ticket.saturating_add(1);
-        let ringing = match self.schedule.get(id).map(|item| &mut item.state) {
-            Some(State::Armed) => None,
-            Some(State::Ringing(ringing)) => Some(ringing.clone()),
-            _ => {
-                self.out.push_back(UserOutput::Unscheduled { request, entry: None });
-                return;
-            }
-        };
-        if let Some(item) = self.schedule.get(id) {
-            item.state = State::Removing { request, ticket, ringing };
-        }
-        self.persist(Record::EntryRemoved { id });
-    }
-
-    fn persist(&mut self, record: Record) -> u64 {
-        self.last_ticket = self.last_ticket.saturating_add(1);
-        let ticket = self.last_ticket;
-        self.out.push_back(UserOutput::Persist { ticket, record });
-        ticket
-    }
-
-    /// The entry that waits for this ticket.
-    fn waiting(&mut self, ticket: u64) -> Option<u64> {
-        self.schedule
-            .items
-            .iter()
-            .find(|item| match item.state {
-                State::Adding { ticket: own, .. } | State::Removing { ticket: own, .. } => own == ticket,
-                State::Heard { ticket: own, .. } => own == Some(ticket),
-                _ => false,
-            })
-            .map(|item| item.entry.id)
-    }
-
-    fn persisted(&mut self, ticket: u64) {
-        let Some(id) = self.waiting(ticket) else {
-            return;
-        };
-        let Some(item) = self.schedule.get(id) else {
-            return;
-        };
-        match item.state {
-            State::Adding { request, .. } => {
-                item.state = State::Armed;
-                let entry = item.entry.clone();
-                self.out.push_back(UserOutput::Scheduled { request, entry });
-            }
-            State::Removing { request, .. } => {
-                let entry = self.schedule.remove(id);
-                self.out.push_back(UserOutput::Unscheduled { request, entry });
-            }
-            _ => {
-                self.schedule.remove(id);
-            }
-        }
-    }
-
-    fn persist_failed(&mut self, ticket: u64, reason: String) {
-        let now = self.now;
-        let Some(id) = self.waiting(ticket) else {
-            return;
-        };
-        let Some(item) = self.schedule.get(id) else {
-            return;
-        };
-        let request = match &mut item.state {
-            State::Adding { request, .. } => {
-                let request = *request;
-                self.schedule.remove(id);
-                request
-            }
-            State::Removing { request, ringing, .. } => {
-                let request = *request;
-                item.state = match ringing.take() {
-                    Some(ringing) => State::Ringing(ringing),
-                    None => State::Armed,
-                };
-                request
-            }
-            _ => {
-                item.removal_failed(now);
-                return;
-            }
-        };
-        self.out.push_back(UserOutput::ScheduleFailed { request, reason });
-    }
-
-    fn announced(&mut self, device: &str, id: u64, heard: bool) {
-        if heard {
-            self.active(device);
-        }
-        let ticket = self.last_ticket.saturating_add(1);
-        let Some(item) = self.schedule.get(id) else {
-            return;
-        };
-        let State::Ringing(ringing) = &mut item.state else {
-            return;
-        };
-        if heard {
-            item.heard(ticket);
-            self.persist(Record::EntryRemoved { id });
-            return;
-        }
-        if !ringing.tried.iter().any(|tried| tried == device) {
-            ringing.tried.push(device.to_string());
-        }
-        if ringing.offered.as_ref().is_some_and(|(to, _)| to == device) {
-            ringing.offered = None;
-        }
-    }
-
-    /// Has every entry that rings told by a device that has not failed to yet.
-    fn offer(&mut self) {
-        let now = self.now;
-        let until_us = self.after(self.config.offer_ms_max);
-        let again_us = self.after(self.config.offer_again_ms);
-        for item in &mut self.schedule.items {
-            let State::Ringing(ringing) = &mut item.state else {
-                continue;
-            };
-            if let Some((device, believed_us)) = &ringing.offered {
-                if *believed_us > now.mono_us {
-                    continue;
-                }
-                ringing.tried.push(device.clone());
-                ringing.offered = None;
-            }
-            if ringing.again_us.is_some_and(|at_us| at_us <= now.mono_us) {
-                ringing.again_us = None;
-                ringing.tried.clear();
-            }
-            let Some(device) = self.devices.iter().find(|device| !ringing.tried.contains(device)) else {
-                if ringing.again_us.is_none() && !self.devices.is_empty() {
-                    ringing.again_us = Some(again_us);
-                }
-                continue;
-            };
-            ringing.offered = Some((device.clone(), until_us));
-            ringing.again_us = None;
-            self.out.push_back(UserOutput::Announce {
-                device: device.clone(),
-                announcement: wording::announcement(&item.entry, ringing.late_ms(now)),
-            });
-        }
-    }
-
-    /// Tries again to have dropped what the store could not drop.
-    fn drop_heard(&mut self) {
-        let now = self.now;
-        let waiting: Vec<u64> =
-            self.schedule.items.iter().filter(|item| item.wants_removal(now)).map(|item| item.entry.id).collect();
-        for id in waiting {
-            let ticket = self.persist(Record::EntryRemoved { id });
-            if let Some(item) = self.schedule.get(id) {
-                item.heard(ticket);
-            }
-        }
-    }
-
-    fn after(&self, delay_ms: u32) -> u64 {
-        self.now.mono_us.saturating_add(u64::from(delay_ms).saturating_mul(1_000))
     }
 }
