@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::{ports::PortError, reply::cut};
 
-/// Why a built-in tool did not do what was asked.
+/// Why a built-in tool could not do what was asked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// Kind of failure.
     pub code: ErrorCode,
-    /// For the model: what was wrong and what to do.
+    /// For the model: the problem and what to do about it.
     pub message: String,
     /// For the wearer.
     pub say: String,
@@ -19,12 +19,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The arguments do not make sense; `say` asks for what is missing.
+    /// The arguments are invalid; `say` asks for what is missing.
     pub fn arguments(message: impl Into<String>, say: impl Into<String>) -> Self {
         Self { code: ErrorCode::InvalidArguments, message: message.into(), say: say.into(), retryable: false }
     }
 
-    /// As a result.
+    /// Converts it into a result.
     pub fn into_result(self) -> ToolResult {
         let mut result = ToolResult::failed(self.code, self.message, self.retryable);
         result.say = Some(self.say);
@@ -49,14 +49,13 @@ impl From<PortError> for Refusal {
 pub struct Arguments<'a>(pub &'a Value);
 
 impl<'a> Arguments<'a> {
-    /// A text: in one line, without control characters and surrounding space. `None` when absent
-    /// or empty.
+    /// A text on one line, without control characters and surrounding white space. `None` if absent or empty.
     pub fn text(&self, property: &str) -> Option<String> {
         let text = clean(self.0.get(property)?.as_str()?);
         (!text.is_empty()).then_some(text)
     }
 
-    /// A text that must be there and have at most `chars_max` characters.
+    /// A required text of at most `chars_max` characters.
     pub fn text_required(&self, property: &str, chars_max: usize, ask: &str) -> Result<String, Refusal> {
         let text = self
             .text(property)
@@ -65,7 +64,7 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// A text that may be there and has at most `chars_max` characters.
+    /// An optional text of at most `chars_max` characters.
     pub fn text_optional(&self, property: &str, chars_max: usize) -> Result<Option<String>, Refusal> {
         let text = self.text(property);
         if let Some(text) = &text {
@@ -74,8 +73,8 @@ impl<'a> Arguments<'a> {
         Ok(text)
     }
 
-    /// A whole number. JSON Schema counts 5.0 as one, so it is one here. Numbers beyond the range
-    /// of `i64` are brought to its ends, where every tool's own limits refuse them.
+    /// A whole number. JSON Schema treats 5.0 as an integer, so it is accepted. Numbers outside the range of `i64` are
+    /// clamped to it; every tool's own limits reject them.
     pub fn integer(&self, property: &str) -> Option<i64> {
         let value = self.0.get(property)?;
         value
@@ -84,7 +83,7 @@ impl<'a> Arguments<'a> {
             .or_else(|| value.as_f64().map(|number| number as i64))
     }
 
-    /// A truth value; false when absent.
+    /// A boolean; false if absent.
     pub fn flag(&self, property: &str) -> bool {
         self.0.get(property).and_then(Value::as_bool).unwrap_or(false)
     }
@@ -101,7 +100,7 @@ fn within(text: &str, property: &str, chars_max: usize) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// One line of text: white space runs become one space, other control characters go.
+/// One line of text: each run of white space becomes one space, other control characters are removed.
 pub fn clean(text: &str) -> String {
     let words = text.split_whitespace().map(|word| word.chars().filter(|c| !c.is_control()).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

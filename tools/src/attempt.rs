@@ -1,5 +1,4 @@
-//! One tool at work: within its time, told when it is not wanted any more, tried again only where
-//! nothing was done.
+//! Runs one tool: with a timeout, with cancellation, and with a retry only if nothing was done.
 
 use std::{panic::AssertUnwindSafe, pin::pin, time::Duration};
 
@@ -17,7 +16,7 @@ use crate::{
     source::Source,
 };
 
-/// Runs a tool to its result.
+/// Runs a tool and returns its result.
 pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, until: Instant) -> ToolResult {
     let mut pauses = ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(RETRY_MS_MIN))
@@ -41,9 +40,9 @@ pub(crate) async fn run(tool: &Registered, context: RunContext, call: ToolCall, 
     }
 }
 
-/// Whether the same call may be tried again. An app or server that could not even be reached has
-/// done nothing; after any other failure only what changes nothing is tried again. Glasses that
-/// are gone are not back in a moment, and what is built in fails for good reasons.
+/// Whether the same call may be retried. If an app or server could not be reached at all, nothing was done. After
+/// any other failure only read-only tools are retried. Glasses that disconnected do not come back within moments, and
+/// failures of built-in tools are not transient.
 fn proves_nothing_done(tool: &Registered, result: &ToolResult) -> bool {
     let Some(error) = result.error.as_ref().filter(|error| error.retryable) else {
         return false;
@@ -76,11 +75,11 @@ async fn once(
         () = interrupted.cancelled(), if read_only => false,
         () = sleep_until(until) => true,
     };
-    // Its source hears of it, and has a moment to tell its server.
+    // The tool's source is notified and has a moment to notify its server.
     cancel.cancel();
     let last = timeout(Duration::from_millis(CANCEL_MS_MAX), running).await;
     match last {
-        // What was done after all is told, late or not.
+        // If the work was completed after all, this is reported, even if late.
         Ok(Ok(result)) if late && !result.is_error() => result,
         _ if late => too_late(tool, given),
         _ => cancelled(),
@@ -104,8 +103,8 @@ fn too_late(tool: &Registered, given: Duration) -> ToolResult {
     result
 }
 
-/// A failure in the middle of a change leaves open what was done, whatever the tool's source says
-/// of it: such a call is not offered for repetition.
+/// A failure in the middle of a change leaves it unknown what was done, whatever the tool's source claims. Such a
+/// call is not marked as retryable.
 fn truthful(tool: &Registered, mut result: ToolResult) -> ToolResult {
     let flags = tool.spec.flags;
     if flags.read_only || flags.idempotent {

@@ -1,4 +1,4 @@
-//! A call's origin.
+//! The origin of a call.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,26 +7,27 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{caller::Caller, in_flight::SessionLease};
 
-/// Where a call comes from.
+/// The origin of a call.
 #[derive(Clone, Debug)]
 pub struct CallContext {
-    /// Whose call.
+    /// The user.
     pub user: String,
-    /// The device on which it was wished for.
+    /// The device on which it was requested.
     pub device: String,
-    /// Within it a turn and a call id name a call once and for all: the same call seen again is not
-    /// run again. `None` where nobody vouches for that; every call is a new one then.
+    /// Within a session, turn and call id identify a call: if the same call arrives again, it is not run again. `None` if
+    /// there is no such guarantee; every call is then a new one.
     pub session: Option<String>,
-    /// The turn that makes the call; `None`: it comes from outside of any turn.
+    /// The turn that makes the call; `None` if it belongs to no turn.
     pub turn: Option<Turn>,
     /// Fires when the turn is interrupted.
     pub cancel: CancellationToken,
-    /// For tools that set no time of their own.
+    /// For tools that declare no timeout of their own.
     pub default_timeout: Duration,
-    /// Who asks.
+    /// Class of the calling client.
     pub client: ClientClass,
-    /// The client itself, where it can be spoken to while the call runs.
+    /// The client itself, if it can be contacted while the call runs.
     pub caller: Option<Arc<dyn Caller>>,
-    /// Of whom it comes from, where an erasure of the user ends that: a call of the time before is refused.
+    /// The lease of the calling session, if it ends with an erasure of the user: a call from before the erasure is
+    /// rejected.
     pub session_lease: Option<SessionLease>,
 }

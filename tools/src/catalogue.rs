@@ -1,4 +1,4 @@
-//! The last known tools of apps and servers, so that they are there before their servers answered.
+//! Persists the tools of apps and servers, so that they are offered after a restart before their servers respond.
 
 use std::{
     sync::{Arc, Weak},
@@ -17,12 +17,11 @@ use crate::{
 };
 
 impl Registry {
-    /// Offers what was known of apps and servers when the gateway stopped, and keeps what they
-    /// offer from now on. What a source that is not `known` any more offered is dropped. Returns
-    /// how many tools were restored.
+    /// Offers the tools of apps and servers that were known when the gateway stopped, and persists their offers from now
+    /// on. Tools of sources that are no longer `known` are dropped. Returns the number of restored tools.
     ///
     /// # Errors
-    /// The store cannot be read; nothing is kept then.
+    /// The store cannot be read; nothing is persisted in that case.
     pub fn keep_in(
         self: &Arc<Self>,
         store: Arc<dyn CatalogueStore>,
@@ -39,7 +38,7 @@ impl Registry {
                 Waiting { registry: Arc::downgrade(self), source: set.source.clone(), scope: set.scope.clone() };
             match self.register_named(set.source, set.scope, set.tools, Arc::new(waiting)) {
                 Ok(_) => restored += count,
-                // It was right for another version of the gateway: its source will offer it again.
+                // It was valid for another version of the gateway; its source will register it again.
                 Err(error) => tracing::warn!(source, %error, "tools that were kept do not fit any more"),
             }
         }
@@ -48,7 +47,7 @@ impl Registry {
     }
 }
 
-/// Stands in for a source that has not answered since the start.
+/// Placeholder for a source that has not responded since the start.
 struct Waiting {
     registry: Weak<Registry>,
     source: Source,
@@ -83,7 +82,7 @@ impl Runner for Waiting {
 }
 
 impl Waiting {
-    /// What runs the tool once its source has registered; `None` when it does not offer it.
+    /// The runner of the tool, once its source has registered; `None` if the source does not offer it.
     async fn source_is_there(&self, name: &str) -> Option<(Arc<dyn Runner>, String)> {
         let mut changes = self.registry.upgrade()?.changes();
         loop {

@@ -1,4 +1,4 @@
-//! The question before a call, and what its outcome means.
+//! The question before a call, and how its outcome is handled.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use crate::{
     wording::{self, plain, quoted},
 };
 
-/// The question in words: the definition's own with the arguments in their places, else what would be done by whom,
-/// with which arguments. Every argument that is not wholly in the words is shown below them.
+/// The text of the question: the definition's own with the arguments filled in, otherwise the action, its provider
+/// and its arguments. Every argument that is not completely contained in the text is listed below it.
 pub(crate) fn question(tool: &Registered, arguments: &Value) -> Question {
     if let Some(template) = &tool.spec.approval {
         let (asked, told) = fill(template, arguments);
@@ -47,7 +47,7 @@ pub(crate) fn question(tool: &Registered, arguments: &Value) -> Question {
     }
 }
 
-/// What the wearer is told before a question about a call that belongs to no turn: it was somebody else's wish.
+/// Adds a notice to a question about a call that belongs to no turn: the wearer did not request it.
 pub(crate) fn from_outside(question: Question, by_client: bool) -> Question {
     let whose = if by_client { "A connected program asks" } else { "Somebody at the gateway asks" };
     Question {
@@ -57,7 +57,8 @@ pub(crate) fn from_outside(question: Question, by_client: bool) -> Question {
     }
 }
 
-/// What a server asks in the middle of a call. Whose words these are is told: they are not the assistant's.
+/// A question that a server asks during a call. It names the server, so that the words are not taken for the
+/// assistant's.
 pub(crate) fn from_server(server: &str, message: &str) -> Question {
     let title = format!("{} asks", spoken::capitalised(&plain(server)));
     Question {
@@ -67,7 +68,7 @@ pub(crate) fn from_server(server: &str, message: &str) -> Question {
     }
 }
 
-/// The first sentence of what the tool says of itself, where that is more than its title.
+/// The first sentence of the tool's description, if it adds anything to the title.
 fn described(tool: &Registered) -> Option<String> {
     let description = plain(&tool.spec.description);
     let first = description.split_once(". ").map_or(description.as_str(), |(first, _)| first);
@@ -81,7 +82,7 @@ fn described(tool: &Registered) -> Option<String> {
     is_more.then(|| spoken::sentence(&wording::shortened(first, QUESTION_WHAT_CHARS_MAX)))
 }
 
-/// The arguments, those that must be there first.
+/// The arguments, required ones first.
 fn ordered<'a>(tool: &Registered, arguments: &'a Value) -> Vec<(&'a str, &'a Value)> {
     let required: Vec<&str> = tool
         .spec
@@ -96,7 +97,7 @@ fn ordered<'a>(tool: &Registered, arguments: &'a Value) -> Vec<(&'a str, &'a Val
     all
 }
 
-/// A text with a line for each argument below it; how many have no room is told.
+/// A text with a line for each argument below it; it states how many did not fit.
 fn with_lines(text: String, arguments: Vec<(&str, &Value)>) -> String {
     const ROOM_FOR_THE_REST: usize = 64;
     let mut shown = cut(&text, QUESTION_BYTES_MAX / 2);
@@ -114,8 +115,8 @@ fn with_lines(text: String, arguments: Vec<(&str, &Value)>) -> String {
     shown
 }
 
-/// Fills `{property}`. A value is one short line in quotation marks, so that what an argument says cannot be taken for
-/// what the house says. Also the properties that are told as they are, whole.
+/// Fills `{property}`. A value is one short line in quotation marks, so that an argument cannot be mistaken for the
+/// gateway's own words. Also returns the properties that are contained unchanged and complete.
 fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
     let mut out = String::new();
     let mut told = BTreeSet::new();
@@ -157,7 +158,7 @@ fn fill(template: &str, arguments: &Value) -> (String, BTreeSet<String>) {
     (plain(&out), told)
 }
 
-/// Nothing where the wearer agreed, else why the call is not made.
+/// `None` if the wearer agreed, otherwise the reason why the call is not made.
 pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
     let (code, message) = match outcome {
         ApprovalOutcome::Approved => return None,
@@ -175,7 +176,7 @@ pub(crate) fn refusal(outcome: ApprovalOutcome) -> Option<ToolResult> {
     Some(ToolResult::failed(code, message, false))
 }
 
-/// Before anything was done.
+/// Cancelled before anything was done.
 pub(crate) fn cancelled() -> ToolResult {
     ToolResult::failed(ErrorCode::Cancelled, "The wearer interrupted; nothing was done.", false)
 }

@@ -1,9 +1,10 @@
-//! What is under way for users, so that it can be ended for good: when everything of a user is erased, nothing that
-//! began before may write anything after.
+//! Work in progress by user, so that it can be ended: when all data of a user are erased, nothing that began earlier
+//! may write anything afterwards.
 //!
-//! A fence, not a wait: work within a lease is dropped where it stands, which takes as long as a task takes to be
-//! polled, however long the work itself would have taken. What outlasts one piece of work, as a session of
-//! glasses does, holds a session lease: one from before an erasure begins nothing after it.
+//! Ending does not wait for the work to complete: a future that runs within a lease is dropped at its current await
+//! point, which takes as long as until the task is polled next. Something that lasts longer than one piece of work,
+//! such as a session of glasses, holds a session lease. After an erasure, a session lease from before it cannot
+//! begin any more work.
 
 use std::{
     collections::BTreeMap,
@@ -15,34 +16,35 @@ use tokio_util::{
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
 
-/// Who has what under way; one for all.
+/// Work in progress of all users; one shared instance.
 #[derive(Clone, Default)]
 pub struct InFlight(Arc<Mutex<BTreeMap<String, Arc<Flight>>>>);
 
-/// What one user has under way, until it is ended.
+/// Work in progress of one user, until it is ended.
 #[derive(Debug, Default)]
 struct Flight {
     ended: CancellationToken,
     open: TaskTracker,
 }
 
-/// What a session holds: it can begin pieces of work up to the next erasure of its user.
+/// Held by a session: it can begin work until the next erasure of its user.
 #[derive(Clone, Debug)]
 pub struct SessionLease(Arc<Flight>);
 
-/// A piece of work that is under way, for as long as this is held.
+/// A piece of work in progress, as long as this is held.
 pub struct Lease {
     flight: Arc<Flight>,
     _open: TaskTrackerToken,
 }
 
 impl InFlight {
-    /// Begins something for a user; `None` while everything of the user is being erased.
+    /// Begins work for a user; `None` while all data of the user are being erased.
     pub fn enter(&self, user: &str) -> Option<Lease> {
         self.session(user)?.enter()
     }
 
-    /// For a session, which begins pieces of work for a user one after the other; `None` while everything of the user is being erased.
+    /// For a session, which begins pieces of work for a user one after the other; `None` while all data of the user are
+    /// being erased.
     pub fn session(&self, user: &str) -> Option<SessionLease> {
         let mut flights = self.flights();
         if !flights.contains_key(user) {
@@ -52,8 +54,7 @@ impl InFlight {
         (!flight.ended.is_cancelled()).then(|| SessionLease(flight.clone()))
     }
 
-    /// Ends what is under way for a user and lets nothing begin until [`admit`](Self::admit). Returns when all leases
-    /// are gone.
+    /// Ends all work of a user and lets none begin until [`admit`](Self::admit). Returns when all leases are dropped.
     pub async fn end(&self, user: &str) {
         let flight = self.flights().entry(user.to_owned()).or_default().clone();
         flight.ended.cancel();
@@ -61,7 +62,7 @@ impl InFlight {
         flight.open.wait().await;
     }
 
-    /// The user may begin anew.
+    /// Allows the user to begin work again.
     pub fn admit(&self, user: &str) {
         self.flights().remove(user);
     }
@@ -72,9 +73,9 @@ impl InFlight {
 }
 
 impl SessionLease {
-    /// Begins something; `None` from the next erasure on.
+    /// Begins work; `None` once an erasure has begun.
     pub fn enter(&self) -> Option<Lease> {
-        // The token first: whoever ends the flight meanwhile waits for it, or is seen here.
+        // The token comes first: a concurrent `end` either waits for it or is seen by the check below.
         let lease = Lease { flight: self.0.clone(), _open: self.0.open.token() };
         (!lease.is_ended()).then_some(lease)
     }
@@ -91,7 +92,7 @@ impl Lease {
         self.flight.ended.is_cancelled()
     }
 
-    /// What comes of the work; `None`: it was ended, and dropped where it stood.
+    /// The output of the work; `None` if the work was ended and dropped.
     pub async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.flight.ended.run_until_cancelled(work).await
     }
@@ -129,7 +130,7 @@ mod tests {
     async fn who_was_there_before_an_erasure_begins_nothing_after_it() {
         let all = InFlight::default();
         let glasses = all.session("ann").unwrap();
-        // Nothing is under way; that others come must not make it forgotten.
+        // Nothing is in progress; entries of other users must not cause this one to be forgotten.
         drop(all.enter("bob"));
         assert!(glasses.enter().is_some_and(|lease| !lease.is_ended()));
         all.end("ann").await;

@@ -1,4 +1,4 @@
-//! Who called what, when, for how long, and how it ended. Never with what arguments.
+//! Records of calls: caller, tool, time, duration and outcome. Arguments are never recorded.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 pub struct Record {
     /// When it began, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// Whose call.
+    /// The user.
     pub user: String,
-    /// The device on which it was wished for.
+    /// The device on which it was requested.
     pub device: String,
-    /// Who asked.
+    /// Class of the calling client.
     pub client: ClientClass,
     /// Number of the turn.
     pub turn: u32,
     /// Full name of the tool.
     pub tool: String,
-    /// Who provides it, as [`crate::source::Source`] is written.
+    /// The tool's provider, in the written form of [`crate::source::Source`].
     pub source: String,
-    /// How long it took, questions included, in milliseconds.
+    /// Duration, including questions to the wearer, in milliseconds.
     pub took_ms: u64,
-    /// How it failed, where it did.
+    /// Kind of failure, if it failed.
     pub error: Option<ErrorCode>,
     /// Whether the wearer was asked.
     pub asked: bool,
-    /// What came of that.
+    /// The decision of the wearer, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// Bytes of the arguments as JSON.
@@ -42,47 +42,47 @@ pub struct Record {
 pub struct Approval {
     /// Yes, no, or neither.
     pub outcome: ApprovalOutcome,
-    /// By whom, and how.
+    /// Who made the decision, and how.
     pub by: AnsweredBy,
-    /// The device that was asked; empty: none.
+    /// The device that was asked; empty if none was.
     pub device: String,
     /// When it was made, in milliseconds since the Unix epoch.
     pub wall_ms: i64,
-    /// How long that took, in milliseconds.
+    /// How long the decision took, in milliseconds.
     pub took_ms: u64,
 }
 
-/// Keeps records. The gateway stores them.
+/// Stores records. The gateway implements it.
 pub trait Ledger: Send + Sync {
-    /// Keeps a record. It does not wait and does not fail: a full disk must not stop a call that
-    /// was already made.
+    /// Stores a record. It does not block and does not fail: a full disk must not stop a call that has already been
+    /// made.
     fn record(&self, record: Record);
 }
 
-/// What one tool was used for.
+/// Usage of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Full name.
     pub tool: String,
-    /// Calls in all.
+    /// Total number of calls.
     pub calls: u64,
-    /// Those that failed.
+    /// Number of calls that failed.
     pub failed: u64,
-    /// Those that the wearer was asked about.
+    /// Number of calls that the wearer was asked about.
     #[serde(default)]
     pub asked: u64,
-    /// Those of them that were agreed to.
+    /// Number of those that the wearer approved.
     #[serde(default)]
     pub approved: u64,
-    /// Time in all, in milliseconds.
+    /// Total duration, in milliseconds.
     pub took_ms: u64,
-    /// Bytes in and out.
+    /// Total bytes in and out.
     pub bytes: u64,
     /// When it was last called, in milliseconds since the Unix epoch.
     pub last_wall_ms: i64,
 }
 
-/// Sums up records by tool, in the order of names.
+/// Sums up records by tool, in order of name.
 pub fn usage(records: impl IntoIterator<Item = Record>) -> Vec<Usage> {
     let mut tools: BTreeMap<String, Usage> = BTreeMap::new();
     for record in records {

@@ -1,8 +1,8 @@
-//! What a model may call: definitions, registry, executor, built-ins.
+//! The tools that a model can call: definitions, registry, executor, built-in tools.
 //!
-//! Start with [`registry`] (which tools there are), [`executor`] (how a call comes to its one
-//! result) and [`ports`] (what is needed from outside). A built-in tool is one file in [`builtin`]
-//! that declares everything about itself and registers itself.
+//! Start with [`registry`] (the available tools), [`executor`] (how a call gets its single result) and [`ports`]
+//! (the interfaces that the gateway implements). A built-in tool is one file in [`builtin`] that declares everything
+//! about itself and registers itself.
 
 pub mod alike;
 pub mod apps;

@@ -1,21 +1,20 @@
-//! How what the wearer says is compared with what is stored: by words, blind to case, punctuation
-//! and small plurals.
+//! Compares the wearer's words with stored texts: word by word, ignoring case, punctuation and simple plurals.
 
-/// The words of a text, in small letters, without punctuation and articles.
+/// The words of a text, in lower case, without punctuation and articles.
 pub fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace(['\'', '’'], "");
     let all: Vec<String> =
         text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect();
     let meaningful: Vec<String> = all.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).cloned().collect();
-    // "The The" is still something to look for.
+    // "The The" can still be searched for.
     if meaningful.is_empty() { all } else { meaningful }
 }
 
-/// Words that tell nothing apart.
+/// Words that do not distinguish texts.
 const STOP_WORDS: [&str; 16] =
     ["a", "an", "the", "my", "our", "your", "to", "of", "for", "about", "on", "in", "at", "and", "with", "from"];
 
-/// Whether every word of the query begins a word of the text or is one but for a plural's s.
+/// Whether every word of the query is a prefix of a word of the text, or equals one except for a plural "s".
 /// An empty query matches nothing.
 pub fn matches(text: &str, query: &str) -> bool {
     let query = words(query);
@@ -40,18 +39,18 @@ fn is_form(word: &str, wanted: &str) -> bool {
     word == wanted || plural(word, wanted) || plural(wanted, word)
 }
 
-/// What of several things was meant.
+/// The result of choosing among several items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice<T> {
-    /// Nothing like it.
+    /// No item matches.
     None,
-    /// Exactly this one.
+    /// Exactly this item.
     One(T),
-    /// One of these; the wearer must say which.
+    /// Several items match; the wearer must choose.
     Several(Vec<T>),
 }
 
-/// Chooses by name: the only one with exactly these words, else the only one that matches.
+/// Chooses by name: the only item with exactly these words, otherwise the only one that matches.
 pub fn choose<T>(items: Vec<T>, query: &str, text: impl Fn(&T) -> &str) -> Choice<T> {
     let mut matching: Vec<T> = items.into_iter().filter(|item| matches(text(item), query)).collect();
     let exact: Vec<usize> =

@@ -1,7 +1,7 @@
-//! One after another: what changes something does not run beside another change of the same turn.
+//! Serialises changes: a call that changes something does not run concurrently with another change of the same turn.
 //!
-//! A model may wish for several calls in one step. Those that only read run together; of those that
-//! change something the second one may build on the first.
+//! A model may request several calls in one step. Read-only calls run concurrently; of those that change something,
+//! the second may depend on the first.
 
 use std::{
     collections::BTreeMap,
@@ -15,11 +15,11 @@ use crate::call::CallContext;
 /// User, device and turn.
 type Of = (String, String, u32);
 
-/// Turns in which something is being changed.
+/// Turns in which a change is running.
 #[derive(Clone, Default)]
 pub(crate) struct Order(Arc<Mutex<BTreeMap<Of, Arc<tokio::sync::Mutex<()>>>>>);
 
-/// A call's time to run.
+/// The permission of one call to run.
 pub(crate) struct Slot {
     order: Order,
     of: Of,
@@ -34,7 +34,7 @@ impl Order {
             let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(turns.entry(of.clone()).or_default())
         };
-        // Made before it waits, so that whoever is given up while waiting cleans up as well.
+        // Created before waiting, so that a call that is dropped while it waits cleans up as well.
         let mut slot = Slot { order: self.clone(), of, held: None };
         slot.held = Some(turn.lock_owned().await);
         Some(slot)
@@ -45,7 +45,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.held = None;
         let mut turns = self.order.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits holds a copy besides the map's.
+        // Every waiting call holds a clone besides the map's.
         if turns.get(&self.of).is_some_and(|turn| Arc::strong_count(turn) == 1) {
             turns.remove(&self.of);
         }

@@ -1,23 +1,24 @@
-//! Who may use a tool: its client classes, and what a user has switched off.
+//! Permission to use a tool: its client classes, and the tools that a user has switched off.
 
 use std::sync::Arc;
 
 use gateway_core::vocab::{ClientClass, ToolSpec};
 use tokio::sync::watch;
 
-/// What users have switched off. The gateway stores it; reading is a look into memory, since it is
-/// done with every call and every request to a model.
+/// The tools that users have switched off. The gateway stores them; reading must not leave memory, since it happens
+/// with every call and every request to a model.
 pub trait Switches: Send + Sync {
-    /// What a user has switched off: full names, or the beginning of names with a `*` behind it.
+    /// The switches of a user: full names, or prefixes of names followed by `*`.
     fn denied(&self, user: &str) -> Arc<[String]>;
 
-    /// Changes with every switch that is set, for whoever has told others what there is. Never, where none is ever set.
+    /// Changes with every switch that is set, to notify components that have published a list of tools. It never changes
+    /// if no switch can be set.
     fn changes(&self) -> watch::Receiver<u64> {
         watch::Sender::default().subscribe()
     }
 }
 
-/// Nobody has switched anything off.
+/// No tool is switched off for anybody.
 pub struct AllOn;
 
 impl Switches for AllOn {
@@ -26,7 +27,7 @@ impl Switches for AllOn {
     }
 }
 
-/// Whether one of the switches is about this tool.
+/// Whether one of the switches applies to this tool.
 pub fn is_denied(denied: &[String], tool: &str) -> bool {
     denied.iter().any(|switch| match switch.strip_suffix('*') {
         Some(beginning) => tool.starts_with(beginning),
@@ -34,7 +35,7 @@ pub fn is_denied(denied: &[String], tool: &str) -> bool {
     })
 }
 
-/// Whether this class of clients sees the tool.
+/// Whether this class of clients can see the tool.
 pub fn is_for(spec: &ToolSpec, client: ClientClass) -> bool {
     spec.clients.as_ref().is_none_or(|classes| classes.contains(&client))
 }

@@ -1,6 +1,6 @@
-//! Sentence templates: checked at registration, and turned into example sentences for help.
+//! Sentence templates: validation at registration, and example sentences for help.
 //!
-//! The syntax is the vocabulary's: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}`,
+//! The syntax is that of the vocabulary: words; `[optional]`; `(this|that)`, also in `[this|that]`; `{property}`,
 //! `{property:type}` and `{property=value}`.
 
 use gateway_core::vocab::ToolSpec;
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::limits::TEMPLATE_DEPTH_MAX;
 
-/// Types of slots; `expression` is a sum in words or signs.
+/// Types of slots; `expression` is an arithmetic expression in words or signs.
 const TYPES: [&str; 10] = ["expression", "text", "name", "number", "duration", "time", "date", "when", "choice", "app"];
 
-/// Checks brackets and slots against the tool's schema. The error says what is wrong.
+/// Checks brackets and slots against the tool's schema. The error describes the problem.
 pub fn check(template: &str, schema: &Value) -> Result<(), String> {
     let mut open = Vec::new();
     let mut slots = 0_usize;
@@ -77,13 +77,13 @@ fn check_slot(slot: &str, schema: &Value) -> Result<bool, String> {
     }
 }
 
-/// A sentence that calls the tool: its first template in the language, optional parts left out,
-/// first alternatives taken, slots filled with the schema's own examples.
+/// A sentence that calls the tool: its first template in the language, without optional parts, with the first of
+/// each group of alternatives, and with slots filled from the schema's examples.
 pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
     let templates = spec.phrases.iter().find(|phrases| phrases.language == language)?;
     let template = templates.templates.first()?;
     let mut out = String::new();
-    // For every open bracket whether what it holds is kept.
+    // For every open bracket, whether its content is kept.
     let mut kept: Vec<bool> = Vec::new();
     let mut rest = template.chars();
     while let Some(c) = rest.next() {
@@ -107,7 +107,7 @@ pub fn example(spec: &ToolSpec, language: &str) -> Option<String> {
     Some(out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// What a wearer might say in a slot.
+/// An example of what a wearer might say for a slot.
 fn sample(slot: &str, schema: &Value) -> Option<String> {
     let (property, kind) = slot.split_once(':').unwrap_or((slot, ""));
     let property = schema.get("properties")?.get(property)?;
@@ -125,7 +125,7 @@ fn sample(slot: &str, schema: &Value) -> Option<String> {
         _ => "something",
     };
     Some(match (kind, given) {
-        // Examples of these are machine forms; a spoken form is wanted.
+        // The schema's examples of these are machine formats; a spoken form is needed.
         ("duration" | "time" | "date" | "when", _) | (_, None) => default.to_owned(),
         (_, Some(Value::String(text))) => text.clone(),
         (_, Some(other)) => other.to_string(),

@@ -1,14 +1,14 @@
-//! What can go wrong outside.
+//! Errors of ports.
 
 use thiserror::Error;
 
 /// Why a port could not do what was asked. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortError {
-    /// No room is left, for example on the disk.
+    /// No space is left, for example on the disk.
     #[error("the storage is full: {0}")]
     Full(String),
-    /// What stands behind the port is not there at the moment.
+    /// The service behind the port is currently not available.
     #[error("not available: {0}")]
     Unavailable(String),
     /// Anything else.
@@ -17,7 +17,7 @@ pub enum PortError {
 }
 
 impl PortError {
-    /// The reason alone.
+    /// The reason without the prefix.
     pub fn why(&self) -> &str {
         match self {
             Self::Full(why) | Self::Unavailable(why) | Self::Failed(why) => why,

@@ -1,4 +1,4 @@
-//! What the tools need from outside. The gateway implements these; tests bring fakes.
+//! Interfaces to everything outside of the tools. The gateway implements them; tests use fakes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::memory::Memory;
 pub use crate::port_error::PortError;
 
-/// Everything from outside, handed to every tool.
+/// All ports, passed to every tool.
 #[derive(Clone)]
 pub struct Ports {
     /// Timers and reminders.
@@ -30,11 +30,11 @@ pub struct Ports {
     pub memory: Memory,
     /// The only source of time.
     pub clock: Arc<dyn Clock>,
-    /// How the wearer wants things said.
+    /// The wearer's preferences for spoken text.
     pub style: Style,
 }
 
-/// How the wearer wants things said.
+/// The wearer's preferences for spoken text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Twelve or twenty-four hours.
@@ -56,9 +56,9 @@ pub enum Hours {
 pub trait Schedule: Send + Sync {
     /// Adds an entry.
     async fn add(&self, user: &str, due: Due, kind: ScheduleKind, text: &str) -> Result<ScheduleEntry, PortError>;
-    /// All entries that are not yet done, in any order.
+    /// All pending entries, in any order.
     async fn list(&self, user: &str) -> Result<Vec<OpenEntry>, PortError>;
-    /// Removes an entry; `None` when there was none.
+    /// Removes an entry; `None` if there was none.
     async fn remove(&self, user: &str, id: u64) -> Result<Option<ScheduleEntry>, PortError>;
 }
 
@@ -76,19 +76,19 @@ pub struct Note {
 /// Notes. Every change is durably stored before the call returns.
 #[async_trait]
 pub trait Notes: Send + Sync {
-    /// Keeps a note.
+    /// Stores a note.
     async fn add(&self, user: &str, text: &str) -> Result<Note, PortError>;
     /// The newest notes, newest first, at most `limit`.
     async fn list(&self, user: &str, limit: usize) -> Result<Vec<Note>, PortError>;
     /// Notes that match by [`crate::matching::matches`], newest first, at most `limit`.
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<Note>, PortError>;
-    /// Deletes a note; `None` when there was none.
+    /// Deletes a note; `None` if there was none.
     async fn delete(&self, user: &str, id: u64) -> Result<Option<Note>, PortError>;
-    /// Deletes all notes; how many there were.
+    /// Deletes all notes and returns their number.
     async fn clear(&self, user: &str) -> Result<usize, PortError>;
 }
 
-/// What is known of a pair of glasses at this moment.
+/// Current state of a pair of glasses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceStatus {
     /// The name that its owner gave it.
@@ -97,13 +97,13 @@ pub struct DeviceStatus {
     pub model: String,
     /// Version of the firmware.
     pub firmware: String,
-    /// Charge from 0 to 100, where the device tells.
+    /// Charge from 0 to 100, if the device reports it.
     pub battery_percent: Option<u8>,
-    /// Whether it is on a charger, where the device tells.
+    /// Whether it is charging, if the device reports it.
     pub charging: Option<bool>,
-    /// How it is connected, in a word or two that can be spoken: "Wi-Fi", "WebSocket".
+    /// The kind of connection, in a word or two that can be spoken: "Wi-Fi", "WebSocket".
     pub connection: String,
-    /// Present when it can draw.
+    /// Present if it has a display.
     pub display: Option<DisplaySize>,
     /// Whether its microphone is off.
     pub muted: bool,
@@ -112,9 +112,9 @@ pub struct DeviceStatus {
 /// Calls to the glasses' own tools.
 #[async_trait]
 pub trait DeviceCall: Send + Sync {
-    /// Runs a tool on the device, for this turn or for a call from outside. Ends in a result in any case: a device that is gone is
-    /// `APP_NOT_AVAILABLE`, one that does not answer within `deadline` is `TIMEOUT`. A call that is cancelled, or
-    /// that nobody waits for any more, is told to the device, whose result is still waited for.
+    /// Runs a tool on the device, for this turn or for a call from outside of any turn. It always returns a result:
+    /// `APP_NOT_AVAILABLE` if the device is disconnected, `TIMEOUT` if it does not answer within `deadline`. If the call
+    /// is cancelled or nobody waits for it any more, the device is notified, and its result is still awaited.
     async fn call(
         &self,
         device: &str,
@@ -123,16 +123,16 @@ pub trait DeviceCall: Send + Sync {
         deadline: Duration,
         cancel: CancellationToken,
     ) -> ToolResult;
-    /// What is known of the device; `None` when it is not connected.
+    /// State of the device; `None` if it is not connected.
     fn status(&self, device: &str) -> Option<DeviceStatus>;
 }
 
 /// A question to the wearer, bound to exactly one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsentRequest {
-    /// Whose consent.
+    /// The user whose consent is needed.
     pub user: String,
-    /// The device on which the call was wished for; only there it can be agreed to.
+    /// The device on which the call was requested; consent can only be given there.
     pub device: String,
     /// The turn that the call belongs to; `None`: any device of the user may be asked.
     pub turn: Option<Turn>,
@@ -142,7 +142,7 @@ pub struct ConsentRequest {
     pub tool: String,
     /// The question.
     pub question: Question,
-    /// Exactly the arguments that would be used.
+    /// Exactly the arguments that will be used.
     pub arguments: Value,
     /// [`crate::executor::arguments_hash`] of tool and arguments.
     pub arguments_hash: u64,
@@ -153,14 +153,14 @@ pub struct ConsentRequest {
 pub struct Decision {
     /// Yes, no, or neither.
     pub outcome: ApprovalOutcome,
-    /// By whom, and how.
+    /// Who settled it, and how.
     pub by: AnsweredBy,
-    /// The device that was asked, where one was.
+    /// The device that was asked, if any.
     pub device: Option<String>,
 }
 
 impl From<ApprovalOutcome> for Decision {
-    /// An outcome that nobody brought about.
+    /// An outcome that was not caused by a person.
     fn from(outcome: ApprovalOutcome) -> Self {
         Self { outcome, by: AnsweredBy::Nobody, device: None }
     }
@@ -169,21 +169,21 @@ impl From<ApprovalOutcome> for Decision {
 /// Questions to the wearer.
 #[async_trait]
 pub trait Consent: Send + Sync {
-    /// Asks, and waits until the question is settled. When `cancel` fires, the question is taken
-    /// back and the outcome is `Cancelled`.
+    /// Asks, and waits until the question is settled. If `cancel` fires, the question is withdrawn and the outcome is
+    /// `Cancelled`.
     async fn ask(&self, request: ConsentRequest, cancel: CancellationToken) -> Decision;
 }
 
-/// The life of mini-apps.
+/// Starts, stops and lists mini-apps.
 #[async_trait]
 pub trait AppHost: Send + Sync {
-    /// Makes sure that a user's app runs and can draw: its socket has been acknowledged. Answers
-    /// whether it had to be started for this.
+    /// Ensures that a user's app runs and can draw, which is the case once its socket is acknowledged. Returns whether
+    /// it had to be started for this.
     ///
     /// # Errors
     /// It is not installed, its server does not answer, or it was not ready within `deadline`.
     async fn activate(&self, user: &str, package: &str, deadline: Duration) -> Result<bool, PortError>;
-    /// Stops a user's app and waits until it is gone. Answers whether it ran.
+    /// Stops a user's app and waits until it has stopped. Returns whether it was running.
     ///
     /// # Errors
     /// It could not be stopped.
@@ -194,14 +194,14 @@ pub trait AppHost: Send + Sync {
     /// All installed apps, by package.
     ///
     /// # Errors
-    /// What is installed is not known at the moment.
+    /// The list of installed apps is currently not available.
     async fn list(&self, user: &str) -> Result<Vec<AppEntry>, PortError> {
         let _ = user;
         Ok(Vec::new())
     }
 }
 
-/// An installed mini-app, for people.
+/// An installed mini-app, as shown to people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppEntry {
     /// Its package.
@@ -214,7 +214,7 @@ pub struct AppEntry {
     pub running: bool,
 }
 
-/// A box without mini-apps.
+/// An app host without mini-apps.
 pub struct NoApps;
 
 #[async_trait]
@@ -224,7 +224,7 @@ impl AppHost for NoApps {
     }
 }
 
-/// The only source of time: no tool reads a clock by itself.
+/// The only source of time: no tool reads the system clock itself.
 pub trait Clock: Send + Sync {
     /// Now.
     fn now(&self) -> Timestamp;

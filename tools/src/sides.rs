@@ -1,10 +1,10 @@
-//! Who provides a tool, as a wearer tells them apart.
+//! Groups of tool providers among which a wearer can state a preference.
 
 use gateway_core::vocab::{Side, ToolSpec};
 
 use crate::source::Source;
 
-/// The groups of the built-in tools: a wearer who prefers an app's timers does not prefer its notes.
+/// The groups of the built-in tools: preferring an app's timers does not imply preferring its notes.
 const GROUPS: [(&str, &[&str]); 12] = [
     (TIMERS, &["timer.cancel", "timer.list", "timer.set"]),
     ("reminders", &["reminder.cancel", "reminder.list", "reminder.set"]),
@@ -30,9 +30,9 @@ const GROUPS: [(&str, &[&str]); 12] = [
     ("help", &["help.show"]),
     ("skills", &["skill.list", "skill.read"]),
 ];
-/// What the glasses can do by themselves stands with what is built in.
+/// The group of the glasses' own tools, which rank with the built-in tools.
 const GLASSES: &str = "glasses";
-/// The group whose things may be alive by themselves.
+/// The group whose items can be active on their own, as a running timer is.
 const TIMERS: &str = "timers";
 
 /// The built-in timers.
@@ -40,7 +40,7 @@ pub fn timers() -> Side {
     Side::BuiltIn(TIMERS.to_owned())
 }
 
-/// Groups that built-in tools have.
+/// The groups of the built-in tools.
 pub fn groups() -> impl Iterator<Item = &'static str> {
     GROUPS.iter().map(|(group, _)| *group).chain([GLASSES])
 }
@@ -51,7 +51,7 @@ pub(crate) fn built_in(name: &str) -> Side {
     Side::BuiltIn(group.map_or_else(String::new, |(group, _)| (*group).to_owned()))
 }
 
-/// The tool with its side: what an app or a server says of itself does not count.
+/// Sets the tool's side. What an app or a server claims about its side is ignored.
 pub(crate) fn put(spec: ToolSpec, source: &Source) -> ToolSpec {
     let side = match source {
         Source::BuiltIn => spec.side.clone(),

@@ -1,10 +1,10 @@
-//! Who provides tools, and to whom.
+//! Providers of tools, and the scope in which a tool is visible.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who provides tools.
+/// A provider of tools.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Source {
@@ -29,17 +29,17 @@ impl fmt::Display for Source {
     }
 }
 
-/// Who is offered the tools. Where two scopes hold the same name, the earlier variant wins, so that
-/// nothing narrow can stand in for something that everybody knows.
+/// Who can see the tools. If a name exists in two scopes, the earlier variant wins, so that a narrow scope cannot
+/// replace a globally known tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Scope {
-    /// Everybody.
+    /// All users.
     Global,
     /// One user, on all devices.
     User(String),
-    /// One device, which has at most one session at a time; also the session of a client that is no
-    /// device, under an id that no device has.
+    /// One device, which has at most one session at a time. Also the session of a client that is not a device, under an
+    /// id that no device has.
     Device(String),
 }
 

@@ -1,4 +1,4 @@
-//! What a tool is called where people read or hear of it.
+//! Titles of tools for display and speech.
 
 use crate::{
     limits::TITLE_CHARS_MAX,
@@ -9,25 +9,25 @@ use crate::{
 };
 
 impl Registered {
-    /// Its own title, else its name's words: "Delete item".
+    /// Its own title, otherwise the words of its name: "Delete item".
     pub fn title(&self) -> String {
         let given = self.spec.title.as_deref().map(plain).filter(|title| !title.is_empty());
         let title = given.unwrap_or_else(|| spoken::capitalised(&words(&self.local_name)));
         title.chars().take(TITLE_CHARS_MAX).collect()
     }
 
-    /// Whose it is, where that is neither the house nor the glasses: "Pantry".
+    /// The name of its provider, unless that is the gateway or the glasses: "Pantry".
     pub fn owner(&self) -> Option<String> {
         let name = match &self.source {
             Source::BuiltIn | Source::Device(_) => return None,
-            // A package's last word is the app's own.
+            // The last part of a package name is the app's own name.
             Source::App(package) => package.rsplit('.').next().unwrap_or(package),
             Source::Mcp(server) => server,
         };
         Some(spoken::capitalised(&words(name)).chars().take(TITLE_CHARS_MAX).collect())
     }
 
-    /// Both in a line: "Pantry: delete item".
+    /// Both on one line: "Pantry: delete item".
     pub fn headline(&self) -> String {
         let title = self.title();
         let Some(owner) = self.owner() else {
@@ -35,7 +35,7 @@ impl Registered {
         };
         let mut letters = title.chars();
         let first: String = letters.next().map(|first| first.to_lowercase().collect()).unwrap_or_default();
-        // "PDF to text" and "Delete Item" keep their letters.
+        // "PDF to text" and "Delete Item" keep their capitals.
         let is_name = letters.clone().any(char::is_uppercase);
         if is_name { format!("{owner}: {title}") } else { format!("{owner}: {first}{}", letters.as_str()) }
     }

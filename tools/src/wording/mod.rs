@@ -1,8 +1,8 @@
-//! JSON in words: what a wearer hears or reads of arguments and of results that have no words of their own.
+//! JSON in words: how arguments, and results without a text of their own, are spoken or displayed to a wearer.
 //!
-//! What is said is short: lists are counted and their first items told, what is nested is cut. What is read, before a
-//! yes, is everything, and where something long is cut it says how much. Values come from outside: nothing in them may
-//! hide, turn the reading direction round, or pass for words of the house.
+//! Spoken text is short: lists are counted and only their first items named, nested values are cut. Text displayed
+//! before an approval is complete; where something long is cut, it states how much. Values come from outside: nothing
+//! in them may be invisible, reverse the reading direction, or be mistaken for the gateway's own words.
 
 mod tree;
 
@@ -16,14 +16,14 @@ use crate::{
     spoken,
 };
 
-/// Objects and lists within one another of which anything is said.
+/// Maximum nesting of objects and lists that is spoken.
 const SAID_DEPTH_MAX: usize = 3;
-/// Properties that name the thing that they belong to, the best first.
+/// Properties that name the object they belong to, in order of preference.
 const NAMES: [&str; 6] = ["name", "title", "label", "subject", "summary", "text"];
-/// Properties that some servers wrap round a result that is no object.
+/// Properties in which some servers wrap a result that is not an object.
 const WRAPPERS: [&str; 2] = ["result", "value"];
 
-/// A name for programs as words: "delete_item" and "deleteItem" are "delete item".
+/// An identifier as words: "delete_item" and "deleteItem" become "delete item".
 pub fn words(name: &str) -> String {
     let mut out = String::new();
     let mut small_before = false;
@@ -41,12 +41,12 @@ pub fn words(name: &str) -> String {
     out.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A value as it is said; short.
+/// A value in spoken form; short.
 pub fn said(value: &Value) -> String {
     shortened(&say(&Tree::from(value), 0, false), SAID_CHARS_MAX)
 }
 
-/// A result that has no words of its own, as it is said: its text, and of structure what [`said`] makes of it.
+/// A result without a text of its own, in spoken form: its content, with structured data as [`said`] words it.
 pub fn result(content: &str, data: Option<&Value>) -> String {
     let content = content.trim();
     let mut tree: Option<Tree> = content.starts_with(['{', '[']).then(|| serde_json::from_str(content).ok()).flatten();
@@ -59,7 +59,7 @@ pub fn result(content: &str, data: Option<&Value>) -> String {
     }
 }
 
-/// The one thing in a wrapper.
+/// The only value in a wrapper.
 fn unwrapped(tree: &Tree) -> &Tree {
     match tree {
         Tree::Object(properties) => match properties.as_slice() {
@@ -70,7 +70,7 @@ fn unwrapped(tree: &Tree) -> &Tree {
     }
 }
 
-/// One argument as it is said: "item "rice"", "everything else too".
+/// One argument in spoken form: "item "rice"", "everything else too".
 pub fn argument(name: &str, value: &Value) -> String {
     let name = words(name);
     match value {
@@ -80,7 +80,7 @@ pub fn argument(name: &str, value: &Value) -> String {
     }
 }
 
-/// One argument as it is read: all of it, or how much is left out.
+/// One argument as displayed: complete, or with the amount that is left out.
 pub fn line(name: &str, value: &Value) -> String {
     let text = match value {
         Value::Bool(true) => "yes".to_owned(),
@@ -125,7 +125,7 @@ fn say_list(items: &[Tree], depth: usize, quotes: bool) -> String {
     format!("{}: {}", spoken::count(items.len(), "item"), spoken::list(&told))
 }
 
-/// An item of a list: an object by its name, where it has one.
+/// An item of a list: an object by its name, if it has one.
 fn say_item(item: &Tree, depth: usize, quotes: bool) -> String {
     let named =
         |name: &&str| item.get(name).filter(|value| matches!(value, Tree::Text(text) if !text.trim().is_empty()));
@@ -144,13 +144,13 @@ fn say_object(properties: &[(String, Tree)], depth: usize, quotes: bool) -> Stri
     told.join(", ")
 }
 
-/// One line without anything that cannot be seen: for the voice, and for words of the house with a value in them.
+/// One line without invisible characters: for speech, and for the gateway's own sentences with a value in them.
 pub fn plain(text: &str) -> String {
     let shown: String = text.chars().filter(|c| c.is_whitespace() || !is_hidden(*c)).collect();
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// One line in which what cannot be seen is seen: `<U+202E>` stands for a character that would turn the text round.
+/// One line with invisible characters made visible: `<U+202E>` stands for a character that would reverse the text.
 pub fn visible(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -168,8 +168,8 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Control characters, and those that take no room or turn the reading direction (Unicode's default ignorable and
-/// bidirectional controls, tags among them). The joiner within an emoji is one of them, too.
+/// Control characters, and those that have no width or change the reading direction (Unicode's default ignorable and
+/// bidirectional controls, including tags). This includes the zero-width joiner within an emoji.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -184,7 +184,7 @@ pub fn quoted(text: &str, chars_max: usize) -> String {
     format!("\"{}\"", cut(&text.replace(['"', '“', '”'], "'"), chars_max))
 }
 
-/// At most so many characters, with how many are left out.
+/// At most this many characters, with a note of how many are left out.
 fn cut(text: &str, chars_max: usize) -> String {
     let chars = text.chars().count();
     if chars <= chars_max {
@@ -194,7 +194,7 @@ fn cut(text: &str, chars_max: usize) -> String {
     format!("{kept}… ({} more characters)", chars - chars_max)
 }
 
-/// At most so many characters, cut behind a sentence or a word; a word that nobody could say is cut, too.
+/// At most this many characters, cut after a sentence or a word; an overlong word is cut, too.
 pub fn shortened(text: &str, chars_max: usize) -> String {
     let words = text.split(' ').map(|word| {
         let long = word.chars().count() > SAID_WORD_CHARS_MAX;

@@ -1,4 +1,4 @@
-//! JSON with the properties of an object in their order: who wrote them put first what matters.
+//! JSON that keeps the order of an object's properties: authors put the important ones first.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{Number, Value};
 
-/// A JSON value. As deep as it was read; `serde_json` reads at most 128 levels.
+/// A JSON value. Its depth is limited by `serde_json`, which reads at most 128 levels.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     Null,
