@@ -1,4 +1,4 @@
-//! What is like something that does not exist: names of tools for a model that has asked for one, sentences for a person.
+//! Suggestions for names that do not exist: similar tools for a model, similar sentences for a person.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use gateway_core::vocab::{ToolResult, ToolSpec};
 
 use crate::{matching::words, registry::Specs};
 
-/// Names that are told.
+/// Maximum number of suggested names.
 const NAMES_MAX: usize = 5;
 
-/// Adds to a failed call's result which tools there are instead.
+/// Adds the available tools with similar names to the result of a failed call.
 pub fn name_some(result: &mut ToolResult, wanted: &str, offered: &Specs) {
     let names = alike(wanted, offered);
     if names.is_empty() {
@@ -22,7 +22,7 @@ pub fn name_some(result: &mut ToolResult, wanted: &str, offered: &Specs) {
     }
 }
 
-/// Those whose names share most with `wanted`; where none shares anything, the first ones.
+/// The names most similar to `wanted`; if none is similar, the first ones.
 fn alike<'a>(wanted: &str, offered: &'a Specs) -> Vec<&'a str> {
     let wanted = pieces(wanted);
     let shared = |spec: &ToolSpec| pieces(&spec.name).intersection(&wanted).count();
@@ -32,14 +32,14 @@ fn alike<'a>(wanted: &str, offered: &'a Specs) -> Vec<&'a str> {
     ranked.into_iter().filter(|(shared, _)| !any || *shared > 0).take(NAMES_MAX).map(|(_, name)| name).collect()
 }
 
-/// How much of two texts is the same, per mille of what is in either of them.
+/// Similarity of two texts: the shared parts per mille of all parts in either of them.
 pub fn likeness(text: &str, other: &str) -> usize {
     let (text, other) = (pieces(&words(text).join(" ")), pieces(&words(other).join(" ")));
     let shared = text.intersection(&other).count();
     shared * 1_000 / (text.len() + other.len() - shared).max(1)
 }
 
-/// The words of a name, and the groups of three letters in them: `light` is like `lights.on`.
+/// The words of a name and their trigrams, so that `light` is similar to `lights.on`.
 fn pieces(name: &str) -> BTreeSet<String> {
     let name = name.to_lowercase();
     let words = name.split(|letter: char| !letter.is_alphanumeric()).filter(|word| word.len() > 1);

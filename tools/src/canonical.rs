@@ -1,4 +1,4 @@
-//! What names a call by its contents: a hash that other arguments do not have.
+//! Hashes that identify a call by its contents.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -12,7 +12,7 @@ pub fn arguments_hash(tool: &str, arguments: &Value) -> u64 {
     digest.iter().take(8).fold(0, |hash, byte| hash << 8 | u64::from(*byte))
 }
 
-/// Sorted keys whatever the map behind `Value` is. Depth was limited before.
+/// Sorts keys regardless of the map type behind `Value`. The recursion is bounded: the depth was checked before.
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Array(items) => {

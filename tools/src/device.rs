@@ -1,4 +1,4 @@
-//! Tools that the glasses offer: their word is checked before it is believed.
+//! Tools that the glasses offer: their definitions are validated before use.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     source::{Scope, Source},
 };
 
-/// A tool as the glasses offer it, straight from the wire.
+/// A tool as the glasses offer it, as received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Name, for example `display.brightness`.
@@ -27,34 +27,33 @@ pub struct Offer {
     pub phrases_json: String,
     /// How to say the result; may be empty.
     pub reply: String,
-    /// What it says that it does to the world.
+    /// Its declared effects.
     pub hints: Hints,
-    /// Longest time that a call may take; 0: the gateway's default.
+    /// Maximum duration of a call; 0: the gateway's default.
     pub timeout_ms: u32,
 }
 
-/// What is to be said of an offered tool: that it was left out, or what of it could not be carried over. The others
-/// are taken.
+/// A problem with an offered tool: it was rejected, or a part of it could not be used. The other tools are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// Its name, cut to the limit.
     pub tool: String,
-    /// Whether it cannot be called.
+    /// Whether it was rejected.
     pub left_out: bool,
-    /// In words.
+    /// Description.
     pub reason: String,
 }
 
-/// Milliseconds that a device tool may take: a photo over a weak link.
+/// Maximum milliseconds of a device tool: enough for a photo over a weak link.
 const DEVICE_MS_MAX: u32 = 30_000;
 
-/// Offers the device's tools to its own sessions, in place of what it offered before. What is
-/// wrong with single tools is told and does not keep the others out.
+/// Registers the device's tools for its own sessions, in place of its previous ones. Problems of single tools are
+/// returned and do not affect the others.
 pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result<(u64, Vec<Remark>), RegisterError> {
     let mut remarks = Vec::new();
     let mut specs = Vec::new();
     let mut names = BTreeSet::new();
-    // A name that everybody knows is not for a device to redefine.
+    // A device must not redefine a globally known name.
     let taken = registry.snapshot("", "");
     for (at, offer) in offers.into_iter().enumerate() {
         let tool = cut(&offer.name, NAME_BYTES_MAX);
@@ -87,15 +86,15 @@ pub fn register(registry: &Registry, device: &str, offers: Vec<Offer>) -> Result
     Ok((revision, remarks))
 }
 
-/// Takes back the device's tools, as when its session ends.
+/// Removes the device's tools, for example when its session ends.
 pub fn unregister(registry: &Registry, device: &str) -> Option<u64> {
     registry.unregister(&Source::Device(device.to_owned()), &Scope::Device(device.to_owned()))
 }
 
-/// Reads an offer as any other definition is read; the tool, and what could not be carried over.
+/// Parses an offer like any other definition; returns the tool, and the parts that could not be used.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// Why it was rejected.
 pub fn spec(offer: Offer) -> Result<(ToolSpec, Report), String> {
     let Offer { name, description, schema_json, phrases_json, reply, hints, timeout_ms } = offer;
     let definition = json!({
@@ -105,7 +104,7 @@ pub fn spec(offer: Offer) -> Result<(ToolSpec, Report), String> {
         "sentenceTemplates": parsed("phrases", &phrases_json)?,
         "replyTemplate": crate::arguments::clean(&reply),
         "timeoutMs": (timeout_ms > 0).then_some(timeout_ms.min(DEVICE_MS_MAX)),
-        // The glasses' own tools are near at hand.
+        // The glasses' own tools are always offered.
         "always": true,
     });
     let (mut spec, _, report) = definition::read(&definition, Naming::AsIs)
@@ -121,7 +120,7 @@ pub fn spec(offer: Offer) -> Result<(ToolSpec, Report), String> {
     }
 }
 
-/// A part that travels as JSON; empty: it is not given.
+/// Parses a part that is sent as JSON; empty means absent.
 fn parsed(what: &str, json: &str) -> Result<Option<Value>, String> {
     if json.len() > DEFINITION_BYTES_MAX {
         return Err(format!("{what}: {} bytes; at most {DEFINITION_BYTES_MAX} are accepted", json.len()));
@@ -129,7 +128,7 @@ fn parsed(what: &str, json: &str) -> Result<Option<Value>, String> {
     if json.trim().is_empty() {
         return Ok(None);
     }
-    // The parser refuses more than 128 levels by itself.
+    // The parser itself rejects more than 128 levels.
     serde_json::from_str(json).map(Some).map_err(|error| format!("{what}: not JSON: {error}"))
 }
 

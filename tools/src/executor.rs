@@ -1,5 +1,6 @@
-//! How a call comes to its one result: find, permit, check, look back, limit, ask, wait for other
-//! changes of the turn, activate, write the intent down, run, cap, record. docs/tools.md has the rules.
+//! Executes calls; each call has exactly one result. The steps: find the tool, check permissions, validate arguments,
+//! look up earlier calls, apply rate limits, ask for consent, wait for other changes of the turn, activate the app,
+//! record the intent, run, enforce limits on the result, record the call. The rules are in docs/tools.md.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -39,7 +40,7 @@ use crate::{
 
 pub use crate::canonical::arguments_hash;
 
-/// What is written down about calls, and what holds them back. Every part may be missing.
+/// Stores and limits for calls. Every part is optional.
 #[derive(Clone, Default)]
 pub struct CallRecords {
     /// Intents of calls that change something.
@@ -48,9 +49,9 @@ pub struct CallRecords {
     pub ledger: Option<Arc<dyn Ledger>>,
     /// What users have switched off.
     pub switches: Option<Arc<dyn Switches>>,
-    /// How often anything may be called.
+    /// Rate limits.
     pub limits: Limits,
-    /// What is under way for users, beside calls too.
+    /// Work in progress by user, including work other than calls.
     pub in_flight: InFlight,
 }
 
@@ -67,11 +68,11 @@ pub struct Executor {
     in_flight: InFlight,
     running: Running,
     order: Order,
-    /// Number of the next call that nobody vouches for.
+    /// Number of the next call that has no session to identify it.
     next: Arc<AtomicU64>,
 }
 
-/// What the ledger wants to know beside the result.
+/// Data for the ledger in addition to the result.
 #[derive(Default)]
 struct Facts {
     asked: bool,
@@ -82,7 +83,7 @@ struct Facts {
 type Refused = Box<ToolResult>;
 
 impl Executor {
-    /// An executor of the registry's tools that writes nothing down.
+    /// An executor of the registry's tools without any records.
     pub fn new(registry: Arc<Registry>, ports: Ports) -> Self {
         Self::with_records(registry, ports, CallRecords::default())
     }
@@ -105,23 +106,23 @@ impl Executor {
         }
     }
 
-    /// The catalogue.
+    /// The registry.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.registry
     }
 
-    /// The secrets that are blotted out of all results. Whoever uses one tells it here.
+    /// The secrets that are redacted in all results. Components that use a secret register it here.
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
     }
 
-    /// Calls that are under way, by user.
+    /// Calls in progress, by user.
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 
-    /// The tools that a client of this user is offered on this device, and the catalogue's
-    /// revision: those of its class that the user has not switched off.
+    /// The tools that a client of this user is offered on this device, and the registry's revision: the tools of the
+    /// client's class that the user has not switched off.
     pub fn offered(&self, user: &str, device: &str, client: ClientClass) -> (u64, Specs) {
         let snapshot = self.registry.snapshot(user, device);
         let specs = snapshot.for_client(client);
@@ -133,12 +134,12 @@ impl Executor {
         (snapshot.revision, self.registry.share(on.cloned().collect()))
     }
 
-    /// Brings a call to exactly one result.
+    /// Runs a call and returns exactly one result.
     ///
-    /// The future must be driven to its end. An interruption is told through `context.cancel`: a
-    /// read-only tool is stopped, any other one is told of it and left to finish, so that nothing
-    /// is half done without anybody knowing. Only where everything of the user is erased the call is dropped where it
-    /// stands, and nothing is written down of it.
+    /// The future must be driven to completion. An interruption is signalled through `context.cancel`: a read-only tool
+    /// is stopped, any other tool is notified and allowed to finish, so that no change remains half done and unreported.
+    /// Only if all data of the user are erased, the call is dropped at its current await point, and nothing is recorded
+    /// about it.
     pub async fn call(&self, context: CallContext, call: ToolCall) -> ToolResult {
         // Held until the call is recorded.
         let lease = match &context.session_lease {
@@ -204,7 +205,7 @@ impl Executor {
         let Some((journal, intent)) = self.intent(&context, tool, &call) else {
             return self.ask_and_run(context, offered, tool, call, None, facts).await;
         };
-        // The same call may run at this moment, or have run before.
+        // The same call may be running now, or may have run before.
         let place = match self.running.enter(&intent) {
             Entry::First(place) => place,
             Entry::Same(other) => return intents::wait(other).await,
@@ -219,7 +220,7 @@ impl Executor {
         result
     }
 
-    /// Whether the call is one that this client may make.
+    /// Whether this client may make the call.
     fn check(
         &self,
         context: &CallContext,
@@ -238,7 +239,7 @@ impl Executor {
         Ok(())
     }
 
-    /// What is to be written down before the call.
+    /// The intent to record before the call.
     fn intent(&self, context: &CallContext, tool: &Registered, call: &ToolCall) -> Option<(&dyn Journal, Intent)> {
         let journal = self.journal.as_deref().filter(|_| !tool.spec.flags.read_only)?;
         let wall_ms = self.ports.clock.now().wall_ms;
@@ -247,7 +248,7 @@ impl Executor {
         let key = intents::key(&[
             session.unwrap_or_default().as_bytes(),
             &number.to_be_bytes(),
-            // Numbers begin anew with the process, wall time does not.
+            // Numbers restart with the process, wall time does not.
             &if session.is_none() { wall_ms } else { 0 }.to_be_bytes(),
             context.device.as_bytes(),
             &context.turn.map_or(0, |turn| turn.id).to_be_bytes(),
@@ -293,7 +294,7 @@ impl Executor {
                 slot = self.order.wait(&context) => slot,
             }
         };
-        // Only from here on time runs: while the wearer thinks, and others run, it stands still.
+        // The timeout starts only here: waiting for the wearer and for other calls does not count.
         let deadline = tool
             .spec
             .timeout_ms
@@ -331,7 +332,7 @@ impl Executor {
         let mut result = attempt::run(tool, run, call, until).await;
         check_output(tool, &result);
         if let Some((journal, intent)) = intent {
-            // What is kept for a repetition is capped and blotted like what is given now.
+            // The result that is stored for repetitions is limited and redacted like the one that is returned.
             result = reply::finish(result, tool.spec.reply.as_deref());
             self.secrets.blot_result(&mut result);
             journal.finish(intent, &result);
@@ -339,7 +340,7 @@ impl Executor {
         result
     }
 
-    /// What a tool that tells of others may tell of: only those that are built in do.
+    /// The tools that a tool may list; only built-in tools may list others.
     fn seen(&self, context: &CallContext, tool: &Registered, offered: Arc<Snapshot>) -> Arc<Snapshot> {
         let denied = self.switches.denied(&context.user);
         let all_for_client = Arc::ptr_eq(&offered.for_client(context.client), &offered.specs);
@@ -364,7 +365,7 @@ impl Executor {
             arguments_hash: arguments_hash(&call.name, &call.arguments),
         };
         let asking = async {
-            // Whoever wished for the call is asked; the wearer where that client cannot be.
+            // The client that made the call is asked; if it cannot be asked, the wearer is.
             if let Some(caller) = &context.caller
                 && let Some(outcome) = caller.consent(&request, &context.cancel).await
             {
@@ -381,14 +382,14 @@ impl Executor {
             () = context.cancel.cancelled() => ApprovalOutcome::Cancelled.into(),
             decision = timeout(limit, AssertUnwindSafe(asking).catch_unwind()) => match decision {
                 Ok(Ok(decision)) => decision,
-                // A question that broke counts as a refusal: nothing runs without a yes.
+                // If the question panics, this counts as a refusal: nothing runs without an approval.
                 Ok(Err(_panic)) => ApprovalOutcome::Denied.into(),
                 Err(_elapsed) => ApprovalOutcome::Expired.into(),
             },
         }
     }
 
-    /// Makes sure that the tool's app runs. Whether it had to be started for this call.
+    /// Ensures that the tool's app runs. Returns whether it had to be started for this call.
     async fn activate(&self, context: &CallContext, tool: &Registered, until: Instant) -> Result<bool, Refused> {
         let Some(package) = &tool.spec.app else {
             return Ok(false);
@@ -414,7 +415,7 @@ impl Executor {
     }
 }
 
-/// Bytes of the arguments, which fit.
+/// Checks the size of the arguments and returns it in bytes.
 fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused> {
     let refuse = |message: String| {
         let code = ErrorCode::InvalidArguments;
@@ -430,8 +431,8 @@ fn check_arguments(tool: &Registered, arguments: &Value) -> Result<u64, Refused>
     Ok(bytes as u64)
 }
 
-/// A result that does not fit its own schema is still the result of something that was done: it is
-/// told in the log, not withheld.
+/// A result that violates its own schema is still the result of completed work: the violation is logged, and the
+/// result is returned.
 fn check_output(tool: &Registered, result: &ToolResult) {
     if let (Some(schema), Some(data)) = (&tool.output_schema, &result.data)
         && let Err(misfit) = schema.check_any(data)
@@ -440,7 +441,7 @@ fn check_output(tool: &Registered, result: &ToolResult) {
     }
 }
 
-/// The wearer is gone.
+/// The result of a call whose user was erased.
 fn erased() -> ToolResult {
     let message = "Everything of this user is being erased; whether the call was done is unknown.";
     ToolResult::failed(ErrorCode::Cancelled, message, false)
@@ -452,7 +453,7 @@ fn too_often(early: Duration) -> ToolResult {
     ToolResult::failed(ErrorCode::RateLimited, message, true)
 }
 
-/// Nothing is done that could not be written down before.
+/// The result if the intent could not be recorded: the call is not made.
 fn not_written(error: PortError) -> ToolResult {
     tracing::error!(%error, "an intent could not be written down");
     let say = match error {

@@ -1,8 +1,8 @@
-//! At most once: what is about to be done is written down before it is done.
+//! At-most-once execution: a call is recorded on disk before it is made.
 //!
-//! A call of a tool that changes something is an *intent*. It is committed before the side effect
-//! and gets its outcome behind it. The same call seen again, after a lost answer, a reconnect or a
-//! restart, finds what became of the first one and is never run a second time.
+//! A call of a tool that changes something is an *intent*. It is committed before the side effect, and its outcome is
+//! added afterwards. If the same call arrives again, after a lost answer, a reconnect or a restart, it gets the
+//! outcome of the first one and is never run a second time.
 
 use std::{
     collections::BTreeMap,
@@ -16,14 +16,13 @@ use tokio::sync::watch;
 
 use crate::ports::PortError;
 
-/// Names a call once and for all: the first sixteen bytes of SHA-256 over everything that makes it
-/// this call.
+/// Identifies a call: the first sixteen bytes of SHA-256 over everything that distinguishes it.
 pub type Key = [u8; 16];
 
 /// A call that is about to change something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Whose call.
+    /// The user.
     pub user: String,
     /// Session, turn, call id, tool and arguments.
     pub key: Key,
@@ -33,36 +32,36 @@ pub struct Intent {
     pub wall_ms: i64,
 }
 
-/// What became of a call that was begun before.
+/// The outcome of a call that was begun before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Past {
-    /// It came to this result.
+    /// It completed with this result.
     Done(Box<ToolResult>),
-    /// It was begun; whether it was done is not known.
+    /// It was begun; whether it was completed is unknown.
     Unknown,
 }
 
-/// Keeps intents. The gateway stores them.
+/// Stores intents. The gateway implements it.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// What became of this call, where it was begun before.
+    /// The outcome of this call, if it was begun before.
     ///
     /// # Errors
     /// The journal cannot be read.
     fn recall(&self, intent: &Intent) -> Result<Option<Past>, PortError>;
 
-    /// Writes the intent down; when this returns, it is on disk.
+    /// Records the intent; when this returns, it is on disk.
     ///
     /// # Errors
-    /// Nothing was written, and so nothing may be done.
+    /// Nothing was recorded, so the call must not be made.
     async fn begin(&self, intent: &Intent) -> Result<(), PortError>;
 
-    /// Adds the outcome. From now on [`recall`](Self::recall) tells it; that it reaches the disk is
-    /// not waited for: where it does not, the outcome is unknown, which is the truth.
+    /// Adds the outcome. From now on [`recall`](Self::recall) returns it. This does not wait for the disk: if the
+    /// outcome does not get there, it is correctly reported as unknown after a restart.
     fn finish(&self, intent: &Intent, result: &ToolResult);
 }
 
-/// The key of a call. Lengths go in, so that no two calls share their bytes.
+/// The key of a call. The parts' lengths are hashed as well, so that different parts cannot yield the same input.
 pub fn key(parts: &[&[u8]]) -> Key {
     let mut hash = Sha256::new();
     for part in parts {
@@ -72,7 +71,7 @@ pub fn key(parts: &[&[u8]]) -> Key {
     hash.finalize().first_chunk().copied().unwrap_or_default()
 }
 
-/// What is told of a call whose outcome is not known.
+/// The result for a call whose outcome is unknown.
 pub(crate) fn unknown() -> ToolResult {
     let message = "This call was begun before and what became of it is not known. It is not repeated.";
     let mut result = ToolResult::failed(ErrorCode::ExecutionError, message, false);
@@ -82,15 +81,15 @@ pub(crate) fn unknown() -> ToolResult {
 
 type Watched = watch::Receiver<Option<ToolResult>>;
 
-/// Calls that run at this moment, by user and key.
+/// Calls that are currently running, by user and key.
 #[derive(Clone, Default)]
 pub(crate) struct Running(Arc<Mutex<BTreeMap<(String, Key), Watched>>>);
 
-/// Whether a call is the first of its key.
+/// Whether a call is the first one with its key.
 pub(crate) enum Entry {
-    /// It is; the place is kept until this is dropped.
+    /// It is the first; its place is held until this is dropped.
     First(Place),
-    /// Another one runs, and this will have its result.
+    /// The same call is already running, and this one gets its result.
     Same(Watched),
 }
 
@@ -115,9 +114,9 @@ impl Running {
 }
 
 impl Place {
-    /// Gives the result to whoever waits for the same call.
+    /// Passes the result to the calls that wait for it.
     pub(crate) fn tell(&self, result: &ToolResult) {
-        // Results are copied only for those who wait; the map itself holds one receiver.
+        // Results are cloned only if a call waits; the map itself holds one receiver.
         if self.result.receiver_count() > 1 {
             self.result.send_replace(Some(result.clone()));
         }
@@ -130,11 +129,11 @@ impl Drop for Place {
     }
 }
 
-/// The result of the call that runs already.
+/// Waits for the result of the call that is already running.
 pub(crate) async fn wait(mut other: Watched) -> ToolResult {
     match other.wait_for(Option::is_some).await {
         Ok(result) => result.clone().unwrap_or_else(unknown),
-        // It ended without telling: its future was dropped.
+        // It ended without a result: its future was dropped.
         Err(_) => unknown(),
     }
 }

@@ -1,15 +1,15 @@
-//! Every maximum of the tools, each with its reason.
+//! All limits of the tools, each with its reason.
 
 /// Bytes of a tool's local name: MCP's own limit.
 pub const LOCAL_NAME_BYTES_MAX: usize = 128;
-/// Bytes of a tool's full name: a package or server's name, a dot, and the local one. What model
-/// providers accept is less, and made of this in `gateway/chat`.
+/// Bytes of a tool's full name: the name of a package or server, a dot, and the local name. Model providers accept
+/// less; their names are derived from this one in `gateway/chat`.
 pub const NAME_BYTES_MAX: usize = LOCAL_NAME_BYTES_MAX + 1 + 64;
 /// Bytes of a whole definition as JSON: two schemas and the texts.
 pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
-/// Nesting of a definition: its schemas stand two levels below it.
+/// Nesting of a definition: its schemas are two levels below its root.
 pub const DEFINITION_DEPTH_MAX: usize = DEPTH_MAX + 4;
-/// Notes of a report: nobody reads more.
+/// Entries of a report: more would not be read.
 pub const NOTES_MAX: usize = 32;
 /// Bytes of a category.
 pub const CATEGORY_BYTES_MAX: usize = 64;
@@ -21,7 +21,7 @@ pub const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 pub const SCHEMA_BYTES_MAX: usize = 32 * 1024;
 /// Nesting of a schema or of arguments: keeps every recursive walk far from the end of the stack.
 pub const DEPTH_MAX: usize = 32;
-/// Properties of the arguments' object: nobody speaks more.
+/// Properties of the arguments' object: more cannot be spoken in one command.
 pub const PROPERTIES_MAX: usize = 64;
 /// Bytes of a compiled regular expression in a schema.
 pub const PATTERN_BYTES_MAX: usize = 256 * 1024;
@@ -39,24 +39,24 @@ pub const TEMPLATE_DEPTH_MAX: usize = 6;
 pub const REPLY_BYTES_MAX: usize = 512;
 /// Bytes of guidance: it is added to every request.
 pub const GUIDANCE_BYTES_MAX: usize = 1024;
-/// Tools of one registration.
+/// Tools in one registration.
 pub const TOOLS_PER_SOURCE_MAX: usize = 10_000;
 /// Tools that one device offers: a model reads all of them on every turn.
 pub const TOOLS_PER_DEVICE_MAX: usize = 32;
-/// Tools in all: bounds the memory of the registry.
+/// Tools in total: bounds the memory of the registry.
 pub const TOOLS_MAX: usize = 20_000;
-/// Snapshots kept for readers: more than there are devices connected to one box. Of equal ones most is shared.
+/// Snapshots cached for readers: more than the devices connected to one gateway. Equal ones share most of their data.
 pub const SNAPSHOTS_MAX: usize = 1_024;
 
-/// Bytes of a call's arguments as JSON: a long dictated note has a tenth of it.
+/// Bytes of a call's arguments as JSON: ten times a long dictated note.
 pub const ARGUMENTS_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a result's content: about 8,000 tokens of a model's context.
 pub const CONTENT_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of a result's data as JSON: twice the content, since keys are repeated.
 pub const DATA_BYTES_MAX: usize = 64 * 1024;
-/// Bytes that are spoken: about two minutes.
+/// Bytes of spoken text: about two minutes.
 pub const SAY_BYTES_MAX: usize = 2 * 1024;
-/// Bytes of one text that is shown: no display of today has more characters.
+/// Bytes of one displayed text: no current display has more characters.
 pub const SHOW_BYTES_MAX: usize = 4 * 1024;
 /// Follow-ups of a result: a display has no more lines.
 pub const FOLLOW_UPS_MAX: usize = 5;
@@ -64,74 +64,74 @@ pub const FOLLOW_UPS_MAX: usize = 5;
 pub const FOLLOW_UP_BYTES_MAX: usize = 128;
 /// Bytes of an error's message.
 pub const MESSAGE_BYTES_MAX: usize = 512;
-/// Milliseconds that any call may take: a wearer has turned to something else by then.
+/// Maximum duration of any call, in milliseconds: after that the wearer no longer waits for it.
 pub const CALL_MS_MAX: u64 = 120_000;
-/// Milliseconds after which a question to the wearer counts as expired even if nobody settles it.
+/// Milliseconds after which a question to the wearer counts as expired, even if it is not settled.
 pub const CONSENT_MS_MAX: u64 = 180_000;
 
-/// Milliseconds that an interrupted or late tool has to tell its server so.
+/// Milliseconds that an interrupted or late tool has to notify its server.
 pub const CANCEL_MS_MAX: u64 = 200;
-/// Times that a call is tried again where nothing was done: a server that is being restarted is
-/// back within a second, one that is gone is not.
+/// Retries of a call if nothing was done: a server that is being restarted is back within a second, one that has
+/// failed is not.
 pub const RETRIES_MAX: usize = 2;
-/// Milliseconds before the first of them; the second waits twice as long.
+/// Milliseconds before the first retry; the second waits twice as long.
 pub const RETRY_MS_MIN: u64 = 150;
-/// Milliseconds that a call waits for a source that has not answered since the start.
+/// Milliseconds that a call waits for a source that has not responded since the start.
 pub const SOURCE_WAIT_MS_MAX: u64 = 2_000;
-/// Tools with a limit of their own whose counts are kept.
+/// Tools with their own rate limit whose counters are kept.
 pub const RATED_TOOLS_MAX: usize = TOOLS_MAX;
-/// Characters of one argument's value in a question that its tool has worded: more is not heard out.
+/// Characters of one argument's value in a question with the tool's own wording: a listener would not follow more.
 pub const QUESTION_VALUE_CHARS_MAX: usize = 120;
-/// Arguments that are said in a question; all are shown.
+/// Arguments that are spoken in a question; all are displayed.
 pub const QUESTION_SAID_MAX: usize = 4;
 /// Characters of a tool's own description in a question.
 pub const QUESTION_WHAT_CHARS_MAX: usize = 120;
-/// Bytes of what is shown with a question: what the glasses' protocol carries.
+/// Bytes displayed with a question: the maximum of the glasses' protocol.
 pub const QUESTION_BYTES_MAX: usize = 4 * 1024;
-/// Characters of one argument that are shown before a yes; how many more there are is told.
+/// Characters of one argument that are displayed before an approval; the number of omitted characters is stated.
 pub const READ_VALUE_CHARS_MAX: usize = 400;
-/// Characters of a result that is told in words: some 20 seconds of speech.
+/// Characters of a result's generated wording: about 20 seconds of speech.
 pub const SAID_CHARS_MAX: usize = 300;
 /// Characters of one text in it.
 pub const SAID_TEXT_CHARS_MAX: usize = 120;
 /// Characters of one word in it: longer ones are hashes and addresses.
 pub const SAID_WORD_CHARS_MAX: usize = 40;
-/// Items of a list that are told, the others are counted.
+/// Items of a list that are worded; the others are counted.
 pub const SAID_ITEMS_MAX: usize = 5;
-/// Properties of an object that are told, the others are counted.
+/// Properties of an object that are worded; the others are counted.
 pub const SAID_PAIRS_MAX: usize = 6;
-/// Attachments of a result: more is not looked at.
+/// Attachments of a result; the others are dropped.
 pub const ATTACHMENTS_MAX: usize = 16;
-/// Bytes of all attachments of a result: a photo of the glasses in base64 has half of it.
+/// Bytes of all attachments of a result: twice a photo of the glasses in base64.
 pub const ATTACHMENTS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Characters of base64 in a row that count as something that is not text.
+/// Length of a run of base64 characters that counts as binary data.
 pub const BINARY_CHARS_MIN: usize = 256;
-/// Secrets that are blotted out of results.
+/// Secrets that are redacted from results.
 pub const SECRETS_MAX: usize = 256;
-/// Bytes of the shortest secret that is blotted out: a shorter one stands in ordinary words.
+/// Bytes of the shortest secret that is redacted: a shorter one may occur in ordinary words.
 pub const SECRET_BYTES_MIN: usize = 6;
 
-/// Entries of one user's schedule: more cannot be told apart by ear.
+/// Entries of one user's schedule: a listener cannot distinguish more.
 pub const ENTRIES_MAX: usize = 100;
-/// Seconds of a timer: a day; beyond that a reminder survives clock changes better.
+/// Maximum seconds of a timer: a day. For longer times a reminder is better, since it follows clock changes.
 pub const TIMER_SECONDS_MAX: i64 = 24 * 3600;
-/// Seconds that a reminder may lie ahead: five years.
+/// Maximum seconds until a reminder is due: five years.
 pub const REMINDER_SECONDS_MAX: i64 = 5 * 366 * 24 * 3600;
 /// Characters of a timer's name.
 pub const TIMER_NAME_CHARS_MAX: usize = 60;
-/// Characters of what to be reminded of.
+/// Characters of a reminder's text.
 pub const REMINDER_CHARS_MAX: usize = 500;
 /// Characters of a note: five minutes of dictation.
 pub const NOTE_CHARS_MAX: usize = 4_000;
-/// Characters of a search.
+/// Characters of a search query.
 pub const QUERY_CHARS_MAX: usize = 200;
-/// Notes that a model is given; it can search for more.
+/// Notes passed to a model; it can search for more.
 pub const NOTES_LISTED_MAX: usize = 20;
-/// Things that are read out at once: nobody remembers more.
+/// Items read out at once: a listener cannot remember more.
 pub const SPOKEN_ITEMS_MAX: usize = 5;
-/// Characters of one item when several are read out or shown.
+/// Characters of one item if several are read out or displayed.
 pub const ITEM_CHARS_MAX: usize = 80;
-/// Characters of a sum.
+/// Characters of an arithmetic expression.
 pub const EXPRESSION_CHARS_MAX: usize = 200;
-/// Characters of a sum's outcome that is worth saying.
+/// Characters of a calculation's result that is spoken.
 pub const OUTCOME_CHARS_MAX: usize = 120;

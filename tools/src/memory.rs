@@ -1,5 +1,5 @@
-//! What is kept about a wearer beyond notes: facts, standing instructions, conversations; and the skills that an
-//! operator has installed. The gateway implements the ports; the tools in [`crate::builtin`] speak for them.
+//! Stored data about a wearer beyond notes: facts, standing instructions and conversations; also the skills that an
+//! operator has installed. The gateway implements the ports; the tools in [`crate::builtin`] are their user interface.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,48 +10,48 @@ use async_trait::async_trait;
 
 use crate::{matching, port_error::PortError};
 
-/// Facts about one wearer: at ten words each about what a model can be shown at all.
+/// Maximum facts about one wearer: at ten words each, about as much as fits into a model's context.
 pub const FACTS_MAX: usize = 1_000;
-/// Characters of a fact: a few sentences. Longer things are notes.
+/// Maximum characters of a fact: a few sentences. Longer texts are notes.
 pub const FACT_CHARS_MAX: usize = 500;
-/// Standing instructions of one wearer: each is in every request.
+/// Maximum standing instructions of one wearer: each is part of every request.
 pub const INSTRUCTIONS_MAX: usize = 32;
-/// Characters of an instruction.
+/// Maximum characters of an instruction.
 pub const INSTRUCTION_CHARS_MAX: usize = 300;
-/// Characters of a skill's name, and of a file of it.
+/// Maximum characters of a skill's name, and of the name of one of its files.
 pub const SKILL_NAME_CHARS_MAX: usize = 64;
-/// Characters of the path of a skill's file.
+/// Maximum characters of the path of a skill's file.
 pub const SKILL_PATH_CHARS_MAX: usize = 200;
-/// How long "that" means what was spoken of last, and a forgotten fact can be had back: ten minutes, in microseconds.
+/// How long "that" refers to the last mentioned fact and a deleted fact can be restored: ten minutes, in microseconds.
 pub const THAT_US_MAX: u64 = 600 * 1_000_000;
-/// Users whose "that" is known: as many as there may be on one box.
+/// Maximum users whose "that" is tracked: the maximum number of users of one gateway.
 const USERS_MAX: usize = 1_024;
 
-/// A short text that is kept for a wearer: a fact, or a standing instruction.
+/// A short text that is stored for a wearer: a fact, or a standing instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// Unique within the user; never given twice.
+    /// Unique within the user; never reused.
     pub id: u64,
     /// One line.
     pub text: String,
-    /// When it was first kept, in milliseconds since the Unix epoch.
+    /// When it was created, in milliseconds since the Unix epoch.
     pub created_wall_ms: i64,
-    /// When it was last changed, likewise.
+    /// When it was last changed, in the same unit.
     pub changed_wall_ms: i64,
 }
 
-/// Short texts of wearers. Every change is durably stored before the call returns.
+/// Stores short texts of wearers. Every change is durably stored before the call returns.
 #[async_trait]
 pub trait Texts: Send + Sync {
-    /// Keeps a text.
+    /// Stores a text.
     async fn add(&self, user: &str, text: &str) -> Result<Text, PortError>;
-    /// All of a user, newest first.
+    /// All texts of a user, newest first.
     async fn list(&self, user: &str) -> Result<Vec<Text>, PortError>;
-    /// One; `None` when there is none.
+    /// One text; `None` if there is none.
     async fn get(&self, user: &str, id: u64) -> Result<Option<Text>, PortError>;
-    /// Puts another text in its place; `None` when there was none.
+    /// Replaces a text; `None` if there was none.
     async fn change(&self, user: &str, id: u64, text: &str) -> Result<Option<Text>, PortError>;
-    /// Drops it; `None` when there was none.
+    /// Deletes a text; `None` if there was none.
     async fn remove(&self, user: &str, id: u64) -> Result<Option<Text>, PortError>;
 }
 
@@ -73,37 +73,37 @@ pub struct FoundMessage {
 /// Conversations of wearers.
 #[async_trait]
 pub trait Conversations: Send + Sync {
-    /// What is said after this turn belongs to a new conversation.
+    /// Starts a new conversation after the current turn.
     async fn begin(&self, user: &str) -> Result<(), PortError>;
-    /// What was said with all words of the query, newest first, at most `limit`.
+    /// Utterances that contain all words of the query, newest first, at most `limit`.
     async fn search(&self, user: &str, query: &str, limit: usize) -> Result<Vec<FoundMessage>, PortError>;
 }
 
 /// A skill that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// Name in its front matter.
+    /// Name from its front matter.
     pub name: String,
-    /// When it is of use, in a sentence or two.
+    /// When it is useful, in a sentence or two.
     pub description: String,
 }
 
-/// Skills: instructions in folders, written by others and installed by the operator.
+/// Skills: instructions in folders, written by third parties and installed by the operator.
 #[async_trait]
 pub trait Skills: Send + Sync {
-    /// Those whose requirements are met, given the tools that are offered, by name.
+    /// Skills whose requirements are met by the offered tools, by name.
     async fn list(&self, tools: &BTreeSet<String>) -> Result<Vec<Skill>, PortError>;
-    /// The text of a skill, or of a file in its folder. `None` when there is no such skill or file.
+    /// The text of a skill, or of a file in its folder. `None` if there is no such skill or file.
     async fn read(&self, name: &str, file: Option<&str>) -> Result<Option<String>, PortError>;
 }
 
-/// How the assistant is to speak.
+/// Style instructions for the assistant.
 pub trait Personality: Send + Sync {
-    /// The text for a model, by its name; the default's where none fits or none is named.
+    /// The text for a model, by the model's name; the default text if none matches or no name is given.
     fn of(&self, model: Option<&str>) -> String;
 }
 
-/// All of it, as tools are handed it.
+/// All memory ports, passed to tools.
 #[derive(Clone)]
 pub struct Memory {
     /// Facts about the wearer.
@@ -114,14 +114,14 @@ pub struct Memory {
     pub conversations: Arc<dyn Conversations>,
     /// Skills.
     pub skills: Arc<dyn Skills>,
-    /// How the assistant is to speak.
+    /// Style instructions for the assistant.
     pub personality: Arc<dyn Personality>,
-    /// What "that" means.
+    /// Resolves "that".
     pub that: Arc<That>,
 }
 
 impl Default for Memory {
-    /// A box that keeps nothing.
+    /// A memory that stores nothing.
     fn default() -> Self {
         let nothing = Arc::new(Nothing);
         Self {
@@ -135,8 +135,8 @@ impl Default for Memory {
     }
 }
 
-/// What was last spoken of with each user, and what was last forgotten: held in memory only, so that what is forgotten
-/// leaves the disk.
+/// The fact last mentioned with each user, and the one last deleted. Held in memory only, so that a deleted fact is
+/// removed from the disk.
 #[derive(Default)]
 pub struct That(Mutex<BTreeMap<String, Spoken>>);
 
@@ -155,17 +155,17 @@ impl That {
         act(users.entry(user.to_owned()).or_default())
     }
 
-    /// A fact was spoken of, at this moment of the monotonic clock.
+    /// Records that a fact was mentioned, at this time of the monotonic clock.
     pub fn mention(&self, user: &str, id: u64, now_us: u64) {
         self.with(user, |spoken| spoken.fact = Some((id, now_us)));
     }
 
-    /// The fact that was spoken of last, where that is not long ago.
+    /// The fact that was mentioned last, if that was recent.
     pub fn mentioned(&self, user: &str, now_us: u64) -> Option<u64> {
         self.with(user, |spoken| spoken.fact).filter(|(_, at_us)| is_fresh(*at_us, now_us)).map(|(id, _)| id)
     }
 
-    /// A fact was forgotten.
+    /// Records that a fact was deleted.
     pub fn forget(&self, user: &str, text: &str, now_us: u64) {
         self.with(user, |spoken| {
             spoken.fact = None;
@@ -173,13 +173,13 @@ impl That {
         });
     }
 
-    /// The text that was forgotten last, where that is not long ago; once.
+    /// Takes the text that was deleted last, if that was recent.
     pub fn take_forgotten(&self, user: &str, now_us: u64) -> Option<String> {
         let (text, at_us) = self.with(user, |spoken| spoken.forgotten.take())?;
         is_fresh(at_us, now_us).then_some(text)
     }
 
-    /// Nothing is known of this user any more.
+    /// Removes everything about this user.
     pub fn erase(&self, user: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(user);
     }
@@ -189,12 +189,12 @@ fn is_fresh(at_us: u64, now_us: u64) -> bool {
     now_us.saturating_sub(at_us) <= THAT_US_MAX
 }
 
-/// The texts that have to do with these words; see [`Index::relevant`].
+/// The texts that are relevant to these words; see [`Index::relevant`].
 pub fn relevant(texts: Vec<Text>, words: &str, limit: usize) -> Vec<Text> {
     Index::new(texts).relevant(words, limit).into_iter().cloned().collect()
 }
 
-/// Texts, newest first, by their words.
+/// An index of texts, newest first, by their words.
 #[derive(Debug, Default)]
 pub struct Index {
     texts: Vec<Text>,
@@ -202,7 +202,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Takes texts in, newest first.
+    /// Builds an index of texts, newest first.
     pub fn new(texts: Vec<Text>) -> Self {
         let mut by_word: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, text) in texts.iter().enumerate() {
@@ -219,11 +219,11 @@ impl Index {
         &self.texts
     }
 
-    /// The texts that have to do with these words, the most telling first, at most `limit`. A word counts the more, the
-    /// fewer of the texts have it; at equal weight the newer text comes first.
+    /// The texts that are relevant to these words, best first, at most `limit`. A word weighs more, the fewer texts
+    /// contain it; at equal weight the newer text comes first.
     ///
     /// The weight is the inverse document frequency of Robertson and Spärck Jones in its positive form, ln(1 + n/df);
-    /// term frequency and length say nothing in texts of one sentence.
+    /// term frequency and length carry no information in texts of one sentence.
     pub fn relevant(&self, words: &str, limit: usize) -> Vec<&Text> {
         let wanted = matching::words(words);
         let wanted: BTreeSet<String> = wanted.iter().filter(|word| !is_common(word)).map(|word| stem(word)).collect();
@@ -235,18 +235,18 @@ impl Index {
             }
         }
         let mut scored: Vec<(usize, f64)> = scores.into_iter().collect();
-        // Stable: of equals the newer one stays in front.
+        // The sort is stable: among equals the newer one stays first.
         scored.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         scored.into_iter().take(limit).filter_map(|(at, _)| self.texts.get(at)).collect()
     }
 }
 
-/// A word without a plural's s.
+/// A word without a plural "s".
 fn stem(word: &str) -> String {
     word.strip_suffix('s').filter(|stem| stem.chars().count() >= 3).unwrap_or(word).to_owned()
 }
 
-/// Words of questions and small talk, which are about nothing.
+/// Words of questions and small talk, which carry no topic.
 fn is_common(word: &str) -> bool {
     const COMMON: &str = " i me you he she it we they is am are was were be been do does did have has had can could will \
         would should may might must what who where when why how which this that these those there here not no yes \

@@ -1,5 +1,5 @@
-//! Style instructions of the assistant: the operator's text for a model, else the built-in one with the hint for the
-//! model's family. Pure: the hint is an argument, since this crate knows no model families.
+//! Style instructions of the assistant: the operator's text for a model, otherwise the built-in one with the hint for
+//! the model's family. Pure functions: the hint is an argument, since this crate does not know model families.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use gateway_core::vocab::PromptHint;
 /// Key of the operator's text for all models that match no other key.
 const DEFAULT: &str = "default";
 
-/// Style instructions where the operator has written none.
+/// Style instructions if the operator has written none.
 const PERSONALITY: &str = "Tone: calm, direct, kind, at times dryly funny. The answer comes first, a reason only where it \
     helps to decide. No filler openings, no apologies for show, no offers of further help. When something fails, say \
     what, and the next best step. Never invent facts; say so when you are guessing.";
@@ -18,13 +18,13 @@ const PERSONALITY: &str = "Tone: calm, direct, kind, at times dryly funny. The a
 pub struct Personalities(BTreeMap<String, String>);
 
 impl Personalities {
-    /// What the operator has written, by parts of models' names; `default` is for all others.
+    /// The operator's texts, keyed by parts of models' names; `default` is for all others.
     pub fn new(written: &BTreeMap<String, String>) -> Self {
         Self(written.iter().map(|(family, text)| (family.to_lowercase(), text.trim().to_owned())).collect())
     }
 
-    /// The operator's text whose key is the longest match in the model's name; else the operator's default; else the
-    /// built-in text, with or replaced by `hint`.
+    /// The operator's text whose key is the longest match in the model's name; otherwise the operator's default;
+    /// otherwise the built-in text, extended or replaced by `hint`.
     pub fn text(&self, model: Option<&str>, hint: Option<PromptHint>) -> String {
         let name = model.unwrap_or_default().to_lowercase();
         let fitting = self.0.iter().filter(|(family, _)| *family != DEFAULT && name.contains(family.as_str()));

@@ -1,4 +1,4 @@
-//! How often: per user, per source of tools, and per tool where its definition says so.
+//! Rate limits: per user, per source of tools, and per tool if its definition declares one.
 
 use std::{
     collections::BTreeMap,
@@ -17,20 +17,20 @@ use governor::{
 
 use crate::{limits::RATED_TOOLS_MAX, ports::Clock, registry::Registered};
 
-/// Checks after which what is back at rest is forgotten, so that the tables stay as small as the
-/// number of those who called lately.
+/// Number of checks after which idle entries are removed, so that the tables stay as small as the number of recent
+/// callers.
 const SWEEP_EVERY: u32 = 1_024;
 
-/// Limits for everybody. Absent: none.
+/// Limits for all users. Absent: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Calls of one user.
     pub per_user: Option<RateLimit>,
-    /// Calls of one user to the tools of one source: an app, a server, a device, the built-ins.
+    /// Calls of one user to the tools of one source: an app, a server, a device, or the built-in tools.
     pub per_source: Option<RateLimit>,
 }
 
-/// The house's clock as the limiter wants it, in nanoseconds.
+/// Adapts the gateway's clock to the limiter, in nanoseconds.
 #[derive(Clone)]
 struct HouseClock(Arc<dyn Clock>);
 
@@ -44,8 +44,7 @@ impl governor::clock::Clock for HouseClock {
 
 type Limiter = RateLimiter<String, DashMapStateStore<String>, HouseClock, NoOpMiddleware<Nanos>>;
 
-/// The limiters. The rule is GCRA: a limit of 60 a minute lets 60 calls pass at once and then one
-/// a second.
+/// The limiters. The algorithm is GCRA: a limit of 60 a minute admits 60 calls at once and then one a second.
 pub(crate) struct Rates {
     clock: HouseClock,
     per_user: Option<Limiter>,
@@ -70,7 +69,7 @@ impl Rates {
     /// Counts a call.
     ///
     /// # Errors
-    /// It comes too early, by this much.
+    /// The rate is exceeded; the call is admitted after this time.
     pub(crate) fn check(&self, user: &str, tool: &Registered) -> Result<(), Duration> {
         if let Some(limiter) = &self.per_user {
             self.pass(limiter, user.to_owned())?;
@@ -93,7 +92,7 @@ impl Rates {
         limiter.check_key(&key).map_err(|early| early.wait_time_from(self.clock.now()))
     }
 
-    /// A tool that is registered anew keeps its count; one whose limit has changed does not.
+    /// A tool that is registered again keeps its count, unless its limit has changed.
     fn of_tool(&self, name: &str, limit: RateLimit) -> Option<Arc<Limiter>> {
         let mut tools = self.per_tool.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, limiter)) = tools.get(name)
@@ -110,7 +109,7 @@ impl Rates {
     }
 }
 
-/// `None` for a limit that makes no sense, which registration refuses.
+/// `None` for an invalid limit, which registration rejects.
 fn limiter(limit: RateLimit, clock: &HouseClock) -> Option<Limiter> {
     let calls = NonZeroU32::new(limit.calls)?;
     let one_per = Duration::from_millis(u64::from(limit.per_ms)).checked_div(limit.calls)?;

@@ -1,5 +1,5 @@
-//! Results on their way out: filled from reply templates, capped, and never without a sentence
-//! that the wearer could hear.
+//! Postprocessing of results: reply templates are filled, limits enforced, and every result gets a sentence that can
+//! be spoken.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::limits::{
 };
 use crate::wording;
 
-/// What is told of a success of which nothing else is known.
+/// Spoken for a success without any other text.
 const DONE: &str = "Done.";
 
-/// At most `bytes_max` bytes of the text, cut at a character and marked where it was cut.
+/// At most `bytes_max` bytes of the text, cut at a character boundary, with a mark at the cut.
 pub fn cut(text: &str, bytes_max: usize) -> String {
     const MARK: &str = "…";
     if text.len() <= bytes_max {
@@ -30,9 +30,9 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
     out
 }
 
-/// A time as people write it: `8 s`, `1.5 s`.
+/// A duration in readable form: `8 s`, `1.5 s`.
 pub(crate) fn seconds(time: Duration) -> String {
-    // Up to the next tenth: what is left of a time that was given is a little shorter than it.
+    // Rounded up to tenths: the rest of a timeout is a little shorter than the timeout itself.
     let tenths = time.as_millis().div_ceil(100);
     match tenths % 10 {
         0 => format!("{} s", tenths / 10),
@@ -40,8 +40,8 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// Fills `{property}` of a reply template from a result's data; lists are told in words. `None` when a property is
-/// missing, or is nothing or an object: half a sentence is worse than none.
+/// Fills `{property}` of a reply template from a result's data; lists are worded. `None` if a property is missing,
+/// null or an object: an incomplete sentence is worse than none.
 pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
     let mut out = String::new();
     let mut rest = template;
@@ -65,7 +65,7 @@ pub fn fill(template: &str, data: Option<&Value>) -> Option<String> {
 /// The properties that a template names in braces.
 ///
 /// # Errors
-/// A brace is not closed, or nothing stands in it.
+/// A brace is not closed, or the braces are empty.
 pub fn slots(template: &str) -> Result<Vec<&str>, String> {
     let mut slots = Vec::new();
     let mut rest = template;
@@ -82,14 +82,14 @@ pub fn slots(template: &str) -> Result<Vec<&str>, String> {
     Ok(slots)
 }
 
-/// Brings a result within the limits and gives it words where it has none.
+/// Enforces the limits on a result and adds a text if it has none.
 pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     let data_bytes = result.data.as_ref().map_or(0, |data| data.to_string().len());
     if data_bytes > DATA_BYTES_MAX {
         tracing::warn!(data_bytes, "data of a tool result is too large and was left out");
         result.data = None;
     }
-    // An empty sentence is none: silence is what `handled_display` is for.
+    // An empty sentence counts as none; `handled_display` is the way to request silence.
     result.say = result.say.filter(|say| !say.trim().is_empty());
     if result.say.is_none() && !result.handled_display {
         result.say = match (&result.error, template) {
@@ -127,7 +127,7 @@ pub fn finish(mut result: ToolResult, template: Option<&str>) -> ToolResult {
     result
 }
 
-/// What the wearer is told of a result without words of its own.
+/// The spoken text of a result that has none of its own.
 fn in_words(result: &ToolResult) -> String {
     let is_nothing = |data: &Value| data.is_null() || data.as_object().is_some_and(serde_json::Map::is_empty);
     let said = wording::result(&result.content, result.data.as_ref().filter(|data| !is_nothing(data)));
@@ -143,7 +143,7 @@ fn in_words(result: &ToolResult) -> String {
     attached.to_owned()
 }
 
-/// Drops the attachments that are too many or too large; how many.
+/// Drops attachments that are too many or too large; returns how many were dropped.
 fn bound_attachments(attachments: &mut Vec<Attachment>) -> usize {
     let (given, mut bytes) = (attachments.len(), 0_usize);
     attachments.truncate(ATTACHMENTS_MAX);
@@ -159,7 +159,7 @@ fn bound_attachments(attachments: &mut Vec<Attachment>) -> usize {
     given - attachments.len()
 }
 
-/// Replaces long runs of base64: a model reads them as noise, and pays for each of them.
+/// Replaces long runs of base64: they are useless to a model and cost tokens.
 fn without_binary(text: &mut String) {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_');
     let mut out = String::new();
@@ -182,7 +182,7 @@ fn without_binary(text: &mut String) {
     }
 }
 
-/// Encoded bytes mix capitals, small letters and digits; a ruler of dashes does not.
+/// Encoded bytes mix upper case, lower case and digits; a line of dashes does not.
 fn looks_encoded(run: &[u8]) -> bool {
     let has = |test: fn(&u8) -> bool| run.iter().any(test);
     has(u8::is_ascii_uppercase) && has(u8::is_ascii_lowercase) && has(u8::is_ascii_digit)

@@ -1,5 +1,5 @@
 //! The wearer's context in one request to a model: style instructions, standing instructions, an index of skills, and
-//! the facts that are relevant to the wearer's words. Pure: the data are arguments.
+//! the facts that are relevant to the wearer's words. Pure functions: the data are arguments.
 
 use gateway_core::vocab::{Message, Role};
 
@@ -8,11 +8,11 @@ use crate::{
     registry::Specs,
 };
 
-/// Facts that go with one request: what a conversation of people would bring up.
+/// Facts in one request: about as many as would come up in a conversation between people.
 pub const FACTS_TOLD_MAX: usize = 6;
-/// Skills in the index of one request: beyond it, `skill.list` tells.
+/// Skills in the index of one request; `skill.list` returns the rest.
 pub const SKILLS_TOLD_MAX: usize = 50;
-/// The tool that reads skills: without it none is told of.
+/// The tool that reads skills: without it no skills are listed.
 const SKILL_READER: &str = "skill.read";
 
 /// The data for one request.
@@ -26,26 +26,26 @@ pub struct Known<'a> {
     pub skills: &'a [Skill],
     /// Facts about the wearer.
     pub facts: &'a Index,
-    /// The tools that there are, sorted by name.
+    /// The available tools, sorted by name.
     pub tools: &'a Specs,
 }
 
 /// One piece of the context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What it is, for logs and counting: no words of the wearer's.
+    /// Its kind, for logs and counting; contains none of the wearer's words.
     pub kind: &'static str,
-    /// As it goes to the model.
+    /// The text for the model.
     pub text: String,
 }
 
-/// Whether a tool of this name is among these, which are sorted by name.
+/// Whether these tools, which are sorted by name, contain one with this name.
 pub fn is_offered(tools: &Specs, name: &str) -> bool {
     tools.binary_search_by(|tool| tool.name.as_str().cmp(name)).is_ok()
 }
 
-/// The pieces for one request, in the order in which they change least: a provider's prefix cache holds the longer.
-/// `words` are the wearer's of this turn.
+/// The pieces for one request, the most stable first, so that a provider's prefix cache stays valid for longer.
+/// `words` are what the wearer said in this turn.
 pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
     let mut blocks = vec![Block { kind: "personality", text: known.personality.to_owned() }];
     let mut add = |kind, heading: &str, lines: Vec<String>| {
@@ -53,7 +53,7 @@ pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
             blocks.push(Block { kind, text: format!("{heading}\n{}", lines.join("\n")) });
         }
     };
-    // The oldest first, so that a new one changes the end only.
+    // The oldest first, so that a new one only changes the end.
     let instructions = known.instructions.iter().rev().map(|kept| format!("- {}", kept.text)).collect();
     add("instructions", "The wearer's standing instructions:", instructions);
     if is_offered(known.tools, SKILL_READER) {
@@ -67,7 +67,7 @@ pub fn blocks(known: Known<'_>, words: &str) -> Vec<Block> {
     blocks
 }
 
-/// The blocks as one text, for the words that were said last in these messages.
+/// The blocks as one text, for the latest words of the wearer in these messages.
 pub fn system(known: Known<'_>, messages: &[Message]) -> String {
     let said = messages.iter().rev().find(|message| message.role == Role::User);
     let words = said.map(Message::plain_text).unwrap_or_default();

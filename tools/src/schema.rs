@@ -1,4 +1,4 @@
-//! Schemas of tools: compiled once at registration, used for every call.
+//! JSON Schemas of tools: compiled once at registration, used for every call.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use thiserror::Error;
 use crate::limits::{DEPTH_MAX, MESSAGE_BYTES_MAX, PATTERN_BYTES_MAX, PROPERTIES_MAX, SCHEMA_BYTES_MAX};
 use crate::reply::cut;
 
-/// What is wrong with a schema or with arguments, and where.
+/// A violation in a schema or in arguments, and its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("at '{pointer}': {reason}")]
 pub struct Misfit {
-    /// JSON Pointer (RFC 6901); empty for the whole.
+    /// JSON Pointer (RFC 6901); empty for the whole document.
     pub pointer: String,
-    /// In words; never holds the offending value, which may be private or huge.
+    /// Description; never contains the offending value, which may be private or huge.
     pub reason: String,
 }
 
@@ -61,7 +61,7 @@ impl Schema {
             let reason = format!("{bytes} bytes; at most {SCHEMA_BYTES_MAX} are accepted");
             return Err(Misfit::new("", reason));
         }
-        // Patterns run in linear time: the default engine backtracks, and a schema may be hostile.
+        // The default regex engine backtracks, and a schema may be hostile: this one runs in linear time.
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES_MAX).dfa_size_limit(PATTERN_BYTES_MAX);
         jsonschema::options()
             .with_pattern_options(patterns)
@@ -74,7 +74,7 @@ impl Schema {
             })
     }
 
-    /// Checks arguments; the first misfit is told.
+    /// Checks arguments; returns the first violation.
     pub fn check(&self, arguments: &Value) -> Result<(), Misfit> {
         if !arguments.is_object() {
             return Err(Misfit::new("", "the arguments must be a JSON object"));
@@ -82,7 +82,7 @@ impl Schema {
         self.check_any(arguments)
     }
 
-    /// As [`check`](Self::check) for a value of any type; the first misfit is told.
+    /// As [`check`](Self::check) for a value of any type.
     pub fn check_any(&self, value: &Value) -> Result<(), Misfit> {
         check_depth(value)?;
         self.validator.validate(value).map_err(|error| {
@@ -92,12 +92,12 @@ impl Schema {
     }
 }
 
-/// Refuses values that are nested too deeply for recursive code.
+/// Rejects values that are nested too deeply for recursive code.
 pub fn check_depth(value: &Value) -> Result<(), Misfit> {
     check_depth_within(value, DEPTH_MAX)
 }
 
-/// As [`check_depth`], with a limit of one's own.
+/// As [`check_depth`], with a given limit.
 pub fn check_depth_within(value: &Value, depth_max: usize) -> Result<(), Misfit> {
     let mut open = vec![(value, 1_usize)];
     while let Some((value, depth)) = open.pop() {

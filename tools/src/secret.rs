@@ -1,4 +1,4 @@
-//! Keys, headers and passwords: values that nobody may read but those they are meant for.
+//! Keys, headers and passwords: values that must not appear in logs, results or prompts.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::limits::{SECRET_BYTES_MIN, SECRETS_MAX};
 
-/// What stands in a secret's place.
+/// Replacement for a secret in text.
 pub const REDACTED: &str = "[secret]";
 
 /// A secret. It prints as `[secret]`, and there is no way to serialise it.
@@ -19,12 +19,12 @@ pub const REDACTED: &str = "[secret]";
 pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Takes a value under wraps.
+    /// Wraps a value.
     pub fn new(value: impl Into<Arc<str>>) -> Self {
         Self(value.into())
     }
 
-    /// The value, for the one place that needs it.
+    /// The value, for the code that has to use it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -48,29 +48,29 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// Secrets that are in use. An app or a server that quotes one in an answer must not bring it into
-/// a result, and with it into a prompt: the executor blots them out of everything that comes back.
+/// Secrets in use. If an app or a server quotes one in an answer, it must not get into a result, and from there into
+/// a prompt: the executor redacts them in everything that comes back.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<RwLock<Vec<Secret>>>);
 
 impl Secrets {
-    /// Blots this secret out of all results from now on. One that is too short to be told from
-    /// ordinary words is not kept.
+    /// Redacts this secret in all results from now on. A secret that is too short to be distinguished from ordinary words
+    /// is not kept.
     pub fn keep(&self, secret: &Secret) {
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if secret.expose().len() >= SECRET_BYTES_MIN && kept.len() < SECRETS_MAX && !kept.contains(secret) {
             kept.push(secret.clone());
-            // Longer ones first: one secret may be the beginning of another.
+            // Longer ones first: one secret may be a prefix of another.
             kept.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
         }
     }
 
-    /// The text without any of the secrets.
+    /// Redacts the secrets in a text.
     pub fn redact(&self, text: &mut String) {
         redact(&self.0.read().unwrap_or_else(PoisonError::into_inner), text);
     }
 
-    /// The value without any of the secrets, keys of objects included.
+    /// Redacts the secrets in a value, including the keys of objects.
     pub fn blot_value(&self, value: &mut Value) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if !kept.is_empty() {
@@ -78,8 +78,8 @@ impl Secrets {
         }
     }
 
-    /// The same for anything that has a JSON form. What would be no such thing any more without its secret is given
-    /// back as `None`.
+    /// Redacts the secrets in anything that has a JSON form. Returns `None` if the redacted JSON is no longer a valid
+    /// value of the type.
     pub(crate) fn blotted<T: Serialize + DeserializeOwned>(&self, value: T) -> Option<T> {
         if self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return Some(value);
@@ -90,7 +90,7 @@ impl Secrets {
         if after == before { Some(value) } else { serde_json::from_value(after).ok() }
     }
 
-    /// The result without any of the secrets.
+    /// Redacts the secrets in a result.
     pub(crate) fn blot_result(&self, result: &mut ToolResult) {
         let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if kept.is_empty() {
@@ -136,7 +136,7 @@ fn redact(secrets: &[Secret], text: &mut String) {
     }
 }
 
-/// Depth was limited before.
+/// The recursion is bounded: the depth was checked before.
 fn blot_value(secrets: &[Secret], value: &mut Value) {
     match value {
         Value::String(text) => redact(secrets, text),

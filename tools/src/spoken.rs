@@ -10,12 +10,12 @@ use crate::ports::{Clock, Hours};
 
 pub use gateway_core::vocab::countdown;
 
-/// Local time of the wearer now.
+/// Current local time of the wearer.
 pub fn now(clock: &dyn Clock) -> Zoned {
     local(clock.now().wall_ms, clock.zone())
 }
 
-/// Local time at a wall clock reading. Readings beyond the calendar's range give its nearest end.
+/// Local time at a wall clock reading. Readings outside the calendar's range are clamped to it.
 pub fn local(wall_ms: i64, zone: TimeZone) -> Zoned {
     let end = if wall_ms < 0 { Instant::MIN } else { Instant::MAX };
     Instant::from_millisecond(wall_ms).unwrap_or(end).to_zoned(zone)
@@ -34,9 +34,9 @@ pub fn count(n: usize, one: &str) -> String {
     format!("{n} {one}{s}")
 }
 
-/// Splits seconds into days, hours, minutes and seconds, the largest two units that matter.
+/// Splits seconds into days, hours, minutes and seconds, and keeps the two largest relevant units.
 fn units(seconds: u64) -> Vec<(u64, &'static str)> {
-    // Beyond an hour nobody wants seconds, beyond a day no minutes.
+    // Above an hour seconds are dropped, above a day minutes.
     let seconds = match seconds {
         0..3_600 => seconds,
         3_600..86_400 => (seconds + 30) / 60 * 60,
@@ -87,7 +87,7 @@ pub fn time(time: Time, hours: Hours) -> String {
     }
 }
 
-/// "5:20 PM", "12:00 AM"; "17:20": for displays and where words for noon would be odd.
+/// "5:20 PM", "12:00 AM"; "17:20": for displays, and where the word "noon" would be odd.
 pub fn time_digits(time: Time, hours: Hours) -> String {
     match hours {
         Hours::TwentyFour => time.strftime("%H:%M").to_string(),
@@ -143,19 +143,19 @@ fn list_with<S: AsRef<str>>(items: &[S], word: &str) -> String {
     }
 }
 
-/// The first letter large.
+/// With an upper-case first letter.
 pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// With a full stop, unless it ends a sentence already.
+/// With a full stop, unless it already ends with punctuation.
 pub fn sentence(text: &str) -> String {
     let text = text.trim_end();
     if text.ends_with(['.', '!', '?', '…']) { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Without the marks at its end: a sentence goes on behind it.
+/// Without punctuation at its end, so that a sentence can continue after it.
 pub fn clause(text: &str) -> &str {
     text.trim_end_matches(['.', ';', ':', ',', ' '])
 }

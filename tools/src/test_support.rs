@@ -1,4 +1,4 @@
-//! Ports for tests: everything in memory, on a clock that stands still until it is told to move.
+//! Ports for tests: everything in memory, with a clock that only advances on request.
 
 use std::{
     sync::{
@@ -28,7 +28,7 @@ use crate::{
     registry::Registry,
 };
 
-/// All ports, and what can be set about them.
+/// All ports and their adjustable state.
 pub(crate) struct World {
     wall_ms: AtomicI64,
     mono_us: AtomicU64,
@@ -95,13 +95,13 @@ impl World {
         }
     }
 
-    /// An executor of the built-ins in this world.
+    /// An executor of the built-in tools in this world.
     pub(crate) fn executor(self: &Arc<Self>) -> Executor {
         let registry = Registry::with_built_ins().expect("built-ins");
         Executor::new(Arc::new(registry), self.ports())
     }
 
-    /// Both clocks go on.
+    /// Advances both clocks.
     pub(crate) fn pass(&self, seconds: u64) {
         self.mono_us.fetch_add(seconds * 1_000_000, Ordering::Relaxed);
         let ms = i64::try_from(seconds * 1_000).expect("small");
